@@ -8,7 +8,7 @@ from typing import Protocol
 
 from compiler.plan import Plan
 from executor.runtime.watchers import Watchers
-from executor.store.rows import NewRun, RunRow
+from executor.store.rows import Answered, NewRun, RunRow, WaitRow
 
 
 class Loop(Protocol):
@@ -30,17 +30,20 @@ class Loop(Protocol):
 
 
 Adopt = Callable[[NewRun, Plan], Awaitable[tuple[RunRow, bool] | None]]
+# The wait, the answer as it is stored, who answered, the message for the run; False: it has to be answered as usual.
+AnswerHere = Callable[[WaitRow, bytes, str | None, bytes, int], Awaitable[tuple[Answered | None] | None]]
 
 
 class OwnedRuns:
     """`loops`: by run id. `due` is set when a run may be due to be claimed. `adopt` creates a run and takes it into
-    memory in the same commit; it returns None, and nothing was done, when there is no room for it, or others wait. All
-    are the worker's to change."""
+    memory in the same commit; `answer` does so with a run that it answers a question of. They return None, and nothing
+    was done, when there is no room for it, or others wait. All are the worker's to change."""
 
     def __init__(self) -> None:
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
         self.adopt: Adopt | None = None
+        self.answer: AnswerHere | None = None
         self._on_left: list[Callable[[], None]] = []
         self._left = Watchers()
 

@@ -27,7 +27,7 @@ from executor.runtime.loop import Ended, RunLoop
 from executor.runtime.parts import Parts
 from executor.runtime.recover import begin, recover
 from executor.runtime.task import BackgroundTask
-from executor.store.rows import NewRun, RunRow
+from executor.store.rows import Answered, NewRun, RunRow, WaitRow
 
 log = logging.getLogger("weft.worker")
 
@@ -69,6 +69,7 @@ class Worker:
         self._stopping = False
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
         self._births: dict[str, Birth] = {}
+        self._answering: set[str] = set()  # runs that are being answered and claimed
         self._others_wait = True  # there may be runs to claim that were there before
         self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
         self._claiming = BackgroundTask(
@@ -83,7 +84,7 @@ class Worker:
         self._claiming.start()
         self._renewing.start(after_s=self._renew_every_s)
         self._context = copy_context()  # of what runs, not of who asks for it
-        parts.owned.adopt = self._adopt
+        parts.owned.adopt, parts.owned.answer = self._adopt, self._answer
 
     async def stop(self, grace_s: float = 8.0) -> None:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
@@ -156,14 +157,17 @@ class Worker:
         enter = partial(self._enter, row, stale)
         self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
+    def _has_room(self) -> bool:
+        """For one more run, besides those that wait to be claimed."""
+        awake = self._last_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self._lease_ms
+        free = not (self._stopping or self._others_wait or self._admission.waiting)
+        return awake and free and len(self._tasks) + len(self._answering) < self._runs_max
+
     # --- new runs ---
 
     async def _adopt(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool] | None:
         """Only when no other run waits to be claimed: the order in which runs are begun is that of their due times."""
-        now_ms = self._parts.clock.now_ms()
-        free = not (self._stopping or self._others_wait or self._admission.waiting)
-        awake = self._last_ms <= now_ms < self._renewed_at_ms + self._lease_ms
-        if not (free and awake and len(self._tasks) < self._runs_max and Birth.suits(new)):
+        if not (self._has_room() and Birth.suits(new)):
             return None
         birth = self._births[new.id] = Birth(self._parts.store, new, self.name, self._lease_ms)
         task = self._context.copy().run(asyncio.create_task, self._bear(birth, plan), name=f"run:{new.id}")
@@ -181,6 +185,38 @@ class Worker:
         finally:
             birth.refuse()
             self._births.pop(birth.row.id, None)
+
+    # --- runs that are answered ---
+
+    async def _answer(
+        self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int
+    ) -> tuple[Answered | None] | None:
+        """A run that waits for people is not in memory: it is answered and claimed in one commit."""
+        if wait.run_id in self._tasks or wait.run_id in self._answering or not self._has_room():
+            return None
+        self._answering.add(wait.run_id)
+        task = asyncio.create_task(self._answer_and_claim(wait, response, by, message, now_ms))
+        task.add_done_callback(lambda done: done.cancelled() or done.exception())  # who answers may have left
+        return (await asyncio.shield(task),)  # the claim is heard of all the same
+
+    async def _answer_and_claim(
+        self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int
+    ) -> Answered | None:
+        parts = self._parts
+        try:
+            answered, row = await parts.store.answer_and_claim(
+                wait.token_hash, response, by, message, now_ms, self.name, self._lease_ms
+            )
+        finally:
+            self._answering.discard(wait.run_id)
+        if row is not None and self._stopping:
+            await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
+        elif row is not None:
+            self._context.copy().run(self._begin, row)
+            parts.hub.signal(row.id)
+        elif answered is not None and answered.won:  # another process has it in memory, or it is about to leave here
+            parts.wake(wait.run_id)
+        return answered
 
     # --- a run in memory ---
 
@@ -294,7 +330,7 @@ class Worker:
         held = dict(self._tasks)
         unborn = {run_id for run_id, birth in self._births.items() if not birth.is_over}
         if held:
-            kept = await self._parts.store.renew(self.name, list(held), now_ms, self._lease_ms)
+            kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self._lease_ms)
             for run_id, task in held.items():
                 if run_id not in kept:
                     if not task.done() and run_id not in unborn:

@@ -370,6 +370,12 @@ class WaitStore(Protocol):
     ) -> Answered | None:
         """pending -> answered once, message into the inbox, run due now; one transaction. None: no such wait."""
 
+    async def answer_and_claim(
+        self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int, owner: str, lease_ms: int
+    ) -> tuple[Answered | None, RunRow | None]:
+        """What `answer_wait` does and returns; if this is the answer, also what `claim` of its run by `owner` does, in
+        the same transaction. The second value is None when the run was not free."""
+
     async def cancel_wait(
         self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int
     ) -> Answered | None:

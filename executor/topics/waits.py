@@ -104,12 +104,18 @@ class Waits:
     ) -> WaitView:
         """The first answer to a pending wait wins; raises AlreadyAnswered for all others, NotFound when its run
         ended and was deleted meanwhile."""
-        answered = await self._store.answer_wait(row.token_hash, response, by, encode(answer), now_ms)
+        owned, message = self._parts.owned, encode(answer)
+        here = await owned.answer(row, response, by, message, now_ms) if owned.answer is not None else None
+        if here is not None:
+            (answered,) = here
+        else:
+            answered = await self._store.answer_wait(row.token_hash, response, by, message, now_ms)
         if answered is None:
             raise _no_such_link()
         if not answered.won:
             raise answered_before(await self.view(answered.wait))
-        self._parts.wake(row.run_id)  # the run continues while the reply is made
+        if here is None:
+            self._parts.wake(row.run_id)  # the run continues while the reply is made
         return await self.view(answered.wait)
 
     async def cancel(self, run: str, wait: str, by: str | None = None, reason: str = "") -> WaitView:

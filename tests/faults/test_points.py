@@ -19,6 +19,10 @@ EVERY = size(60, 1)
 # Changes the scenario has no use for, and where they are broken instead.
 ELSEWHERE = {
     "ping": "it changes nothing: tests/conformance/store",
+    "answer_wait": "as answer_and_claim, for a run that is in memory, or a process without room",
+    "answer_and_claim": "as answer_wait, with the claim that otherwise follows it",
+    "create_run": "as begin_run, in a process without room",
+    "begin_run": "as create_run, with the claim and the append that otherwise follow it",
     "cancel_wait": "as answer_wait, from which it differs in a status",
     "expire_wait": "tests/e2e/crash/test_waits_later.py",
     "delete_draft": "one row",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from msgspec import structs
+
 from executor.store.contract import Store
 from executor.store.rows import Answered, WaitUpdate
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
@@ -111,6 +113,30 @@ async def test_an_answer_wakes_the_run(store: Store) -> None:
     assert second == Answered(False, first.wait)
     assert len(await store.read_inbox(run.id)) == 1
     assert await store.answer_wait("no such token", b"{}", None, b"fact", T0) is None
+
+
+async def test_an_answer_can_claim_its_run(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, record("wait.opened"), waits=(wait(run.id),)))
+    token = f"hash of {run.id}/ask!1"
+    run = await row(store, run.id)
+    assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
+    answered, claimed = await store.answer_and_claim(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS)
+    assert answered is not None and answered.won and answered.wait.answered_by == "Ada"
+    assert claimed is not None and (claimed.lease_owner, claimed.epoch, claimed.status) == ("w2", 2, "running")
+    assert claimed == structs.replace(await row(store, run.id), lost_together=False)
+    assert [fact.message for fact in await store.read_inbox(run.id)] == [b"m"]
+    again, claimed = await store.answer_and_claim(token, b"2", None, b"m", T0 + 6, "w3", LEASE_MS)
+    assert again == structs.replace(answered, won=False) and claimed is None
+    assert await store.answer_and_claim("no such token", b"2", None, b"m", T0 + 6, "w3", LEASE_MS) == (None, None)
+
+
+async def test_an_answer_leaves_a_live_lease_alone(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, record("wait.opened"), waits=(wait(run.id),)))
+    answered, claimed = await store.answer_and_claim(f"hash of {run.id}/ask!1", b"1", None, b"m", T0, "w2", LEASE_MS)
+    assert answered is not None and answered.won and claimed is None
+    assert (await row(store, run.id)).lease_owner == "w1"
 
 
 async def test_of_fifty_answers_one_wins_and_all_see_it(store: Store) -> None:

@@ -515,6 +515,15 @@ class ModelStore(
         self._runs[wait.run_id].waits[wait.id] = wait
         return Answered(True, wait)
 
+    async def answer_and_claim(
+        self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int, owner: str, lease_ms: int
+    ) -> tuple[Answered | None, RunRow | None]:
+        answered = await self.answer_wait(token_hash, response, by, message, now_ms)
+        if answered is None or not answered.won:
+            return answered, None
+        claimed = await self.claim(owner, now_ms, lease_ms, 1, answered.wait.run_id)
+        return answered, claimed[0] if claimed else None
+
     async def cancel_wait(
         self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int
     ) -> Answered | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from executor.errors import DatabaseWriteFailed
+from executor.errors import AlreadyAnswered, DatabaseWriteFailed
 from executor.store.patience import patience, patience_s
 from executor.store.rows import Append, Appended, NewRun, RunRow
 from tests.support.blocks import Hold
@@ -150,3 +150,63 @@ async def test_a_process_that_stops_takes_no_new_run(tmp_path: Path) -> None:
         await engine.stop_working(grace_s=0)
         run = (await engine.submit(chain("a", a=value(1)))).run
         assert (await engine.runs.row(run)).status == "queued"
+
+
+async def asked(engine: Any) -> tuple[str, str]:
+    """A run that waits for an answer and is not in memory, and the link."""
+    await idle(engine)
+    run = (
+        await engine.submit(
+            chain("a", "b", a={"type": "approval", "params": {"title": "?", "actions": ["yes"]}}, b=value(1))
+        )
+    ).run
+    view = await engine.wait_finished(run, 60)
+    await until(lambda: not engine._worker._tasks)
+    await idle(engine)
+    return run, view.waits[0].link
+
+
+async def test_an_answer_takes_its_run_into_memory_in_its_own_commit(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        run, link = await asked(engine)
+        claim, claimed = engine.store.claim, list[RunRow]()
+
+        async def watched(*args: Any, **names: Any) -> list[RunRow]:
+            rows = await claim(*args, **names)
+            claimed.extend(rows)
+            return rows
+
+        engine.store.claim = watched  # type: ignore[method-assign]
+        await engine.answer(link, {}, "yes")
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"
+        assert claimed == [], "it was not claimed by another commit"
+        with pytest.raises(AlreadyAnswered):
+            await engine.answer(link, {}, "yes")
+
+
+async def test_one_of_many_answers_is_the_first(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        run, link = await asked(engine)
+        found = await asyncio.gather(*(engine.answer(link, {}, "yes") for _ in range(5)), return_exceptions=True)
+        assert sum(not isinstance(each, AlreadyAnswered) for each in found) == 1
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"
+        assert not engine._worker._answering
+
+
+async def test_who_answers_may_leave(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        run, link = await asked(engine)
+        answering = asyncio.create_task(engine.answer(link, {}, "yes"))
+        while not engine._worker._answering:
+            await asyncio.sleep(0)
+        answering.cancel()
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"
+
+
+async def test_an_answer_of_another_process_leaves_the_run_to_the_workers(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    async with engine_on(path) as engine, engine_on(path, work=False) as front:
+        run, link = await asked(engine)
+        await front.answer(link, {}, "yes")
+        engine.parts.owned.wake()
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"

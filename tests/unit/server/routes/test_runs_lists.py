@@ -102,6 +102,7 @@ async def test_the_document_of_a_run_that_stored_none(
         return await create_run(replace(run, document=None, document_hash=None))
 
     monkeypatch.setattr(engine.store, "create_run", without_document)
+    monkeypatch.setattr(engine.parts.owned, "adopt", None)
     run = (await client.post("/api/runs?wait=60", json={"document": hello})).json()
     missing = await client.get(run["urls"]["document"])
     assert (missing.status_code, missing.json()["code"]) == (404, "document_not_kept")
