@@ -1,5 +1,5 @@
-// What a person does to the document on the canvas, as functions: menus, keys, the palette and the pointer all call these. Each
-// one dispatches one command (one undo step), selects what came of it and says so.
+// Edits of the document on the canvas, as functions for menus, keys, the palette and the pointer. Each dispatches one command
+// (one undo step), selects the result and announces it.
 
 import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'

@@ -1,4 +1,4 @@
-// What a new block begins with, so that it has its handles and can be run at once. Types that are not here begin empty.
+// The first params of new blocks, so that they have their handles and can run at once. Other types start empty.
 
 import type { JsonObject } from '../net/types'
 

@@ -1,5 +1,5 @@
-// Below a card: what the run has to say about the block, and nothing when it has nothing to say. Hangs below the card's own
-// size, so nothing moves when it comes and goes.
+// Below a card: the state of the block in the run, if there is any. It is outside the card's own size, so nothing moves when it
+// appears or disappears.
 
 import type { ReactElement } from 'react'
 import type { Block, BlockSpec } from '../net/types'

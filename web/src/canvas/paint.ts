@@ -1,5 +1,5 @@
 // What the shown run says about a block, an edge or a container: everything here reads the fold at the Tape's cursor, in the
-// iteration that is looked at. The document that is edited may have moved on; then what is painted is marked stale.
+// iteration that is looked at. The edited document may have changed since; then the block is marked stale.
 
 import { useMemo } from 'react'
 import { useShallow } from 'zustand/react/shallow'

@@ -1,4 +1,4 @@
-// What went wrong, short enough for a card: what came back first, then who was asked. "POST http://x answered 503 Service
+// An error, short enough for a card: the answer first, then the request. "POST http://x answered 503 Service
 // Unavailable: try later" becomes "503 Service Unavailable: try later (POST http://x)". Pure.
 
 const NAMED = /^(?:Uncaught )?(?:Error|TypeError|RangeError|SyntaxError|ReferenceError): /

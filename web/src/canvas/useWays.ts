@@ -1,5 +1,5 @@
-// The ways of the edges that are shown. Small documents have theirs at once; in large ones the search waits until whatever is
-// being moved stands still, and edges whose ends moved are drawn plainly until then.
+// The ways of the edges that are shown. Small documents have theirs at once; in large ones the search waits until the
+// drag ends, and edges whose ends moved are drawn as plain lines until then.
 
 import { useEffect, useState } from 'react'
 import type { Document } from '../net/types'

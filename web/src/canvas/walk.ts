@@ -1,4 +1,4 @@
-// Going from block to block with the keyboard: right and left along edges, up and down among siblings; down from a container
+// Moving from block to block with the keyboard: right and left along edges, up and down among siblings; down from a container
 // goes inside when nothing stands below it, up from the topmost block of a container goes to the container.
 
 import { announce } from '../a11y'

@@ -1,4 +1,4 @@
-// Questions about a document: who is in what, which edges there are, which handles a block has, what may be joined. Pure;
+// Questions about a document: parents and children, edges, the handles of a block, allowed connections. Pure;
 // the document's own JSON is the state, so fields that are unknown here survive every edit.
 
 import type { Block, BlockSpec, Document, Edge, JsonObject, Note, Point, UiHint } from '../net/types'

@@ -1,5 +1,5 @@
-// The server's clock, as far as its answers tell: times of runs are its times, and what is counted from them must not depend on how
-// the clock of this machine is set.
+// The server's clock, estimated from its answers. Times of runs are the server's, so durations must not depend on the clock of
+// this machine.
 
 /** How old the Date of an answer may be: it names whole seconds, and a server may make it once a second. */
 const DATE_AGE_MS = 2500

@@ -1,5 +1,5 @@
 // One request to the server. Every refusal is an `ApiError` that carries the problem document; a lost connection is an
-// `ApiError` with status 0, and so is an answer that is not what it must be. Nothing is retried here.
+// `ApiError` with status 0, and so is an answer of an unexpected shape. Nothing is retried here.
 
 import { asProblem, type Read } from './answers'
 import { Mismatch } from './check'

@@ -1,5 +1,5 @@
 // One EventSource for one run: after any error it is opened again after the last event, 0.5 to 8 seconds later.
-// (EventSource by itself gives up for good on an HTTP error.) Runs in a SharedWorker or in a tab; knows nothing of either.
+// (EventSource alone stops at an HTTP error.) Runs in a SharedWorker or in a tab, and depends on neither.
 
 import { asDelta, asEvent } from './answers'
 import { OUTPUT_BYTES_MAX } from './api'

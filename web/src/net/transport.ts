@@ -1,5 +1,5 @@
-// How a tab gets at the stream of a run: through the SharedWorker; else one tab leads (a Web Lock) and tells the others (a
-// BroadcastChannel); else a stream of its own, closed while the tab is hidden.
+// How a tab reads the stream of a run: through the SharedWorker; without one, one tab leads (a Web Lock) and forwards events to
+// the others (a BroadcastChannel); without either, by a stream per tab, closed while the tab is hidden.
 
 import type { TabMessage, WorkerMessage } from './events.worker'
 import { backoffMs, RunStream, type StreamMessage } from './stream'

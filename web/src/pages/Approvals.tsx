@@ -1,5 +1,5 @@
-// The inbox: what waits for a person, oldest first, to be decided in place; below it what was decided, and by whom. Beside it what
-// runs wait for otherwise.
+// The inbox: open approvals and forms, oldest first, answered in place; below them the answers, with names. A second tab lists
+// the other waits of runs.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { api } from '../net/api'

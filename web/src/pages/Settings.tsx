@@ -1,4 +1,4 @@
-// Environment names, schedules and webhooks, how runs are started from outside, theme, and what this is made of.
+// Environment names, schedules and webhooks, how runs are started from outside, theme, and the licenses of what is bundled.
 
 import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'

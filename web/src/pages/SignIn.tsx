@@ -1,4 +1,4 @@
-// Over every page when the server answers 401: the session has ended while the page was open. What is under it stays as it is, and
+// Over every page when the server answers 401: the session has ended while the page was open. The page below stays unchanged, and
 // an unsaved draft is saved before the page is loaded again.
 
 import { useEffect, useRef, useState, type FormEvent, type ReactElement } from 'react'

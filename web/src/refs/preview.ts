@@ -1,5 +1,5 @@
-// What a text with references would read, from the values of the run that is shown, in the iteration that is shown. Only for
-// people to look at; the server resolves for real.
+// What a text with references would read, from the values of the run that is shown, in the iteration that is shown. A preview
+// only: the server resolves references.
 
 import type { Document, Json } from '../net/types'
 import { iterOf, keyOf, nodeAt, parsePath, pathFor, scopeText, type Iter, type RunFold } from '../run'

@@ -1,5 +1,5 @@
-// Every edit of a document is a command. `applyCommand` is pure: it gives the new document and the command that takes it
-// back. A command that cannot be done leaves the document as it is (the same object).
+// Every edit of a document is a command. `applyCommand` is pure: it returns the new document and the command that undoes
+// it. A command that cannot be done leaves the document as it is (the same object).
 
 import type { Block, Document, Edge, Json, JsonObject, Note, Point, Policy } from '../net/types'
 import { roomBehind } from '../geometry/room'

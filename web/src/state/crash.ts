@@ -1,4 +1,4 @@
-// A copy of the draft in this browser until the server has it: what is left after a crash or a lost connection.
+// A copy of the draft in this browser until the server has it, for a crash or a lost connection.
 
 import type { Document } from '../net/types'
 

@@ -1,6 +1,6 @@
 // Undo and redo of a draft, stored in this browser so that they survive a reload. The steps hold whole documents that
 // share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What cannot be stored, or no
-// longer belongs to what the server has, is let go: undo then begins anew.
+// longer belongs to what the server has, is dropped: undo then starts empty.
 
 import type { Document } from '../net/types'
 import type { Command } from './commands'

@@ -1,4 +1,4 @@
-// Documents that a program wrote, or a person by hand, need not say where their blocks stand.
+// Documents written by a program or by hand may have no positions of blocks.
 
 import type { Document } from '../net/types'
 import { applyCommand } from './commands'

@@ -1,4 +1,4 @@
-// What stands where nothing is yet: says what belongs here, and offers the way to it.
+// The placeholder of an empty list: what belongs here, and how to add it.
 
 import type { ReactElement, ReactNode } from 'react'
 import { Icon, type IconName } from './icons'

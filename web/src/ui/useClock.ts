@@ -1,5 +1,5 @@
-// The present moment for durations: it ticks while something is under way, stands still while offline, and in a replay it is
-// the moment that is shown.
+// The current time for durations: it ticks while something runs, stops while offline, and in a replay it is the time of the
+// shown event.
 
 import { useEffect, useState } from 'react'
 import { useStore } from 'zustand'

@@ -1,4 +1,4 @@
-// A value once it has stood still for a moment: what is typed, before the server is asked about it.
+// A value after it stopped changing for a while: typed text, before it is sent to the server.
 
 import { useEffect, useState } from 'react'
 

@@ -1,5 +1,5 @@
-// Text of the JSON view -> document, or what is wrong with the text. Only what the editor needs to draw is checked; whether the
-// workflow makes sense is the server's to say.
+// Text of the JSON view -> document, or what is wrong with the text. Only what the editor needs to draw is checked; the
+// server checks the workflow itself.
 
 import { repair } from '../../net/repair'
 import type { Document } from '../../net/types'

@@ -1,4 +1,4 @@
-// Why a run cannot be changed at this moment.
+// Why the shown run cannot be changed now.
 
 import { useStore } from 'zustand'
 import { runStore } from '../../state/live'

@@ -1,5 +1,4 @@
-// How many people are waited for, for the number in the bar. Asked again now and then, and whenever the shown run opens or
-// closes a wait.
+// The number of open approvals and forms, for the bar. Loaded at intervals, and whenever the shown run opens or closes a wait.
 
 import { useEffect } from 'react'
 import { createStore } from 'zustand/vanilla'
