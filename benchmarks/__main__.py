@@ -9,10 +9,10 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 from benchmarks import compare, core, durable, parts, report, serving, syncs
-from benchmarks.figures import Figure
 from benchmarks.measure import machine
 from benchmarks.report import Report
 from benchmarks.sequence import Take, Taker
+from benchmarks.statistics import Figure
 
 
 class Benchmark(Protocol):

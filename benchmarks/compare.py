@@ -13,9 +13,9 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from benchmarks.figures import Target
 from benchmarks.sample import ROOT, Program
 from benchmarks.sequence import Sampled
+from benchmarks.statistics import Target
 
 PEERS = {"LangGraph, SQLite": "langgraph_sqlite", "DBOS, SQLite": "dbos_sqlite"}
 PACKAGES = ("langgraph", "langgraph-checkpoint-sqlite", "dbos")

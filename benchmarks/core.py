@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from benchmarks import shapes
-from benchmarks.figures import Target
 from benchmarks.measure import cpu_of, on_uvloop
 from benchmarks.sample import program
 from benchmarks.sequence import Sampled
+from benchmarks.statistics import Target
 from compiler.plan import Plan
 from executor.core import commands as c
 from executor.core import events as e

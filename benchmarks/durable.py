@@ -13,11 +13,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from benchmarks import floors, workloads
-from benchmarks.figures import Target
 from benchmarks.measure import folder
 from benchmarks.sample import program
 from benchmarks.sequence import Sampled
 from benchmarks.sizes import BODY, CHAIN, FAN, ITERATIONS, PAUSE_S, PAUSES, RUN_STEPS, RUNS
+from benchmarks.statistics import Target
 from benchmarks.workloads import Document, Noop
 from executor.embed import open_engine
 from executor.engine import Engine

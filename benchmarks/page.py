@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from benchmarks.compare import PACKAGES
-from benchmarks.figures import FOREIGN_MAX, Figure
 from benchmarks.report import Report, both, from_json, number
 from benchmarks.sample import ROOT
+from benchmarks.statistics import FOREIGN_MAX, Figure
 
 FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
 PAGE = ROOT / "docs" / "reference" / "performance.md"

@@ -12,10 +12,10 @@ from pathlib import Path
 import orjson
 
 from benchmarks import floors, shapes, workloads
-from benchmarks.figures import Target
 from benchmarks.measure import cpu_of, folder, on_uvloop
 from benchmarks.sample import program
 from benchmarks.sequence import Sampled
+from benchmarks.statistics import Target
 from benchmarks.workloads import LIMITS, Noop
 from compiler import plan as plans
 from compiler.compile import compile_document

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from benchmarks.figures import FOREIGN_MAX, Figure, Spread
+from benchmarks.statistics import FOREIGN_MAX, Figure, Spread
 
 HEAD = (
     f"{'p10 / p50':44} {'ours':>17} {'floor or other':>17} {'':10} {'p10':>6} {'ratio':>6} {'target':>8} {'':7} "

@@ -14,8 +14,8 @@ from collections.abc import Callable, Mapping
 from msgspec import Struct
 
 from benchmarks import load
-from benchmarks.figures import Figure, Sample, Series, Target
 from benchmarks.sample import ROOT, Program, values_in
+from benchmarks.statistics import Figure, Sample, Series, Target
 
 # Others may use this much of a processor when a sample starts.
 START_MAX = 0.3

@@ -18,10 +18,10 @@ from typing import Any
 import orjson
 
 from benchmarks import workloads
-from benchmarks.figures import Target
 from benchmarks.measure import folder, on_uvloop
 from benchmarks.sample import program
 from benchmarks.sequence import Sampled
+from benchmarks.statistics import Target
 
 CONNECTIONS, POSTS_S, POST_BYTES = 64, 3.0, 1_000
 READERS, BRANCHES = 100, 665  # each branch: three events

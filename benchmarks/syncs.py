@@ -15,11 +15,11 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from benchmarks import durable, workloads
-from benchmarks.figures import Figure, Target
 from benchmarks.measure import folder
 from benchmarks.sample import ROOT, program, values_in
 from benchmarks.sequence import Take
 from benchmarks.sizes import CHAIN, FAN, RUN_STEPS, RUNS
+from benchmarks.statistics import Figure, Target
 from benchmarks.workloads import Document
 from executor.store.sqlite.store import SQLiteStore
 

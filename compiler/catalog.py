@@ -13,7 +13,8 @@ For the editor, each param has a title, a description and "x-ui", an object the 
   rows      lines to begin with
   advanced  true: seldom needed
   handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
-Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields: see executor.blocks.schema.
+Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields:
+see executor.blocks.shared_params.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from typing import Any
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Suspend
 from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, notify_messages, shown
-from executor.blocks.schema import (
+from executor.blocks.shared_params import (
     EXPIRES_IN_S,
     HANDLE_PATTERN,
     ON_EXPIRE,

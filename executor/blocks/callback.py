@@ -14,7 +14,16 @@ from compiler.catalog import BlockSpec
 from compiler.schema import schema_error
 from executor.blocks.base import Context, Suspend
 from executor.blocks.response import header_texts
-from executor.blocks.schema import EXPIRES_IN_S, FILLED, HEADERS, ON_EXPIRE, expiry_ms, invalid, text, web_address
+from executor.blocks.shared_params import (
+    EXPIRES_IN_S,
+    FILLED,
+    HEADERS,
+    ON_EXPIRE,
+    expiry_ms,
+    invalid,
+    text,
+    web_address,
+)
 
 _METHODS = ("POST", "PUT", "PATCH")
 # The client writes these itself, and the outbox those that tell what the message is.

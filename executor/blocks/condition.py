@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import CASE_ID, CASE_TITLE
+from executor.blocks.shared_params import CASE_ID, CASE_TITLE
 from executor.errors import BlockError
 from executor.sandbox.bound import Bound
 from executor.values.coerce import truthy

@@ -21,7 +21,7 @@ from typing import Any
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.mailboxes import mailbox, mailboxes
-from executor.blocks.schema import FILLED, invalid, text
+from executor.blocks.shared_params import FILLED, invalid, text
 from executor.errors import BlockError
 from executor.services import MailSettings, Services
 from executor.values.payload import render

@@ -5,7 +5,7 @@ from __future__ import annotations
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
 from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, notify_messages, shown
-from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, form_schema, invalid, text
+from executor.blocks.shared_params import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, form_schema, invalid, text
 
 
 class Form:

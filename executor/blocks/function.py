@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import FILLED, invalid, seconds
+from executor.blocks.shared_params import FILLED, invalid, seconds
 from executor.errors import BlockError
 from executor.sandbox.bound import Bound
 

@@ -15,7 +15,7 @@ import orjson
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.response import header_texts
-from executor.blocks.schema import FILLED, HEADERS, invalid, seconds, text
+from executor.blocks.shared_params import FILLED, HEADERS, invalid, seconds, text
 from executor.errors import BlockError
 from executor.values.coerce import coerce, truthy
 from executor.values.payload import render

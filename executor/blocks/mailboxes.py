@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from executor.blocks.schema import invalid
+from executor.blocks.shared_params import invalid
 from executor.values.resolve import written
 
 _SPECIAL = r"\s<>()\[\],;:\\\"\x00-\x1f\x7f"

@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT, BlockSpec
 from executor.blocks.base import Context, Sized, Tested
-from executor.blocks.schema import ITEMS, RESULTS
+from executor.blocks.shared_params import ITEMS, RESULTS
 from executor.errors import BlockError
 from executor.values.coerce import to_count
 from executor.values.items import to_items

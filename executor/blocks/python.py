@@ -12,7 +12,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Block, Context, Done
-from executor.blocks.schema import invalid
+from executor.blocks.shared_params import invalid
 from executor.errors import BlockError, Fenced
 
 Function = Callable[..., Any]

@@ -11,7 +11,7 @@ import orjson
 from compiler.catalog import Params
 from executor.blocks.base import Context
 from executor.blocks.mailboxes import items_of, mailbox
-from executor.blocks.schema import invalid, text, web_address
+from executor.blocks.shared_params import invalid, text, web_address
 
 QUESTION: dict[str, Any] = {
     "title": {

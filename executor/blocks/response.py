@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import HEADERS, invalid
+from executor.blocks.shared_params import HEADERS, invalid
 from executor.values.coerce import coerce
 
 # RFC 9110: a token, and visible characters with blanks. Anything else could end the header and begin another.

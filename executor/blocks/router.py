@@ -7,7 +7,7 @@ from typing import Any
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Done
 from executor.blocks.condition import first_true, named_cases
-from executor.blocks.schema import CASE_ID, CASE_TITLE
+from executor.blocks.shared_params import CASE_ID, CASE_TITLE
 from executor.values.payload import render
 
 _PARAMS: dict[str, Any] = {

@@ -11,7 +11,7 @@ import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import ChildRequest, Context, Suspend
-from executor.blocks.schema import invalid, text
+from executor.blocks.shared_params import invalid, text
 from executor.store.rows import VERSION_MAX
 from executor.values.coerce import coerce
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import ENABLED, FILLED
+from executor.blocks.shared_params import ENABLED, FILLED
 from executor.errors import WeftError
 from executor.values import cron
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
-from executor.blocks.schema import EXPIRES_IN_S, FILLED, ON_EXPIRE, expiry_ms, invalid, text
+from executor.blocks.shared_params import EXPIRES_IN_S, FILLED, ON_EXPIRE, expiry_ms, invalid, text
 
 _OUTPUT: dict[str, Any] = {
     "type": "object",

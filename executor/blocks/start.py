@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import FIELD_TITLES, FILLED
+from executor.blocks.shared_params import FIELD_TITLES, FILLED
 from executor.errors import BlockError
 from executor.values.coerce import FIELD_TYPES, coerce
 

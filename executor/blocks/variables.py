@@ -10,7 +10,7 @@ import orjson
 from compiler.catalog import BlockSpec, Params, VariableWrite
 from compiler.references import escape
 from executor.blocks.base import Context, Done, Patch, PatchOp
-from executor.blocks.schema import FIELD_TITLES, FILLED
+from executor.blocks.shared_params import FIELD_TITLES, FILLED
 from executor.errors import BlockError
 from executor.values.coerce import FIELD_TYPES, coerce
 from executor.values.payload import MISSING

@@ -6,7 +6,7 @@ from datetime import MAXYEAR, UTC, datetime
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Suspend
-from executor.blocks.schema import invalid, seconds, text
+from executor.blocks.shared_params import invalid, seconds, text
 
 
 def _check(params: Params) -> tuple[Finding, ...]:

@@ -10,7 +10,7 @@ import orjson
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.schema import schema_error
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import ENABLED
+from executor.blocks.shared_params import ENABLED
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 # The input of a run is stored and shown: no credential may be in it.

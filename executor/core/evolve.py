@@ -159,7 +159,7 @@ def _node_succeeded(plan: Plan, state: State, event: NodeSucceeded, pruned: Prun
         state.exits.pop(key, None)
     else:
         _leave(plan, state, key)
-    _decide_node(plan, state, key, _SUCCEEDED, event.route, pruned)
+    _resolve_node(plan, state, key, _SUCCEEDED, event.route, pruned)
 
 
 def _region_sized(plan: Plan, state: State, event: RegionSized, pruned: Pruned) -> None:
@@ -171,7 +171,7 @@ def _region_sized(plan: Plan, state: State, event: RegionSized, pruned: Pruned) 
         _leave(plan, state, key)
     scope = state.scopes[path]
     if scope.dead:
-        _decide_node(plan, state, key, _SUCCEEDED, None, pruned)
+        _resolve_node(plan, state, key, _SUCCEEDED, None, pruned)
         return
     body = plan.nodes[start].body
     region = plan.regions[body]
@@ -183,7 +183,7 @@ def _region_sized(plan: Plan, state: State, event: RegionSized, pruned: Pruned) 
     end = region.end - plan.regions[scope.region].first
     scope.waiting[end] -= 1  # the edge start -> end is live, but the end waits for its container
     scope.live[end] += 1
-    _decide_node(plan, state, key, _SUCCEEDED, None, pruned, skip_target=region.end)
+    _resolve_node(plan, state, key, _SUCCEEDED, None, pruned, skip_target=region.end)
 
 
 def _scopes_opened(plan: Plan, state: State, event: ScopesOpened, pruned: Pruned) -> None:
@@ -210,7 +210,7 @@ def _region_exited(plan: Plan, state: State, event: RegionExited, pruned: Pruned
     if event.key in state.running:
         _leave(plan, state, event.key)
     state.containers.pop((path, body), None)
-    _decide_node(plan, state, event.key, _SUCCEEDED, "out", pruned)
+    _resolve_node(plan, state, event.key, _SUCCEEDED, "out", pruned)
 
 
 def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) -> None:
@@ -234,10 +234,10 @@ def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) ->
         scope.waiting[local] -= 1
         scope.live[local] += 1
         state.failed_ends[(key[0], end)] = event.error
-        _decide_node(plan, state, key, Status.FAILED, None, pruned, skip_target=end)
+        _resolve_node(plan, state, key, Status.FAILED, None, pruned, skip_target=end)
         return
     if scope.dead or event.route is not None:
-        _decide_node(plan, state, key, Status.FAILED, event.route, pruned)
+        _resolve_node(plan, state, key, Status.FAILED, event.route, pruned)
         return
     _set_status(plan, state, key, Status.FAILED)
     if event.caught is None:
@@ -256,7 +256,7 @@ def _node_skipped(plan: Plan, state: State, event: NodeSkipped, pruned: Pruned) 
         return  # tells only; the arithmetic was done when the last in-edge died
     if event.reason == "skip_if":
         _leave(plan, state, event.key)
-    _decide_node(plan, state, event.key, _SKIPPED, "out", pruned)
+    _resolve_node(plan, state, event.key, _SKIPPED, "out", pruned)
 
 
 def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pruned) -> None:
@@ -335,7 +335,7 @@ def _make_ready(plan: Plan, state: State, scope: Scope, path: Path, number: int)
     state.ticket += 1
 
 
-def _decide_node(
+def _resolve_node(
     plan: Plan, state: State, key: NodeKey, status: Status, route: str | None, pruned: Pruned, skip_target: int = -1
 ) -> None:
     """Give a node its final status, resolve its out-edges (`route` live, the rest dead; None: all dead) and cascade."""

@@ -1,1 +1,1 @@
-"""asyncio around the core: no policy here. Read `run.py` first."""
+"""asyncio around the core: no policy here. Read `loop.py` first."""

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.figures import Figure, Spread, Target
 from benchmarks.page import BEGIN, END, FIGURES, PAGE, PageError, figures, write
 from benchmarks.report import Report, from_json
+from benchmarks.statistics import Figure, Spread, Target
 
 MACHINE = {
     "date": "2026-11-22",

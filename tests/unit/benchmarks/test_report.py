@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.figures import Figure, Spread, Target
 from benchmarks.report import Report, from_json, line, number, to_json, total
+from benchmarks.statistics import Figure, Spread, Target
 
 FIGURES = [
     Figure(

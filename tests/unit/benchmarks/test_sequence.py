@@ -5,10 +5,10 @@ import itertools
 import pytest
 
 from benchmarks import floors, load
-from benchmarks.figures import Figure, Sample, Spread, Target
 from benchmarks.load import Reading
 from benchmarks.sample import Program, program
 from benchmarks.sequence import LOOK_S, WAIT_MAX_S, Sampled, Taker, collect
+from benchmarks.statistics import Figure, Sample, Spread, Target
 
 OURS, FLOOR, PEER = Program("m:ours"), Program("m:floor"), Program("m:peer")
 QUIET, BUSY = 0.1, 1.2

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from benchmarks import syncs
-from benchmarks.figures import Target
+from benchmarks.statistics import Target
 from benchmarks.syncs import Counted
 
 

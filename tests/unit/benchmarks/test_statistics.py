@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.figures import FOREIGN_MAX, Figure, Sample, Series, Spread, Target, percentile
+from benchmarks.statistics import FOREIGN_MAX, Figure, Sample, Series, Spread, Target, percentile
 
 
 def spread(p10: float, p50: float) -> Spread:

@@ -1,7 +1,7 @@
 """Figures of the product's Python: how long files and functions are, what imports what in a circle, how large objects
 are.
 
-    python -m tests.figures [FOLDER]        of a checkout; of this one without FOLDER
+    python -m tests.code_size [FOLDER]        of a checkout; of this one without FOLDER
 """
 
 from __future__ import annotations
