@@ -1,5 +1,5 @@
 // What every field of a form knows besides its own value: whose references it may hold, what the server found, what the last
-// run gave. A form without a block (the run dialog) has `block` null, and no references.
+// run gave. A form without a block (a dialog of the settings) has `block` null, and no references.
 
 import { createContext, useContext } from 'react'
 import type { Diagnostic, Document, Json } from '../../net/types'
