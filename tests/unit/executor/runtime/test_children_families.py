@@ -16,15 +16,19 @@ from tests.support.blocks import Probe
 from tests.support.documents import call, caller, document
 from tests.support.runs import ended, engine_on, until_event
 
-BOMB = document(
-    "bomb",
-    "start fan",
-    "fan body again",
-    blocks={
-        "fan": {"type": "parallel", "params": {"mode": "count", "count": 20}},
-        "again": {**call("bomb", input={}), "parent": "fan"},
-    },
-)
+
+
+def bomb(width: int) -> dict[str, Any]:
+    """A workflow that starts itself, `width` times. Wide ones reach a bound at once; narrow ones leave less to check."""
+    return document(
+        "bomb",
+        "start fan",
+        "fan body again",
+        blocks={
+            "fan": {"type": "parallel", "params": {"mode": "count", "count": width}},
+            "again": {**call("bomb", input={}), "parent": "fan"},
+        },
+    )
 
 
 def asked(db: Path, sql: str) -> list[Any]:
@@ -53,7 +57,7 @@ async def test_a_workflow_that_starts_itself_ends_by_itself(tmp_path: Path) -> N
     db = tmp_path / "weft.db"
     for most, code in ((FamilyMax(open=50, runs=10_000), "limit_family_open"), (FamilyMax(60, 60), "limit_family_")):
         async with engine_on(db, limits=RunLimits(family=most)) as engine:
-            await engine.workflows.save(BOMB)
+            await engine.workflows.save(bomb(20))
             run = (await engine.submit("bomb")).run
             view = await ended(engine, run)
             await nothing_open(engine)
@@ -65,8 +69,8 @@ async def test_a_workflow_that_starts_itself_ends_by_itself(tmp_path: Path) -> N
 
 async def test_cancel_ends_a_family_at_once_also_after_a_restart(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
-    async with engine_on(db) as engine:
-        await engine.workflows.save(BOMB)
+    async with engine_on(db, lease_ms=2_000) as engine:  # some runs keep their lease: the next engine waits for its end
+        await engine.workflows.save(bomb(5))
         run = (await engine.submit("bomb")).run
         await grown(engine, 300)
         await engine.stop_working(grace_s=0)
@@ -83,11 +87,11 @@ async def test_cancel_ends_a_family_at_once_also_after_a_restart(tmp_path: Path)
 async def test_cancel_of_a_run_in_between_ends_what_is_below_it(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
     async with engine_on(db) as engine:
-        await engine.workflows.save(BOMB)
+        await engine.workflows.save(bomb(3))
         parent = (await engine.submit(caller(workflow="bomb"))).run
         await grown(engine, 100)
-        [bomb] = await engine.runs.list(parent=parent)
-        assert await engine.cancel(bomb.id)
+        [between] = await engine.runs.list(parent=parent)
+        assert await engine.cancel(between.id)
         view = await ended(engine, parent)
         assert (view.status, view.error and view.error["code"]) == ("failed", "child_cancelled")
         await nothing_open(engine)
