@@ -6,18 +6,30 @@ passed over when it comes first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from compiler.keys import NodeKey
-
-if TYPE_CHECKING:
-    from executor.core.state import State
 
 Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
 
 COMPACT_MIN = 64
+
+
+class Waiting(Protocol):
+    attempt: int
+    due_ms: int | None
+
+
+class Open(Protocol):
+    """What is open in the state of a run: next attempt and time of each retry; the waits."""
+
+    @property
+    def retries(self) -> Mapping[NodeKey, tuple[int, int]]: ...
+
+    @property
+    def waits(self) -> Mapping[NodeKey, Waiting]: ...
 
 
 class Dues:
@@ -30,18 +42,18 @@ class Dues:
         self._retries: list[Due] = []
         self._waits: list[Due] = []
 
-    def add_retry(self, state: State, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
+    def add_retry(self, state: Open, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
         heap = self._inline if inline else self._retries
         heappush(heap, (due_ms, key, attempt))
         if len(heap) > COMPACT_MIN and len(heap) > 2 * len(state.retries):
             _compact(heap, lambda due: _is_retry(state, due))
 
-    def add_wait(self, state: State, key: NodeKey, attempt: int, due_ms: int) -> None:
+    def add_wait(self, state: Open, key: NodeKey, attempt: int, due_ms: int) -> None:
         heappush(self._waits, (due_ms, key, attempt))
         if len(self._waits) > COMPACT_MIN and len(self._waits) > 2 * len(state.waits):
             _compact(self._waits, lambda due: _is_wait(state, due))
 
-    def first_ms(self, state: State) -> int | None:
+    def first_ms(self, state: Open) -> int | None:
         """The earliest time of all."""
         firsts = [
             heap[0][0]
@@ -50,7 +62,7 @@ class Dues:
         ]
         return min(firsts, default=None)
 
-    def pop_retry(self, state: State, at_ms: int, inline_only: bool) -> Due | None:
+    def pop_retry(self, state: Open, at_ms: int, inline_only: bool) -> Due | None:
         """The first retry, if it is due: it is to start, or to be put back."""
         found: list[Due] | None = None
         for heap in (self._inline,) if inline_only else (self._inline, self._retries):
@@ -62,16 +74,16 @@ class Dues:
         heappush(self._inline if inline else self._retries, due)
 
 
-def _is_retry(state: State, due: Due) -> bool:
+def _is_retry(state: Open, due: Due) -> bool:
     return state.retries.get(due[1]) == (due[2], due[0])
 
 
-def _is_wait(state: State, due: Due) -> bool:
+def _is_wait(state: Open, due: Due) -> bool:
     wait = state.waits.get(due[1])
     return wait is not None and wait.attempt == due[2] and wait.due_ms == due[0]
 
 
-def _trim(state: State, heap: list[Due], is_open: Callable[[State, Due], bool]) -> bool:
+def _trim(state: Open, heap: list[Due], is_open: Callable[[Open, Due], bool]) -> bool:
     """Whether an open one comes first now."""
     while heap and not is_open(state, heap[0]):
         heappop(heap)

@@ -17,9 +17,8 @@ from tests.support.documents import call, caller, document
 from tests.support.runs import ended, engine_on, until_event
 
 
-
 def bomb(width: int) -> dict[str, Any]:
-    """A workflow that starts itself, `width` times. Wide ones reach a bound at once; narrow ones leave less to check."""
+    """A workflow that starts itself, `width` times. Wide ones reach a bound soon; narrow ones are quick to check."""
     return document(
         "bomb",
         "start fan",
