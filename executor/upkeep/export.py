@@ -18,7 +18,7 @@ from msgspec import Struct
 
 from executor.errors import NotFound
 from executor.journal.projection import BLOCK_OUTPUT
-from executor.upkeep.sql import Query, View, query, quoted, select, view_name
+from executor.upkeep.sql import Query, View, has_batches, query, quoted, select, view_name
 
 ROWS_MAX = 2**53  # all
 
@@ -40,7 +40,7 @@ def tables(db: sqlite3.Connection, views: Sequence[View], workflow: str, block: 
     if not found and not db.execute(_WORKFLOW, (workflow,)).fetchall():
         raise NotFound(f"there is no workflow '{workflow}'", code="workflow_not_found")
     if not found and block is not None:
-        sql = select(workflow, block, BLOCK_OUTPUT)
+        sql = select(workflow, block, BLOCK_OUTPUT, batches=has_batches(db))
         if db.execute(f"{sql} LIMIT 1").fetchall():
             found = [Table(view_name(workflow, block), sql)]
     if not found:

@@ -29,14 +29,15 @@ from compiler.plan import Plan
 from executor.core.state import State
 from executor.errors import RESTORE
 from executor.store.rows import TERMINAL, Record
+from executor.store.sqlite.batches import JOURNAL, damaged
 from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import check_log
-from executor.store.sqlite.event_rows import EVENT, checksum
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan
 
 RUNS_PAGE = 500
+SEQ_MAX = 2**53
 PLANS_MAX = 64
 INTEGRITY_MAX = 100  # findings of SQLite's own checks
 
@@ -44,16 +45,9 @@ _RUN_IDS = "SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT ?"
 _RUN = """
 SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
        finished_at_ms, document_hash, cancel_n, root_id FROM runs WHERE id = ?"""
-_EVENTS = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? ORDER BY seq"  # noqa: S608 - a constant
 _BY_HASH = {"documents": "document", "blobs": "bytes"}  # the hash is that of these bytes
-_DECIDED_TWICE = """
-SELECT node, path, count(*), group_concat(seq) FROM events
- WHERE run_id = ? AND type IN ('node.succeeded', 'node.failed', 'node.skipped', 'region.sized', 'region.exited')
- GROUP BY node, path HAVING count(*) > 1"""
-_RESUMED_TWICE = """
-SELECT node, path, count(*), group_concat(seq) FROM events
- WHERE run_id = ? AND type = 'wait.closed' GROUP BY node, path, attempt HAVING count(*) > 1"""
-_CLOSED_WAITS = """
+_DECIDING = frozenset(("node.succeeded", "node.failed", "node.skipped", "region.sized", "region.exited"))
+_WAITS = """
 SELECT e.seq, e.node, e.path, json_extract(CAST(e.data AS TEXT), '$.outcome'), w.status
   FROM events AS e LEFT JOIN waits AS w
     ON w.run_id = e.run_id AND w.id = e.node || iif(e.path = '', '', '@' || e.path) || '!' || e.attempt
@@ -211,13 +205,13 @@ def _acknowledged(db: sqlite3.Connection, ids: Collection[str], run: str | None)
 
 def _transcript(db: sqlite3.Connection, run: str, events: Collection[Any]) -> Iterator[Finding]:
     """The client may have left early: then its transcript is the beginning of the journal."""
-    rows = db.execute(_EVENTS, (run,))
+    records = (record for found, _ in _journal(db, run) for record in found)
     for n, seen in enumerate(events, 1):
-        row = rows.fetchone()
-        if row is None:
+        record = next(records, None)
+        if record is None:
             yield Finding("I10", f"a client got {len(events)} events, the journal has {n - 1}", OUR_BUG, run)
             return
-        stored = dict(zip(("seq", "at_ms", "type", "node", "path", "attempt"), row[:6], strict=True))
+        stored = {name: getattr(record, name) for name in ("seq", "at_ms", "type", "node", "path", "attempt")}
         wrong = {name: value for name, value in stored.items() if name in seen and seen[name] != value}
         if wrong:
             got = {name: seen[name] for name in wrong}
@@ -225,7 +219,40 @@ def _transcript(db: sqlite3.Connection, run: str, events: Collection[Any]) -> It
             return
 
 
+def _journal(db: sqlite3.Connection, run: str) -> Iterator[tuple[list[Record], str | None]]:
+    """Row by row, the events of each and what is wrong with it."""
+    return damaged(run, db.execute(JOURNAL, {"run": run, "after": 0, "upto": SEQ_MAX}))
+
+
 # --- one run
+
+
+class _Twice:
+    """What may happen once only."""
+
+    def __init__(self) -> None:
+        self.decided: dict[tuple[str, str], list[int]] = {}
+        self.closed: dict[tuple[str, str, int], list[int]] = {}
+        self.outcomes: list[tuple[int, str, str, int, str | None]] = []
+
+    def see(self, record: Record) -> None:
+        node = record.node or ""
+        if record.type in _DECIDING:
+            self.decided.setdefault((node, record.path), []).append(record.seq)
+        elif record.type == "wait.closed":
+            self.closed.setdefault((node, record.path, record.attempt), []).append(record.seq)
+            outcome = (_object(record.data) or {}).get("outcome")
+            self.outcomes.append((record.seq, node, record.path, record.attempt, outcome))
+
+    def findings(self, run: str) -> Iterator[Finding]:
+        for (node, path), seqs in self.decided.items():
+            if len(seqs) > 1:
+                what = f"it ended {len(seqs)} times, in events {','.join(map(str, seqs))}"
+                yield Finding("I3", what, OUR_BUG, run, _key(node, path))
+        for (node, path, _), seqs in self.closed.items():
+            if len(seqs) > 1:
+                what = f"its wait was closed {len(seqs)} times, in events {','.join(map(str, seqs))}"
+                yield Finding("I9", what, OUR_BUG, run, _key(node, path))
 
 
 class _Checker:
@@ -241,21 +268,23 @@ class _Checker:
         run = _Run(*row)
         plan = self._plan(run.plan_hash)
         yield from self._references(run, plan)
+        twice = _Twice()
         if plan is not None:
             journal = JournalCheck(id, plan)
             last = None
-            for *values, stored in self._db.execute(_EVENTS, (id,)):
-                last = Record(*values)
-                if stored is not None and stored != checksum((id, *values)):
-                    what = f"event {last.seq} does not match its checksum"
-                    yield Finding("I12", what, RESTORE, id, _key(last.node, last.path))
-                yield from journal.see(last)
-                yield from self._blob(run, last)
+            for records, wrong in _journal(self._db, id):
+                if wrong is not None:
+                    one = records[0] if len(records) == 1 else None
+                    yield Finding("I12", wrong, RESTORE, id, _key(one.node, one.path) if one is not None else "")
+                for last in records:
+                    twice.see(last)
+                    yield from journal.see(last)
+                    yield from self._blob(run, last)
             yield from journal.end(run.seq)
             yield from self._end(run, last)
             if journal.folds:
-                yield from self._folded(run, journal)
-        yield from self._twice(run)
+                yield from self._folded(run, journal, twice)
+        yield from twice.findings(id)
         yield from self._owner(run)
 
     def _plan(self, hash: str) -> Plan | None:
@@ -321,14 +350,6 @@ class _Checker:
                 "I2", f"its row says {run.status}, but finished_at_ms is {run.finished_at_ms}", OUR_BUG, run.id
             )
 
-    def _twice(self, run: _Run) -> Iterator[Finding]:
-        for node, path, count, seqs in self._db.execute(_DECIDED_TWICE, (run.id,)):
-            what = f"it ended {count} times, in events {seqs}"
-            yield Finding("I3", what, OUR_BUG, run.id, _key(node, path))
-        for node, path, count, seqs in self._db.execute(_RESUMED_TWICE, (run.id,)):
-            what = f"its wait was closed {count} times, in events {seqs}"
-            yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
-
     def _owner(self, run: _Run) -> Iterator[Finding]:
         held = run.lease_owner is not None
         if held != (run.lease_until_ms is not None):
@@ -342,7 +363,7 @@ class _Checker:
 
     # --- the rows against the folded journal
 
-    def _folded(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
+    def _folded(self, run: _Run, journal: JournalCheck, twice: _Twice) -> Iterator[Finding]:
         state = journal.state
         inbox = [_object(message) for (message,) in self._db.execute(_INBOX, (run.id,))]
         messages = [message for message in inbox if message is not None]
@@ -355,7 +376,7 @@ class _Checker:
             yield Finding("I1", what, "they arrived when it ended; `weft gc` deletes them with the run", run.id)
         yield from self._cancelled(run, journal)
         yield from self._alarm(run, state, bool(messages))
-        yield from self._waits(run, journal, messages)
+        yield from self._waits(run, journal, messages, twice)
         yield from self._children(run, journal, messages)
 
     def _cancelled(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
@@ -385,13 +406,17 @@ class _Checker:
             late_ms = run.next_run_at_ms - due_ms
             yield Finding("I8", f"its timer is due {late_ms} ms before the run", wake, run.id)
 
-    def _waits(self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
+    def _waits(
+        self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]], twice: _Twice
+    ) -> Iterator[Finding]:
         open_ids = {
             journal.codec.wait_id(key, wait.attempt): journal.codec.key_text(key)
             for key, wait in journal.state.waits.items()
         }
         on_the_way = {message.get("wait") for message in messages}
+        rows = {}
         for id, node, path, status in self._db.execute(_WAITS, (run.id,)):
+            rows[id] = status
             key = _key(node, path)
             is_open = open_ids.pop(id, None) is not None
             if status == "pending" and not is_open:
@@ -401,9 +426,10 @@ class _Checker:
                 yield Finding("I1", what, SEE_JOURNAL.format(run=run.id), run.id, key)
         for id, key in open_ids.items():
             yield Finding("I9", f"wait {id} is open in the journal, but has no row", OUR_BUG, run.id, key)
-        for seq, node, path, outcome, status in self._db.execute(_CLOSED_WAITS, (run.id,)):
+        for seq, node, path, attempt, outcome in twice.outcomes:
+            status = rows.get(format_wait(_key(node, path), attempt))
             copied = status is None and seq < journal.forked_at  # rows of waits stay with the run they were of
-            if not copied and status not in _ROW_AFTER.get(outcome, ()):
+            if not copied and status not in _ROW_AFTER.get(outcome or "", ()):
                 what = f"event {seq} closes its wait as {outcome}, but the row of the wait says {status or 'nothing'}"
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
 

@@ -46,13 +46,15 @@ def spellings(secret: str) -> list[bytes]:
 
 
 def _tables(db: sqlite3.Connection) -> Iterator[tuple[str, list[str], str | None]]:
-    """Name, columns that can hold text, and the column that names the run, if there is one."""
+    """Name, columns that can hold text, and the SQL that gives the run's id, if there is one."""
     names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
     for (table,) in db.execute(names).fetchall():
         columns = db.execute(f'PRAGMA table_info("{table}")').fetchall()
         texts = [name for _, name, kind, *_ in columns if kind.upper() != "INTEGER"]
         by_id = table in ("run_details", "heads")
-        run_column = "id" if by_id else "run_id" if any(c[1] == "run_id" for c in columns) else None
+        run_column = '"id"' if by_id else '"run_id"' if any(c[1] == "run_id" for c in columns) else None
+        if table == "batches":
+            run_column = "(SELECT id FROM run_details AS d WHERE d.n = batches.n)"
         if texts:
             yield table, texts, run_column
 
@@ -67,7 +69,7 @@ def _scan_table(
     run: str | None,
 ) -> Iterator[Finding]:
     of_run = run_column or "''"
-    where = f' AND "{run_column}" = ?' if run is not None else ""
+    where = f" AND {run_column} = ?" if run is not None else ""
     for column in columns:
         found = " OR ".join([f'instr(CAST("{column}" AS BLOB), ?) > 0'] * len(wanted))
         query = f'SELECT {of_run}, count(*) FROM "{table}" WHERE ({found}){where} GROUP BY 1'  # noqa: S608 - schema

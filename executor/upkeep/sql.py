@@ -41,6 +41,18 @@ _NEWEST = """
 SELECT name, document FROM workflows AS w
  WHERE version = (SELECT max(version) FROM workflows WHERE name = w.name) ORDER BY name"""
 _HAS_ACTIVE = "SELECT 1 FROM sqlite_schema WHERE name = 'active_versions'"
+_HAS_BATCHES = "SELECT 1 FROM sqlite_schema WHERE name = 'batches'"
+_OUTPUTS_OF_ROWS = """
+SELECT e.run_id, r.version, e.path, e.attempt, e.seq, e.at_ms, e.data, e.output
+  FROM main.old_events AS e JOIN main.runs AS r ON r.id = e.run_id
+ WHERE r.workflow = :workflow AND e.node = :node AND e.type = :type"""
+# A batch that does not have the text of the node at all is not taken apart.
+_OUTPUTS_OF_BATCHES = """
+SELECT d.id, d.version, e.value ->> 3, e.value ->> 4, b.first_seq + e.key, e.value ->> 0,
+       substr(b.payload, (e.value ->> 5) + 1, e.value ->> 6),
+       substr(b.payload, (e.value ->> 5) + coalesce(e.value ->> 6, 0) + 1, e.value ->> 7)
+  FROM main.run_details AS d CROSS JOIN main.batches AS b ON b.n = d.n CROSS JOIN json_each(b.head) AS e
+ WHERE d.workflow = :workflow AND instr(b.head, :text_of_node) AND e.value ->> 2 = :node AND e.value ->> 1 = :type"""
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 _PRAGMAS = {
     "compile_options",
@@ -104,6 +116,7 @@ def open_for_reading(
         db.execute("PRAGMA query_only = 1")
         db.text_factory = lambda data: data.decode(errors="replace")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES)
+        db.execute("SELECT 1 FROM json_each('[]')").fetchall()  # it is made at its first use, which would be refused
         db.set_authorizer(_authorize)
     except BaseException:
         db.close()
@@ -127,6 +140,7 @@ def generated_views(db: sqlite3.Connection, catalog: Catalog, env_names: Sequenc
     """For each block of each stored workflow whose output has known properties; at most VIEWS_MAX."""
     names: set[str] = set()
     has_active = db.execute(_HAS_ACTIVE).fetchall()
+    batches = has_batches(db)
     for workflow, data in db.execute(_ACTIVE if has_active else _NEWEST).fetchall():
         document = as_ours(orjson.loads(data), env_names).document
         for id, block in document.get("blocks", {}).items():
@@ -140,7 +154,11 @@ def generated_views(db: sqlite3.Connection, catalog: Catalog, env_names: Sequenc
                 return
             name = view_name(workflow, id, names)
             names.add(name.lower())
-            yield _view(name, workflow, id, spec, properties)
+            yield _view(name, workflow, id, spec, properties, batches)
+
+
+def has_batches(db: sqlite3.Connection) -> bool:
+    return bool(db.execute(_HAS_BATCHES).fetchall())
 
 
 def _properties(block: Mapping[str, Any], spec: BlockSpec | None) -> dict[str, Any]:
@@ -163,7 +181,7 @@ def view_name(workflow: str, block: str, used: Collection[str] = ()) -> str:
     return name
 
 
-def _view(name: str, workflow: str, block: str, spec: BlockSpec, properties: Mapping[str, Any]) -> View:
+def _view(name: str, workflow: str, block: str, spec: BlockSpec, properties: Mapping[str, Any], batches: bool) -> View:
     # The path of a property is quoted, and SQLite has no way to write a quotation mark inside the quotes.
     wanted = [key for key in properties if '"' not in key][:COLUMNS_MAX]
     columns: list[str] = []
@@ -175,17 +193,22 @@ def _view(name: str, workflow: str, block: str, spec: BlockSpec, properties: Map
         columns.append(column)
         parts.append(f"{_extract(key, properties[key])} AS {quoted(column)}")
     node, type = (f"{block}:end", CONTAINER_OUTPUT) if spec.container else (block, BLOCK_OUTPUT)
-    return View(name, workflow, block, tuple(columns), select(workflow, node, type, parts))
+    return View(name, workflow, block, tuple(columns), select(workflow, node, type, parts, batches=batches))
 
 
-def select(workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
-    """A row for each time the node put something out; `parts` are further columns, made of `output`."""
+def select(workflow: str, node: str, type: str, parts: Sequence[str] = (), *, batches: bool = True) -> str:
+    """A row for each time the node put something out; `parts` are further columns, made of `output`. Without `batches`:
+    for a file of a schema that has none."""
+    found = _OUTPUTS_OF_ROWS if batches else _OUTPUTS_OF_ROWS.replace("main.old_events", "main.events")
+    if batches:
+        found = f"{found} UNION ALL {_OUTPUTS_OF_BATCHES}"
+    values = {"workflow": workflow, "type": type, "node": node, "text_of_node": orjson.dumps(node).decode()}
+    found = re.sub(r":(\w+)", lambda name: _text(values[name[1]]), found)
     return f"""SELECT {", ".join([*_FIXED[:-1], *parts, "output"])}
-  FROM (SELECT e.run_id, r.version, e.path, e.attempt, e.seq, e.at_ms, CAST(coalesce(e.output, (
-                   SELECT bytes FROM main.blobs WHERE hash = json_extract(CAST(e.data AS TEXT), '$.blob')
+  FROM (SELECT run_id, version, path, attempt, seq, at_ms, CAST(coalesce(output, (
+                   SELECT bytes FROM main.blobs WHERE hash = json_extract(CAST(data AS TEXT), '$.blob')
                )) AS TEXT) AS output
-          FROM main.events AS e JOIN main.runs AS r ON r.id = e.run_id
-         WHERE r.workflow = {_text(workflow)} AND e.node = {_text(node)} AND e.type = {_text(type)})"""  # noqa: S608
+          FROM ({found}))"""  # noqa: S608
 
 
 def _extract(key: str, schema: Any) -> str:

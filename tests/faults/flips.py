@@ -36,12 +36,14 @@ Verdict = Literal["reported", "refused", "held", "older", "unguarded", "silent",
 BAD: tuple[Verdict, ...] = ("silent", "traceback")
 # Journals and what they rest on, with a checksum, a hash or a copy of each. None: every column.
 GUARDED: dict[str, frozenset[str] | None] = {
-    "events": None,
+    "batches": None,
+    "old_events": None,
     "plans": None,
     "documents": None,
     "blobs": None,
     "workflows": frozenset({"hash", "document"}),
-    "runs": frozenset({"status", "seq", "plan_hash", "output"}),
+    "run_details": frozenset({"status", "seq", "plan_hash", "output"}),
+    "heads": frozenset({"status"}),
 }
 WAL_HEADER, FRAME_HEADER = 32, 24
 EXAMPLES_MAX = 10

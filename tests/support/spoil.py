@@ -30,6 +30,22 @@ CREATE TEMP TRIGGER change_run INSTEAD OF UPDATE ON runs BEGIN
 END"""
 
 
+# As events were before there were batches, each a row that can be changed by itself.
+_APART = (
+    "UPDATE heads SET seq = coalesce((SELECT max(seq) FROM batches WHERE batches.n = heads.n), seq)",
+    """INSERT INTO old_events
+       SELECT run_id, seq, at_ms, type, node, path, attempt, CAST(data AS BLOB), CAST(output AS BLOB), NULL FROM events
+        WHERE (run_id, seq) NOT IN (SELECT run_id, seq FROM old_events)""",
+    "DELETE FROM batches",
+)
+
+
 def let_change(db: sqlite3.Connection) -> None:
     """UPDATE of the view `runs` works on this connection from now on. What it has changed is in `total_changes`."""
     db.execute(_CHANGE_RUN)
+
+
+def take_apart(db: sqlite3.Connection) -> None:
+    """Every event is a row of `old_events` then."""
+    for statement in _APART:
+        db.execute(statement)

@@ -124,7 +124,8 @@ def add_run(db: sqlite3.Connection) -> None:
 
 def add_event(db: sqlite3.Connection, event: Json) -> None:
     db.execute(
-        "INSERT INTO events (run_id, seq, at_ms, type, node, path, attempt, data) VALUES ('r', ?, ?, ?, ?, ?, ?, ?)",
+        "INSERT INTO old_events (run_id, seq, at_ms, type, node, path, attempt, data)"
+        " VALUES ('r', ?, ?, ?, ?, ?, ?, ?)",
         (
             event["seq"],
             event["at_ms"],

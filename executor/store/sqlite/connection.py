@@ -16,12 +16,12 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
-from executor.store.sqlite.event_rows import ADD_EVENT
+from executor.store.sqlite.batches import ADD_FENCED, Batch
 from executor.store.sqlite.identity import Identity
 
 log = logging.getLogger("weft.store")
@@ -39,16 +39,63 @@ class CommitUncertain(Exception):
     """COMMIT raised: the transaction may be on disk or not. `__cause__` is SQLite's error."""
 
 
-class Tx:
-    """An open transaction. `events` collects journal rows, which go in together just before the commit. `messages`:
-    whether there are any in any inbox, None: not yet looked up."""
+class Stale(Exception):
+    """One of the appends that were written together is fenced; which, is not known when there are several. Nothing of
+    the transaction counts."""
 
-    __slots__ = ("db", "events", "messages")
+    def __init__(self, run: str, count: int) -> None:
+        super().__init__(run, count)
+        self.run = run
+
+
+class Tx:
+    """An open transaction.
+
+    Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each with
+    it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
+    `bare` is the connection without that, for a look that does not depend on them.
+
+    messages  whether there are any in any inbox, None: not yet looked up
+    proof     (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
+    """
+
+    __slots__ = ("_before", "_later", "bare", "messages", "proof")
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        self.db = db
-        self.events: list[tuple[Any, ...]] = []
+        self.bare = db
         self.messages: bool | None = None
+        self.proof: tuple[str, int, int] | None = None
+        self._later: list[tuple[Any, ...]] = []
+        self._before = db.total_changes
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        if self._later:
+            self.write_appends()
+        return self.bare
+
+    @property
+    def changes(self) -> int:
+        """Rows changed so far, those to be written included."""
+        return self.bare.total_changes - self._before + len(self._later)
+
+    def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
+        """`after`: the seq before the first of them."""
+        for batch in batches:
+            self._later.append((*batch, run, epoch, after))
+            after = batch.seq
+        self.note(run, batches)
+
+    def note(self, run: str, batches: Sequence[Batch]) -> None:
+        """These are written in this transaction."""
+        if self.proof is None and batches:
+            self.proof = run, batches[0].seq, batches[0].checksum
+
+    def write_appends(self) -> None:
+        """Raises Stale."""
+        later, self._later = self._later, []
+        if later and self.bare.executemany(ADD_FENCED, later).rowcount != len(later):
+            raise Stale(later[0][6], len(later))
 
 
 class Database:
@@ -90,8 +137,7 @@ class Database:
         try:
             tx = Tx(db)
             yield tx
-            if tx.events:
-                db.executemany(ADD_EVENT, tx.events)
+            tx.write_appends()
             self.fault(f"tx.{name}.before_commit")
         except BaseException:
             with suppress(sqlite3.Error):  # SQLite rolls some failures back itself; the connection then has none open

@@ -67,10 +67,10 @@ def delete_all_messages(tx: Tx, run_id: str) -> None:
 def newest_message(tx: Tx, run: str) -> int:
     """One look for the whole group says that there is none: that is nearly always so."""
     if tx.messages is None:
-        tx.messages = bool(tx.db.execute(ANY_MESSAGE).fetchone()[0])
+        tx.messages = bool(tx.bare.execute(ANY_MESSAGE).fetchone()[0])
     if not tx.messages:
         return 0
-    (n,) = tx.db.execute(NEWEST_MESSAGE, {"run": run}).fetchone()
+    (n,) = tx.bare.execute(NEWEST_MESSAGE, {"run": run}).fetchone()
     assert isinstance(n, int)
     return n
 

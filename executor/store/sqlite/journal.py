@@ -4,15 +4,15 @@
 
 from __future__ import annotations
 
-import msgspec
+import orjson
 
 from executor.errors import Fenced, Unheard
 from executor.store.rows import TERMINAL, Append, Appended, EventFilter, Record
+from executor.store.sqlite.batches import EVENT, JOURNAL, LAST_SEQ, batches_of, records_of
 from executor.store.sqlite.cache import put_cached
 from executor.store.sqlite.conditions import HEAD_OF_ID, any_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref
-from executor.store.sqlite.event_rows import EVENT, records_of, rows_of
 from executor.store.sqlite.families import append_to_family, check_family
 from executor.store.sqlite.inbox import (
     cancel_run,
@@ -24,16 +24,16 @@ from executor.store.sqlite.inbox import (
 )
 from executor.store.sqlite.outbox import add_notifications
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.runs import create_children, move_run
+from executor.store.sqlite.runs import add_batches, create_children, move_run
 from executor.store.sqlite.waits import add_waits, cancel_waits, close_waits
 
-# The fence, in two forms. No row: fenced.
+# The fence. No row: fenced. An append that has only events has it in the statement that adds them (`ADD_FENCED`).
+_CURRENT = f"{HEAD_OF_ID} AND epoch = :epoch AND {LAST_SEQ} = :expected_seq"
 ADVANCE = f"""
-UPDATE heads SET seq = :seq, stalls = 0, status = coalesce(:status, status)
- WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :expected_seq"""
+UPDATE heads SET seq = :seq, stalls = 0, status = coalesce(:status, status) WHERE {_CURRENT} RETURNING n"""
 FINISH = f"""
 DELETE FROM heads
- WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :expected_seq
+ WHERE {_CURRENT}
    AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = heads.id AND i.n = heads.cancel_n
                       AND i.n NOT IN {any_of(":consumed")})
 RETURNING n, started_at_ms, cancel_n"""
@@ -44,25 +44,47 @@ UPDATE run_details SET status = :status, seq = :seq, epoch = :epoch, cancel_n = 
  WHERE n = :n"""
 SET_RESULT = """
 UPDATE run_details SET output = coalesce(:output, output), error = coalesce(:error, error) WHERE id = :id"""
-IS_CURRENT = f"SELECT 1 FROM heads WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :expected_seq"
-EVENTS_AFTER = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
-# A page of matching events and, as first row, the count of all matches; one statement, so both see the same state.
-# Between the two halves and at the end of the second come the conditions, then `EVENTS_PAGE`.
-COUNT_EVENTS = "SELECT count(*), 0, '', NULL, '', 0, NULL, NULL, NULL FROM events WHERE run_id = ?"
-AND_EVENTS = f" UNION ALL SELECT * FROM (SELECT {EVENT}, checksum FROM events WHERE run_id = ?"
-EVENTS_OF_NODE = " AND node = ?"
-EVENTS_OF_TYPES = " AND type IN (SELECT value FROM json_each(?))"
-EVENTS_SINCE = " AND at_ms >= ?"
-EVENTS_PAGE = " AND seq > ? ORDER BY seq LIMIT ?)"
+IS_CURRENT = f"SELECT 1 FROM heads WHERE {_CURRENT}"
+# Numbers of matching events: of old rows, then of batches. A batch that does not have the text of a node or type at all
+# is not taken apart. Between the halves and behind them come the conditions.
+FIND_OLD = "SELECT seq FROM old_events WHERE run_id = :run"
+OLD_OF_NODE = " AND node = :node"
+OLD_OF_TYPES = f" AND type IN {any_of(':types')}"
+OLD_SINCE = " AND at_ms >= :since"
+FIND_IN_BATCHES = """
+SELECT b.first_seq + j.key FROM batches AS b CROSS JOIN json_each(b.head) AS j
+ WHERE b.n = (SELECT n FROM run_details WHERE id = :run)"""
+IN_BATCHES_OF_NODE = " AND instr(b.head, :node_text) AND j.value ->> 2 = :node"
+IN_BATCHES_OF_TYPES = f" AND j.value ->> 1 IN {any_of(':types')}"
+IN_BATCHES_SINCE = " AND j.value ->> 0 >= :since"
+# The count of all, and the numbers of a page.
+COUNT_AND_PAGE = """
+WITH found (seq) AS MATERIALIZED ({found})
+SELECT (SELECT count(*) FROM found),
+       (SELECT json_group_array(seq) FROM (SELECT seq FROM found WHERE seq > :after ORDER BY seq LIMIT :limit))"""
+# The old rows and batches that these events are in.
+JOURNAL_OF_SEQS = f"""
+SELECT {EVENT}, checksum FROM old_events WHERE run_id = :run AND seq IN {any_of(":seqs")}
+UNION ALL
+SELECT seq, first_seq, NULL, output_bytes, NULL, NULL, head, payload, checksum FROM batches
+ WHERE n = (SELECT n FROM run_details WHERE id = :run)
+   AND seq IN (SELECT (SELECT min(b.seq) FROM batches AS b
+                        WHERE b.n = (SELECT n FROM run_details WHERE id = :run) AND b.seq >= wanted.value)
+                 FROM json_each(:seqs) AS wanted)
+ ORDER BY 1"""
 
 
 def append(tx: Tx, change: Append) -> Appended:
     """See Store.append. The fence comes first: without its row nothing has been written."""
-    db = tx.db
     run = change.run_id
     seq = change.expected_seq + len(change.records)
     finished = change.finished or change.status in TERMINAL
     assert not finished or change.status in TERMINAL, f"run {run} cannot finish as {change.status}"
+    batches = batches_of(run, change.expected_seq, change.records)
+    if batches and _has_only_events(change):
+        tx.append_later(run, change.epoch, change.expected_seq, batches)
+        return Appended(seq, newest_message(tx, run), None)
+    db = tx.db
     if change.children:
         check_family(tx, change)
     values = {
@@ -75,22 +97,21 @@ def append(tx: Tx, change: Append) -> Appended:
         "error": change.error,
         "now": change.now_ms,
     }
-    if not finished:
-        fenced = db.execute(ADVANCE, values).rowcount != 1
-    else:
-        ended = db.execute(FINISH, {**values, "consumed": as_list(change.consumed_inbox)}).fetchall()
-        fenced = not ended
-        if fenced and db.execute(IS_CURRENT, values).fetchall():
-            raise Unheard(f"run {run} has not processed its cancel request", run=run)
-    if fenced:
-        raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
     if finished:
-        ((number, started_at_ms, cancel_n),) = ended
+        held = db.execute(FINISH, {**values, "consumed": as_list(change.consumed_inbox)}).fetchall()
+        if not held and db.execute(IS_CURRENT, values).fetchall():
+            raise Unheard(f"run {run} has not processed its cancel request", run=run)
+    else:
+        held = db.execute(ADVANCE, values).fetchall()
+    if not held:
+        raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
+    number = held[0][0]
+    if finished:
+        _, started_at_ms, cancel_n = held[0]
         db.execute(END_DETAILS, {**values, "n": number, "started_at": started_at_ms, "cancel_n": cancel_n})
     elif change.output is not None or change.error is not None:
         db.execute(SET_RESULT, values)
-    # Most appends have events only, and there are many of them.
-    tx.events += rows_of(run, change.expected_seq, change.records)
+    add_batches(tx, run, number, batches)
     if change.waits:
         add_waits(tx, change.waits)
     if change.closed_waits:
@@ -119,22 +140,59 @@ def append(tx: Tx, change: Append) -> Appended:
     return Appended(seq, 0 if finished else newest_message(tx, run), append_to_family(tx, change, finished))
 
 
+def _has_only_events(change: Append) -> bool:
+    """So have most, and there are many of them."""
+    return not (
+        change.status
+        or change.finished
+        or change.waits
+        or change.closed_waits
+        or change.consumed_inbox
+        or change.consumed_signals
+        or change.blobs
+        or change.notifications
+        or change.children
+        or change.posts
+        or change.cancels
+        or change.cached
+        or change.root is not None
+        or change.move is not None
+        or change.output is not None
+        or change.error is not None
+    )
+
+
 async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-    return records_of(run_id, await readers.all(EVENTS_AFTER, (run_id, after, limit)))
+    if limit <= 0:
+        return []
+    rows = await readers.all(JOURNAL, {"run": run_id, "after": after, "upto": after + limit})
+    return records_of(run_id, rows, after)[:limit]
 
 
 async def find_events(readers: Readers, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
-    matching = ""
-    values: list[str | int] = [run_id]
+    old, batched = FIND_OLD, FIND_IN_BATCHES
     if where.node is not None:
-        matching += EVENTS_OF_NODE
-        values.append(where.node)
+        old, batched = old + OLD_OF_NODE, batched + IN_BATCHES_OF_NODE
     if where.types:
-        matching += EVENTS_OF_TYPES
-        values.append(msgspec.json.encode(where.types).decode())
+        texts = " OR ".join(f"instr(b.head, :type_text_{i})" for i in range(len(where.types)))
+        old, batched = old + OLD_OF_TYPES, f"{batched} AND ({texts}){IN_BATCHES_OF_TYPES}"
     if where.since_ms is not None:
-        matching += EVENTS_SINCE
-        values.append(where.since_ms)
-    query = COUNT_EVENTS + matching + AND_EVENTS + matching + EVENTS_PAGE
-    counted, *page = await readers.all(query, (*values, *values, where.after, where.limit))
-    return records_of(run_id, page), int(counted[0])
+        old, batched = old + OLD_SINCE, batched + IN_BATCHES_SINCE
+    values = {
+        "run": run_id,
+        "node": where.node,
+        "node_text": orjson.dumps(where.node).decode(),
+        "types": as_list(where.types),
+        "since": where.since_ms,
+        "after": where.after,
+        "limit": where.limit,
+        **{f"type_text_{i}": f'"{type}"' for i, type in enumerate(where.types)},
+    }
+    row = await readers.one(COUNT_AND_PAGE.format(found=f"{old} UNION ALL {batched}"), values)
+    assert row is not None
+    count, seqs = row
+    wanted = set(orjson.loads(seqs))
+    if not wanted:
+        return [], int(count)
+    rows = await readers.all(JOURNAL_OF_SEQS, {"run": run_id, "seqs": seqs})
+    return [record for record in records_of(run_id, rows) if record.seq in wanted], int(count)

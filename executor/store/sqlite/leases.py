@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import ClockRepair, RunRow, RunStatus
+from executor.store.sqlite.batches import LAST_SEQ
 from executor.store.sqlite.conditions import ENDED, HEAD_OF_ID, any_of, any_row_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
@@ -39,9 +40,10 @@ CLAIMED = f"SELECT n, {RUN}, lease_owner, 0, {ORPHANED} FROM runs WHERE n IN {an
 COUNT_HELD = f"SELECT owner, count(*) FROM heads WHERE owner IN {any_of(':owners')} GROUP BY owner"
 # Those that are as they were when they were found: another process may have been faster.
 TAKE_RUNS = f"""
-UPDATE heads SET owner = :owner, epoch = epoch + 1, stalls = stalls + 1, status = 'running',
-       started_at_ms = coalesce(started_at_ms, :now)
- WHERE n IN {any_of(":numbers")} AND (n, epoch, seq, coalesce(owner, '')) IN {any_row_of(":found", 4)}
+UPDATE heads SET owner = :owner, epoch = epoch + 1, seq = {LAST_SEQ},
+       stalls = CASE WHEN {LAST_SEQ} > seq THEN 1 ELSE stalls + 1 END,
+       status = 'running', started_at_ms = coalesce(started_at_ms, :now)
+ WHERE n IN {any_of(":numbers")} AND (n, epoch, {LAST_SEQ}, coalesce(owner, '')) IN {any_row_of(":found", 4)}
    AND due_ms <= :now AND (owner IS NULL OR owner IN (SELECT id FROM workers WHERE until_ms <= :now))
 RETURNING n, epoch, stalls, started_at_ms"""
 TAKE_NEW = f"""
@@ -59,7 +61,7 @@ DELETE FROM workers WHERE until_ms <= :now AND NOT EXISTS (SELECT 1 FROM heads W
 # ends, and the run is due at once for the next one.
 RELEASE_LEASE = f"""
 UPDATE heads SET status = :status, owner = NULL, due_ms = :next_run_at
- WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :seq
+ WHERE {HEAD_OF_ID} AND epoch = :epoch AND {LAST_SEQ} = :seq
    AND (:status = 'running' OR NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id))"""
 NEXT_CLAIMABLE_AT = """
 SELECT min(at_ms) FROM (

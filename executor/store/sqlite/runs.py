@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from executor.errors import NotFound
 from executor.store.rows import COUNT_MAX, TERMINAL, Move, NewRun, RunRow
 from executor.store.rules import blobs_of, new_row
+from executor.store.sqlite.batches import ADD_BATCH, Batch, batches_of
 from executor.store.sqlite.conditions import any_of, as_list, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
-from executor.store.sqlite.event_rows import rows_of
 from executor.store.sqlite.families import add_to_family, root_of
 from executor.store.sqlite.inbox import add_signals
 from executor.store.sqlite.locks import take_run
@@ -64,7 +64,8 @@ SELECT status, count(*)
   FROM (SELECT status FROM run_details WHERE draft_id = :draft AND status IS NOT NULL LIMIT {COUNT_MAX}) AS counted
  GROUP BY status"""
 OUTPUT_BYTES = """
-SELECT (SELECT coalesce(sum(length(output)), 0) FROM events WHERE run_id = :id)
+SELECT (SELECT coalesce(sum(length(output)), 0) FROM old_events WHERE run_id = :id)
+     + (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = (SELECT n FROM run_details WHERE id = :id))
      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash) WHERE run_id = :id)"""
 
 
@@ -191,7 +192,7 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> bool:
         add_document(tx, run.document_hash, run.document, run.now_ms)
     elif run.document_hash is not None:
         use_document(tx, run.document_hash, run.now_ms)
-    tx.events += rows_of(run.id, 0, run.records)
+    add_batches(tx, run.id, number, batches_of(run.id, 0, run.records))
     add_waits(tx, run.waits)
     add_signals(tx, run.signals)
     for blob in run.blobs:
@@ -199,6 +200,13 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> bool:
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
     return True
+
+
+def add_batches(tx: Tx, run: str, number: int | None, batches: Sequence[Batch]) -> None:
+    """Part of creating a run, and of an append, behind its fence."""
+    for batch in batches:
+        tx.db.execute(ADD_BATCH, (*batch, number))
+    tx.note(run, batches)
 
 
 def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:

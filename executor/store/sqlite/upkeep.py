@@ -29,12 +29,13 @@ SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r {by_index
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
 # First of all, as everything that refers to the run begins with its row (executor.store.rules).
-DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING workflow, coalesce(root_id, id)"
+DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING n, workflow, coalesce(root_id, id)"
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = :id"
-    for table in ("events", "waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs")
+    for table in ("old_events", "waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs")
 )
+DELETE_BATCHES = "DELETE FROM batches WHERE n = :n"
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = :workflow AND run_id = :id AND scope = 'run'"
 DELETE_FAMILY = """
 DELETE FROM families WHERE root_id = :root AND open = 0 AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = :root)"""
@@ -81,7 +82,8 @@ def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
         found = tx.db.execute(DELETE_RUN, {"id": id}).fetchall()
         if not found:
             continue
-        ((workflow, root),) = found
+        ((number, workflow, root),) = found
+        tx.db.execute(DELETE_BATCHES, {"n": number})
         for statement in DELETE_OWN:
             tx.db.execute(statement, {"id": id})
         tx.db.execute(DELETE_OWN_CACHE, {"workflow": workflow, "id": id})

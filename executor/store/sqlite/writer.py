@@ -7,7 +7,7 @@ the thread and one back per group, never per row.
 An item is a function of a topic (`runs.py`, `waits.py`, ...) and its arguments. It runs inside the group's transaction
 and raises a WeftError only before its first write, so a fenced append needs no savepoint. Any other error rolls the
 group back, and each item is then tried by itself: only the culprit fails. An item reads and writes through `tx.db`;
-journal rows go to `tx.events`, which are written just before the commit, so no item can read them.
+appends that have only events are collected, and written before anything else is looked at (`Tx`).
 
 A result continues its caller in the callback that brings it (`prompt.py`), and what the callers of a group submit then
 is handed over at the end of that callback: the next step of a run costs no further pass of the loop.
@@ -47,14 +47,15 @@ from executor.errors import (
     DatabaseReplaced,
     DatabaseUnavailable,
     DatabaseWriteFailed,
+    Fenced,
     StoreError,
     WeftError,
 )
 from executor.repeated import Repeated
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.patience import patience_s
-from executor.store.sqlite.connection import CommitUncertain, Database, Tx, full_hint, is_full
-from executor.store.sqlite.event_rows import EVENT_BY_SEQ
+from executor.store.sqlite.batches import BATCH_IS_THERE
+from executor.store.sqlite.connection import CommitUncertain, Database, Stale, Tx, full_hint, is_full
 from executor.store.sqlite.prompt import Prompt
 
 log = logging.getLogger("weft.store")
@@ -353,17 +354,16 @@ class Writer:
         changes = 0
         try:
             with self._database.tx("group") as tx:
-                before = tx.db.total_changes
                 for item in items:
                     self._database.fault(f"write.{item.write.__name__.lstrip('_')}")
                     try:
                         outcomes.append(Outcome(item.write(tx, *item.args)))
                     except WeftError as error:
                         outcomes.append(Outcome(None, error))
-                    if self._request_waits and tx.db.total_changes - before + len(tx.events) >= GROUP_ROWS_MIN:
+                    if self._request_waits and tx.changes >= GROUP_ROWS_MIN:
                         break
-                changes = tx.db.total_changes - before + len(tx.events)
-                if changes and not tx.events:
+                changes = tx.changes
+                if changes and tx.proof is None:
                     tx.db.execute(MARK_GROUP, (self._group, self._id))
         except CommitUncertain as uncertain:
             if not self._is_on_disk(tx):
@@ -390,9 +390,8 @@ class Writer:
         proves it; only a group without events needs the mark, which would cost every append a page."""
         self._database.drop()
         try:
-            if tx.events:
-                event = tx.events[0]
-                return self._database.db.execute(EVENT_BY_SEQ, event[:2]).fetchall() == [event]
+            if tx.proof is not None:
+                return bool(self._database.db.execute(BATCH_IS_THERE, tx.proof).fetchall())
             return self._database.db.execute(LAST_GROUP, (self._id,)).fetchall() == [(self._group,)]
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"a commit failed, and it is unknown whether it is on disk: {error}") from error
@@ -480,6 +479,8 @@ _quick_switches = _QuickSwitches()
 def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exception:
     """What SQLite said, in our words; errors of our own, and bugs, stay as they are. DatabaseWriteFailed is worth
     another try; `again` makes an I/O error one: it hit a COMMIT that is known not to be on disk."""
+    if isinstance(error, Stale):
+        return Fenced(f"run {error.run}: the epoch or the seq of an append is no longer current", run=error.run)
     if isinstance(error, CommitUncertain) and isinstance(error.__cause__, sqlite3.Error):
         error = error.__cause__
     if not isinstance(error, sqlite3.Error):

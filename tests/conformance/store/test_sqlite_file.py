@@ -15,7 +15,7 @@ import pytest
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
 from executor.store.migrate import APPLICATION_ID
 from executor.store.rows import EventFilter
-from executor.store.sqlite import journal, leases, runs, waits
+from executor.store.sqlite import batches, leases, runs, waits
 from executor.store.sqlite.connection import plain_connect
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
@@ -209,7 +209,9 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
         assert due.count("heads_by_owner") == 2 and "TEMP B-TREE" not in due
         under_way = plan(runs.RUNS_UNDER_WAY + runs.RUNS_PAGE, "running", 1)
         assert "SEARCH d USING INTEGER PRIMARY KEY" in under_way, "it would read all runs that ever were"
-        assert "SEARCH events" in plan(journal.EVENTS_AFTER, "r", 0, 1)
+        page = plan(batches.JOURNAL, "r", 0, 1)
+        assert "SEARCH old_events" in page and "SEARCH batches" in page and "SCAN" not in page
+        assert "TEMP B-TREE" not in page
         assert "waits_by_status" in plan(waits.WAITS + waits.WAITS_OF_STATUS["pending"] + waits.WAITS_PAGE, 1)
         assert "TEMP B-TREE" not in plan(waits.WAITS + waits.WAITS_OF_STATUS["pending"] + waits.WAITS_PAGE, 1)
         of_run = waits.WAITS + waits.WAITS_OF_STATUS_IN_RUN + waits.WAITS_OF_RUN + waits.WAITS_PAGE

@@ -19,8 +19,7 @@ import pytest
 import pytest_asyncio
 
 from executor.errors import WeftError
-from executor.store.sqlite.connection import Tx
-from executor.store.sqlite.event_rows import ADD_EVENT
+from executor.store.sqlite.connection import Stale, Tx
 from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.changes import CHANGES, Change, furnish
 from tests.conformance.store.races import RACES, race
@@ -158,13 +157,21 @@ class _Between:
     def execute(self, *args: Any) -> sqlite3.Cursor:
         if args[0].startswith(("SAVEPOINT", "ROLLBACK")):
             return self._db.execute(*args)
-        if self._at == 0 and self._db.total_changes == self._before:
-            self.said = _made(self._db, self._change)
-        self._at -= 1
+        self._pass()
         return self._db.execute(*args)
 
     def executemany(self, *args: Any) -> sqlite3.Cursor:
+        self._pass()
         return self._db.executemany(*args)
+
+    @property
+    def total_changes(self) -> int:
+        return self._db.total_changes
+
+    def _pass(self) -> None:
+        if self._at == 0 and self._db.total_changes == self._before:
+            self.said = _made(self._db, self._change)
+        self._at -= 1
 
 
 def _made(db: sqlite3.Connection, change: Change) -> str:
@@ -173,12 +180,14 @@ def _made(db: sqlite3.Connection, change: Change) -> str:
     db.execute("SAVEPOINT change")
     try:
         said = change(tx)
+        tx.write_appends()
     except WeftError as error:
         return _text(error)
+    except Stale:  # of a lone append, which has written nothing
+        return "Fenced"
     except sqlite3.IntegrityError:  # as the writer does
         db.execute("ROLLBACK TO change")
         return "Conflict"
-    db.executemany(ADD_EVENT, tx.events)
     return _text(said)
 
 

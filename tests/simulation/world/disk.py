@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 from executor.errors import DatabaseUnavailable, StoreError
 from executor.store.migrate import packaged_migrations, split
 from executor.store.sqlite import leases
+from executor.store.sqlite.batches import BATCH_IS_THERE
 from executor.store.sqlite.connection import Database
-from executor.store.sqlite.event_rows import EVENT_BY_SEQ
 from executor.store.sqlite.prompt import Prompt
 from executor.store.sqlite.readers import Parameters, Readers, Row
 from executor.store.sqlite.store import SQLiteStore
@@ -44,7 +44,7 @@ class Connection(sqlite3.Connection):
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         if sql == "COMMIT":
             return self.disk.commit(super().execute)
-        if self.disk.blind and sql in (LAST_GROUP, EVENT_BY_SEQ):
+        if self.disk.blind and sql in (LAST_GROUP, BATCH_IS_THERE):
             self.disk.blind = False
             raise _error("the simulation: unreadable", sqlite3.SQLITE_IOERR)
         return super().execute(sql, parameters)

@@ -61,7 +61,8 @@ def test_the_packaged_migrations_are_dense_and_apply(database: Database) -> None
         "run_details",
         "heads",
         "workers",
-        "events",
+        "old_events",
+        "batches",
         "blobs",
         "waits",
         "inbox",
@@ -71,7 +72,7 @@ def test_the_packaged_migrations_are_dense_and_apply(database: Database) -> None
     }
     strict = database.db.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0").fetchall()
     assert [name for (name,) in strict if not name.startswith("sqlite_")] == []
-    for view in ("runs", "outputs", "attempts", "nodes"):
+    for view in ("runs", "events", "outputs", "attempts", "nodes"):
         assert database.db.execute(f"SELECT * FROM {view}").fetchall() == []
     database.drop()
 

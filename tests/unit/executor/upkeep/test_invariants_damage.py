@@ -12,9 +12,10 @@ import pytest
 from executor.errors import CorruptJournal
 from executor.journal import reader
 from executor.store.rows import EventFilter, Record
-from executor.store.sqlite.event_rows import checksum
+from executor.store.sqlite.batches import checksum
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check
+from tests.support.spoil import take_apart
 from tests.unit.executor.upkeep.conftest import Copy
 
 
@@ -22,6 +23,15 @@ def damage(copy: Copy, sql: str, *values: Any) -> None:
     """Behind the back of the checksums."""
     with closing(sqlite3.connect(copy.path)) as db, db:
         assert db.execute(sql, values).rowcount
+
+
+def as_rows_of_before(copy: Copy) -> None:
+    """Each event as a row of its own, with the checksum that such rows had."""
+    with closing(sqlite3.connect(copy.path)) as db, db:
+        take_apart(db)
+        db.create_function("checksum_of", 9, lambda *row: checksum(row))
+        columns = "run_id, seq, at_ms, type, node, path, attempt, data, output"
+        db.execute(f"UPDATE old_events SET checksum = checksum_of({columns})")
 
 
 def findings(copy: Copy) -> list[tuple[str, str]]:
@@ -43,7 +53,8 @@ async def test_an_event_is_not_what_was_written(copy: Copy, change: str) -> None
     with closing(sqlite3.connect(copy.path)) as db:
         query = "SELECT seq FROM events WHERE run_id = ? AND type = 'node.succeeded' AND node = 'greet'"
         (seq,) = db.execute(query, (run,)).fetchone()
-    damage(copy, f"UPDATE events SET {change} WHERE run_id = ? AND seq = ?", run, seq)
+    as_rows_of_before(copy)
+    damage(copy, f"UPDATE old_events SET {change} WHERE run_id = ? AND seq = ?", run, seq)
     assert ("I12", f"event {seq} does not match its checksum") in findings(copy)
     store = SQLiteStore(copy.path)
     await store.open()
@@ -58,8 +69,38 @@ async def test_an_event_is_not_what_was_written(copy: Copy, change: str) -> None
         await store.close()
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        "payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'jello') AS BLOB)",
+        "head = replace(head, 'greet', 'great')",
+        "first_seq = first_seq - 1",
+        "seq = seq + 1000",
+        "output_bytes = output_bytes + 1",
+    ],
+)
+async def test_a_batch_is_not_what_was_written(copy: Copy, change: str) -> None:
+    run = copy.run["hello"]
+    with closing(sqlite3.connect(copy.path)) as db:
+        query = """SELECT first_seq, seq FROM batches WHERE head LIKE '%node.succeeded","greet"%'
+                      AND n = (SELECT n FROM run_details WHERE id = ?)"""
+        first, last = db.execute(query, (run,)).fetchone()
+    damage(copy, f"UPDATE batches SET {change} WHERE n = (SELECT n FROM runs WHERE id = ?) AND seq = ?", run, last)
+    assert [what for kind, what in findings(copy) if kind == "I12" and "do not match their checksum" in what]
+    store = SQLiteStore(copy.path)
+    await store.open()
+    try:
+        with pytest.raises(CorruptJournal, match="do not match their checksum") as raised:
+            await store.read_events(run)
+        assert "weft restore" in raised.value.hint
+        assert len(await store.read_events(run, 0, first - 2)) == first - 2
+    finally:
+        await store.close()
+
+
 def test_rows_from_before_there_were_checksums_are_accepted(copy: Copy) -> None:
-    damage(copy, "UPDATE events SET checksum = NULL")
+    as_rows_of_before(copy)
+    damage(copy, "UPDATE old_events SET checksum = NULL")
     assert findings(copy) == []
 
 

@@ -41,7 +41,7 @@ def outputs(copy: Copy, workflow: str, node: str, *values: Any) -> None:
     copy.spoil("UPDATE runs SET workflow = ? WHERE id = ?", workflow, run)
     for n, value in enumerate(values):
         copy.spoil(
-            "INSERT INTO events VALUES (?, ?, 5, 'node.succeeded', ?, ?, 1, NULL, ?, NULL)",
+            "INSERT INTO old_events VALUES (?, ?, 5, 'node.succeeded', ?, ?, 1, NULL, ?, NULL)",
             *(run, 100 + n, node, f"loop#{n}", orjson.dumps(value)),
         )
 

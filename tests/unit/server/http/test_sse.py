@@ -18,6 +18,7 @@ from executor.store.rows import RunRow
 from server.http.errors import TooManyStreams, status_of
 from server.http.sse import RETRY_HINT, EventStream, Streams
 from server.settings import Limits, Settings
+from tests.support.spoil import take_apart
 from tests.support.until import until
 
 LIMITS = Limits()
@@ -87,7 +88,9 @@ async def test_a_damaged_journal_ends_the_stream_with_a_line_in_the_log(
     engine: Engine, streams: Streams, waiting: RunRow, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closing(sqlite3.connect(settings.db_path)) as db, db:
-        assert db.execute("UPDATE events SET at_ms = at_ms + 1 WHERE run_id = ? AND seq = 2", (waiting.id,)).rowcount
+        take_apart(db)
+        change = "UPDATE old_events SET at_ms = at_ms + 1, checksum = 7 WHERE run_id = ? AND seq = 2"
+        assert db.execute(change, (waiting.id,)).rowcount
     reader = Reader()
     async with asyncio.timeout(60):
         await stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send)

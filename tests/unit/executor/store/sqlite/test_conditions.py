@@ -45,9 +45,7 @@ DIALECT = {
 ALLOWED: dict[tuple[str, str], str] = {
     ("conditions", "json_each"): "the one place for lists",
     ("conditions", "an index by name"): "the one place for these",
-    ("event_rows", "a parameter without a name"): "thousands of rows a second, by position",
-    ("batches", "a parameter without a name"): "the same",
-    ("journal", "a parameter without a name"): "reading them",
+    ("batches", "a parameter without a name"): "thousands of rows a second, by position",
     ("journal", "json_each"): "reading them",
     ("inbox", "min or max of two values"): "of two values that are never NULL",
     ("leases", "min or max of two values"): "due times and leases: NULL means never here",
