@@ -240,6 +240,7 @@ async def test_a_question_that_is_deleted_meanwhile_takes_no_answer(
         return await write(*arguments)
 
     monkeypatch.setattr(engine.store, f"{how}_wait", late)
+    monkeypatch.setattr(engine.parts.owned, "answer", None)
     with pytest.raises(NotFound):
         if how == "answer":
             await engine.answer(wait.link.rpartition("/")[2], {}, "approve")
