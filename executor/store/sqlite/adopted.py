@@ -24,5 +24,7 @@ def answer_and_claim(
     answered = answer_wait(tx, token_hash, response, by, message, now_ms)
     if answered is None or not answered.won:
         return answered, None
-    claimed = claim(tx, owner, now_ms, lease_ms, 1, answered.wait.run_id)
+    run = answered.wait.run_id
+    # Once more: a run that another process has just changed is passed over.
+    claimed = claim(tx, owner, now_ms, lease_ms, 1, run) or claim(tx, owner, now_ms, lease_ms, 1, run)
     return answered, claimed[0] if claimed else None
