@@ -27,7 +27,7 @@ from executor.runtime.clock import SystemClock
 from executor.runtime.links import Links
 from executor.runtime.parts import Parts
 from executor.runtime.recover import recover
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import Append, NewRun, Record

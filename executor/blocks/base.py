@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from compiler.catalog import BlockSpec
 from executor.core.events import WaitKind
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 
 if TYPE_CHECKING:
     from executor.services import Services

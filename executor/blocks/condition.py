@@ -8,7 +8,7 @@ from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Done
 from executor.blocks.shared_params import CASE_ID, CASE_TITLE
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.values.coerce import truthy
 
 _PARAMS: dict[str, Any] = {

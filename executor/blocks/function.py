@@ -6,7 +6,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.shared_params import FILLED, invalid, seconds
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 
 _DEFAULT_S = 5
 _STDOUT_SHOWN = 500

@@ -9,7 +9,7 @@ from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
 from executor.blocks.base import Context, Sized, Tested
 from executor.blocks.shared_params import ITEMS, RESULTS
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.values.coerce import to_count, truthy
 from executor.values.items import to_items
 

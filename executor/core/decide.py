@@ -18,7 +18,7 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Node, Plan
 from executor.core import commands as c
 from executor.core import facts as f
-from executor.core.dues import Due
+from executor.core.dues import Due, deferred_pause_ms, delay_ms
 from executor.core.events import (
     Caught,
     Deferred,
@@ -43,7 +43,6 @@ from executor.core.events import (
     WaitOpened,
 )
 from executor.core.evolve import FORKED, LOST, evolve
-from executor.core.retry import deferred_pause_ms, delay_ms
 from executor.core.state import RunPhase, State
 
 # A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.

@@ -30,7 +30,7 @@ from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result, assigned
 from executor.runtime.time_limit import OutOfTime, TimeLimit
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
 from executor.values.payload import check, dump

@@ -1,16 +1,66 @@
 """The one boundary for everything a user can type: JavaScript in QuickJS, compiled to WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
-    bound.py      what is evaluated: a source and the values of its references
     simple.py     the expressions whose result Python knows without a guest
-    limits.py     the bounds
     guest.py      one call: restore, deadlines, run, classify what stopped it
     prelude.py    the JavaScript side: wrapping, seeded random, console
     instance.py   the WebAssembly instance and the memory image it starts from
     imports.py    what the guest can ask of the host: next to nothing
     artifact.py   the guest program and its compiled form on disk
-    ticker.py     epochs, the clock of the hard deadlines
+    engine.py     the one engine of the process; epochs, the clock of the hard deadlines
 
 Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
 is no weaker fallback: when wasmtime does not run, only simple expressions have a result.
+
+Here: what is evaluated, the bounds, and how a guest says that it reached one. Table with reasons:
+docs/reference/sandbox.md.
 """
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+KIB = 1024
+MIB = 1024 * KIB
+Reason = Literal["timeout", "memory", "stack", "stopped", "output"]
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """JavaScript with its references taken out. `source` reads them as `__v["..."]` (typed) or `__t["..."]` (rendered
+    text)."""
+
+    source: str
+    values: Mapping[str, Any]
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What user JavaScript may use. Sizes are bytes of UTF-8; memory is the guest's whole linear memory.
+
+    `soft_ms` asks the engine to stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular
+    expression or a built-in that loops. One list of expressions shares one budget. Code has soft = its timeout.
+    """
+
+    expression_source: int = 8 * KIB
+    expression_soft_ms: int = 100
+    expression_hard_ms: int = 300
+    expression_memory: int = 32 * MIB
+    code_source: int = 64 * KIB
+    code_max_ms: int = 60_000
+    code_grace_ms: int = 200
+    code_memory: int = 80 * MIB
+    console: int = 64 * KIB
+    output: int = 1 * MIB
+    depth: int = 64
+
+
+class GuestStopped(Exception):
+    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason

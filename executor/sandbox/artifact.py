@@ -19,17 +19,9 @@ from pathlib import Path
 
 import wasmtime
 
-from executor.sandbox.once import once
+from executor.sandbox.engine import engine, once
 
 _DIGEST_BYTES = 32
-
-
-@once
-def engine() -> wasmtime.Engine:
-    """The one engine of this process. Its epoch is advanced by `executor.sandbox.ticker`."""
-    config = wasmtime.Config()
-    config.epoch_interruption = True
-    return wasmtime.Engine(config)
 
 
 @once

@@ -12,10 +12,10 @@ from typing import Literal
 
 import wasmtime
 
+from executor.sandbox import GuestStopped, Reason
+from executor.sandbox.engine import ticker, ticks
 from executor.sandbox.imports import Imports
 from executor.sandbox.instance import Instance, guest_image
-from executor.sandbox.limits import GuestStopped, Reason
-from executor.sandbox.ticker import ticker, ticks
 
 _PENDING = b"P"
 _JOBS_AT_A_TIME = 100_000  # by the guest

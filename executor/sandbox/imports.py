@@ -14,7 +14,8 @@ from typing import Any, cast
 
 import wasmtime
 
-from executor.sandbox import artifact
+from executor.sandbox.artifact import guest_module
+from executor.sandbox.engine import engine
 
 _ERRNO_BADF, _ERRNO_INVAL = 8, 28
 
@@ -50,7 +51,7 @@ class Imports:
         return _poke(caller, count, bytes(4)) or _poke(caller, size, bytes(4))
 
     def _link(self) -> wasmtime.Linker:
-        linker = wasmtime.Linker(artifact.engine())
+        linker = wasmtime.Linker(engine())
         plain: dict[str, Callable[..., Any]] = {
             "host_interrupt": self._interrupt,
             "host_call": lambda *_: -1,
@@ -64,7 +65,7 @@ class Imports:
             "clock_time_get": self._clock,
             "environ_sizes_get": self._environment,
         }
-        for item in artifact.guest_module().imports:
+        for item in guest_module().imports:
             name = item.name or ""
             kind = cast(wasmtime.FuncType, item.type)
             if name in with_memory:

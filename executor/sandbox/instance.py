@@ -15,11 +15,10 @@ from typing import Any, Literal, cast
 
 import wasmtime
 
-from executor.sandbox import artifact
+from executor.sandbox.artifact import guest_module
+from executor.sandbox.engine import engine, once, ticker, ticks
 from executor.sandbox.imports import Imports
-from executor.sandbox.once import once
 from executor.sandbox.prelude import PRELUDE
-from executor.sandbox.ticker import ticker, ticks
 
 _PAGE = 65536
 _TEXT = 64 * 1024  # requests up to this size need no allocation
@@ -84,10 +83,10 @@ class Instance:
     """A store with one guest in it. `restore` before use; `close` frees its memory at once."""
 
     def __init__(self, imports: Imports, *, memory_bytes: int) -> None:
-        self.store = wasmtime.Store(artifact.engine())
+        self.store = wasmtime.Store(engine())
         self.store.set_limits(memory_size=memory_bytes, instances=2, memories=1, tables=1)
         self.store.set_epoch_deadline(ticks(_BUILD_MS))
-        self._exports = imports.linker.instantiate(self.store, artifact.guest_module()).exports(self.store)
+        self._exports = imports.linker.instantiate(self.store, guest_module()).exports(self.store)
         self._memory = cast(wasmtime.Memory, self._exports["memory"])
         self._stack_pointer = cast(wasmtime.Global, self._exports["__stack_pointer"])
         self._adapter: dict[str, wasmtime.Func] = {}
@@ -194,4 +193,4 @@ def guest_image() -> Image:
 
 @once
 def _adapter() -> wasmtime.Module:
-    return wasmtime.Module(artifact.engine(), _ADAPTER)
+    return wasmtime.Module(engine(), _ADAPTER)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import orjson
 
 from executor.errors import SandboxError
-from executor.sandbox.bound import Bound
-from executor.sandbox.limits import GuestStopped, Limits
+from executor.sandbox import Bound, GuestStopped, Limits
 from executor.sandbox.simple import Closure, Closures, Unsure, evaluate_simple
 from executor.sandbox.workers import Waiting, Workers
 

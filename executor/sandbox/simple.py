@@ -21,7 +21,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 
 # Far below what the guest can bear in its time and memory, so that its bounds need no imitation.
 _CALLS_MAX = 64

@@ -5,14 +5,18 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import orjson
+
+from executor.journal.codec import data_of, key_of
+from executor.journal.reader import output_of
 from executor.runtime.cursor import PATIENCE_S, Cursor
 from executor.runtime.find import existing_run, find_run
 from executor.runtime.hub import Deltas, Lookout
 from executor.runtime.pages import Pages
 from executor.runtime.parts import Parts
+from executor.store.contract import Store
 from executor.store.rows import EventFilter, Record
 from executor.views import RunEvent
-from executor.views import event as event_view
 
 
 class Events:
@@ -43,7 +47,7 @@ class Events:
         await find_run(self._store, run)
         async for records in self.follow(run, after):
             for record in records:
-                yield await event_view.build(self._store, run, record)
+                yield await _decoded(self._store, run, record)
 
     def cursor(self, run: str, after: int = 0) -> Cursor:
         """The same by hand, for a reader that waits for other things as well."""
@@ -60,3 +64,13 @@ class Events:
 
     async def stop(self) -> None:
         await self._lookout.stop()
+
+
+async def _decoded(store: Store, run: str, record: Record) -> RunEvent:
+    """The record as a program wants it, with its output, however large. Raises CorruptJournal."""
+    data = data_of(record)
+    output = await output_of(store, record)
+    if output is not None:
+        data.pop("blob", None)
+        data["output"] = orjson.loads(output)
+    return RunEvent(run, record.seq, record.at_ms, record.type, key_of(record), record.attempt, data)

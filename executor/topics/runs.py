@@ -25,8 +25,6 @@ from executor.runtime.parts import Parts
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
 from executor.topics.waits import Waits
 from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
-from executor.views import document as document_view
-from executor.views import graph as graph_view
 from executor.views import node as node_view
 from executor.views import run as run_view
 
@@ -201,7 +199,7 @@ class Runs:
 
     async def graph(self, run: str) -> RunGraph:
         async with existing_run(self._store, run) as row:
-            return await graph_view.build(self._store, await load_plan(self._store, row.plan_hash), row)
+            return await run_view.graph(self._store, await load_plan(self._store, row.plan_hash), row)
 
     async def plan(self, run: str) -> Plan:
         """What it is pinned to. Raises NotFound."""
@@ -211,7 +209,7 @@ class Runs:
     async def document(self, run: str) -> RunDocument:
         """The document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
         async with existing_run(self._store, run) as row:
-            return await document_view.build(self._store, row, frozenset(self._parts.services.env))
+            return await run_view.document(self._store, row, frozenset(self._parts.services.env))
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
         """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).

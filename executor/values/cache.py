@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from compiler.plan import Cache, Node
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.values.redact import MARK
 
 # More than this is kept only in the journal of its run.

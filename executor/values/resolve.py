@@ -18,7 +18,7 @@ from compiler.keys import Path
 from compiler.plan import Node, Ref
 from compiler.references import escape, find
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.values import variables as paths
 from executor.values.coerce import literal
 from executor.values.payload import MISSING, SIZE_MAX_BYTES, render, trimmed

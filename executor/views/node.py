@@ -20,7 +20,7 @@ from executor.errors import BlockError, NotFound
 from executor.journal.codec import Codec, data_of
 from executor.journal.projection import Entry, NodeState, Status, decision
 from executor.journal.reader import output_of, read
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.services import Services
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow

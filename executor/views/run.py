@@ -1,24 +1,31 @@
-"""RunView: a run as its journal tells it, node by node."""
+"""A run as a whole: RunView, as its journal tells it, node by node; RunGraph, its plan with what became of each node
+and edge; RunDocument, what it was made from."""
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from typing import Any
 
 import msgspec
 import orjson
 
+from compiler.imports import as_ours
 from compiler.keys import join_key
 from compiler.plan import Plan
+from executor.errors import NotFound
 from executor.journal.codec import data_of
 from executor.journal.projection import Entry, NodeState
 from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow
-from executor.views import NodeView, RunView, WaitView
+from executor.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
 from executor.views.slices import SlicedProjection, Slices
 
 # Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
 OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
+# What a person wants to hear first about a node that is in several states at once.
+_WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
 
 
 async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...]) -> RunView:
@@ -108,3 +115,68 @@ class _Outputs:
         if seq in self._cut:
             return msgspec.structs.replace(view, output_size=self._cut[seq], output_truncated=True)
         return msgspec.structs.replace(view, output=self._values.pop(seq))
+
+
+async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
+    """The plan's nodes and edges with what became of them, summed over all scopes."""
+    projection = SlicedProjection()
+    slices = Slices()
+    async for record in read(store, row.id, upto=row.seq):
+        await slices.rest()
+        projection.apply(Entry.of(record))
+    if row.status in TERMINAL:
+        projection.end()
+    states: dict[int, Counter[str]] = {}
+    routes: dict[int, Counter[str | None]] = {}
+    for state in projection.taken_out():
+        await slices.rest()
+        number = plan.node_index(state.node)
+        if number is not None:
+            states.setdefault(number, Counter())[state.status] += 1
+            if state.decided_seq is not None:
+                routes.setdefault(number, Counter())[state.route] += 1
+    return RunGraph(row.id, plan.hash, _nodes(plan, states), _edges(plan, routes))
+
+
+def _nodes(plan: Plan, states: dict[int, Counter[str]]) -> tuple[GraphNode, ...]:
+    out = []
+    for number, node in enumerate(plan.nodes):
+        counted = states.get(number, Counter())
+        state = next((state for state in _WORST if counted[state]), "pending")
+        region = plan.regions[plan.region_of[number]].id
+        out.append(GraphNode(node.id, node.block, node.type, node.name, region, state, dict(counted), node.sentinel))
+    return tuple(out)
+
+
+def _edges(plan: Plan, routes: dict[int, Counter[str | None]]) -> tuple[GraphEdge, ...]:
+    out = []
+    for number, node in enumerate(plan.nodes):
+        counted = routes.get(number, Counter())
+        for edge in node.out:
+            live = counted[edge.handle]
+            dead = counted.total() - live
+            state = "live" if live else "dead" if dead else "pending"
+            counts = {name: count for name, count in (("live", live), ("dead", dead)) if count}
+            out.append(GraphEdge(node.id, plan.nodes[edge.target].id, edge.handle, state, counts))
+    return tuple(out)
+
+
+async def document(store: Store, row: RunRow, env_names: Collection[str]) -> RunDocument:
+    """What the run was made from, as it was then: from the version of the stored workflow, or as it was kept
+    with the run. Raises NotFound(document_not_kept)."""
+    data, digest = await _stored_document(store, row)
+    if data is None:
+        raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
+    ours = as_ours(orjson.loads(data), env_names)
+    return RunDocument(
+        row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.imported, ours.document
+    )
+
+
+async def _stored_document(store: Store, row: RunRow) -> tuple[bytes | None, str]:
+    if row.version is not None:
+        stored = await store.get_workflow(row.workflow, row.version)
+        return (stored.document, stored.hash) if stored else (None, "")
+    if row.document_hash is not None:
+        return await store.get_document(row.document_hash), row.document_hash
+    return None, ""

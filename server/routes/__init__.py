@@ -2,7 +2,6 @@
 
 from server.http.table import RouteSpec
 from server.routes import (
-    about,
     callbacks,
     demo,
     drafts,
@@ -15,7 +14,7 @@ from server.routes import (
     resume,
     runs,
     schedules,
-    upkeep,
+    server,
     waits,
     webhooks,
     workflows,
@@ -37,8 +36,7 @@ TABLE: tuple[RouteSpec, ...] = (
     *schedules.TABLE,
     *webhooks.TABLE,
     *hooks.TABLE,
-    *upkeep.TABLE,
-    *about.TABLE,
+    *server.TABLE,
     *entry.TABLE,
     *demo.TABLE,
 )

@@ -16,7 +16,7 @@ from server.http.call import Call
 from server.http.errors import problem
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.wire.encode import AnyJson
+from server.wire import AnyJson
 from server.wire.server import Echo, EchoQuery
 
 BODY_BYTES_MAX = 64 * 1024

@@ -16,7 +16,7 @@ from server.http.errors import TooManyStreams
 from server.http.response import block_response, json_response, long_json_response
 from server.http.table import Link, Param, RouteSpec
 from server.routes.events import open_stream
-from server.wire.bounds import capped
+from server.wire import capped
 from server.wire.drafts import DraftRunAccepted
 from server.wire.runs import (
     Cancelled,

@@ -11,7 +11,7 @@ from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
 from server.http.table import Link, RouteSpec
-from server.wire.bounds import capped
+from server.wire import capped
 from server.wire.waits import (
     SignalList,
     SignalsQuery,

@@ -1,1 +1,73 @@
-"""The shapes that cross HTTP, one module a topic: request bodies and response bodies. Times are Unix milliseconds."""
+"""The shapes that cross HTTP, one file per topic: bodies, queries, answers. Times are Unix milliseconds.
+
+Here: the bounds of names and numbers, each written once, and the JSON of responses. Stored JSON (outputs, inputs, event
+data) is spliced in as the bytes it was stored as (`orjson.Fragment`) and never parsed on the way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+import orjson
+from msgspec import UNSET, Meta, Struct
+
+from executor.store.rows import COUNT_MAX, VERSION_MAX, RunStatus, WaitStatus
+
+Status = TypeVar("Status", RunStatus, WaitStatus)
+
+DraftName = Annotated[str, Meta(max_length=200)]
+PersonName = Annotated[str, Meta(max_length=200)]
+ShortText = Annotated[str, Meta(max_length=500)]
+AnyJson = Annotated[Any, Meta(description="Any JSON.")]
+Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
+
+PAGE_MAX = 1000
+EVENTS_PAGE_MAX = 10_000
+PREVIEW_BYTES_MAX = 16 * 1024 * 1024  # as large as any output
+WAIT_S_MAX = 60.0
+
+# Query parameters that several routes have.
+Preview = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=PREVIEW_BYTES_MAX,
+        description="Cut outputs over this many bytes: `output` is then null, `truncated` true, `size` the number of "
+        "bytes, and `preview` has the beginning of the JSON. The whole is at /api/runs/{id}/nodes/{key}.",
+    ),
+]
+StoredVersion = Annotated[int, Meta(ge=1, description="A stored version. Default: the active one.")]
+
+
+def capped(counts: Mapping[Status, int]) -> list[Status]:
+    """Those that were counted no further."""
+    return [status for status, count in counts.items() if count >= COUNT_MAX]
+
+
+def fragment(data: bytes | None) -> Any:
+    """Stored JSON, spliced in as it is; None becomes null."""
+    return None if data is None else orjson.Fragment(data)
+
+
+def to_json(value: Any) -> bytes:
+    """JSON of structs, fragments and plain values together."""
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+
+
+def beginning(data: bytes, length: int) -> str:
+    """The first `length` characters of JSON bytes; with `...` behind them when there are more."""
+    text = data[: 4 * (length + 1)].decode(errors="ignore")  # no character takes more than four bytes
+    return text if len(text) <= length else text[:length] + "..."
+
+
+def _plain(value: Any) -> Any:
+    """One level of a struct: large values in it are encoded where they are, not copied first."""
+    if isinstance(value, Struct):
+        config = value.__struct_config__
+        if not config.omit_defaults and config.tag is None and not config.array_like:
+            names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+            members = ((name, getattr(value, field)) for name, field in names)
+            return {name: member for name, member in members if member is not UNSET}
+    return msgspec.to_builtins(value, builtin_types=(orjson.Fragment,))

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import Diagnostic
 from executor.store.rows import LastRun
 from executor.views import SavedWorkflow
-from server.wire.bounds import PAGE_MAX, DraftName, Version
+from server.wire import PAGE_MAX, DraftName, Version
 from server.wire.runs import RunAccepted
 
 

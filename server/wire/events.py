@@ -10,8 +10,7 @@ from msgspec import Meta, Struct
 
 from executor.journal.codec import key_of
 from executor.store.rows import Record
-from server.wire.bounds import EVENTS_PAGE_MAX, Preview
-from server.wire.encode import beginning
+from server.wire import EVENTS_PAGE_MAX, Preview, beginning
 
 
 class EventOnWire(Struct, frozen=True):

@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from executor.topics.lifecycle import How
-from server.wire.bounds import Version
+from server.wire import Version
 from server.wire.runs import RunAccepted
 
 

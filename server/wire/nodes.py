@@ -8,8 +8,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from executor.journal.projection import Status
 from executor.views import AttemptView, ErrorJson, NodeDetail, view_of
-from server.wire.bounds import Preview
-from server.wire.encode import beginning, fragment
+from server.wire import Preview, beginning, fragment
 
 Bytes = Annotated[int, Meta(description="Bytes of JSON.")]
 Beginning = Annotated[str, Meta(description="Only when cut: the beginning of the JSON.")]

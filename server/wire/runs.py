@@ -10,8 +10,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.render import Format
 from executor.store.rows import RunRow, RunStatus
 from executor.views import ErrorJson, RunView, Submitted, WaitView, Why, view_of
-from server.wire.bounds import PAGE_MAX, WAIT_S_MAX, Preview, Version
-from server.wire.encode import beginning, fragment
+from server.wire import PAGE_MAX, WAIT_S_MAX, Preview, Version, beginning, fragment
 
 SUMMARY_CHARS = 160
 

@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from executor.core.events import WaitKind
 from executor.store.rows import WaitStatus
 from executor.views import SignalView, WaitShown, WaitView
-from server.wire.bounds import PAGE_MAX, PersonName, ShortText
+from server.wire import PAGE_MAX, PersonName, ShortText
 
 
 class PublicWait(WaitShown, frozen=True, omit_defaults=False):

@@ -9,8 +9,7 @@ from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.store.rows import VersionRow, WorkflowHead, WorkflowRow
-from server.wire.bounds import PAGE_MAX, StoredVersion, Version
-from server.wire.encode import fragment
+from server.wire import PAGE_MAX, StoredVersion, Version, fragment
 from server.wire.runs import PlanQuery
 
 

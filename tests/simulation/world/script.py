@@ -21,7 +21,7 @@ from executor.blocks.base import Block as BlockType
 from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.blocks.registry import Registry
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from tests.simulation.document import Blocks, document_of
 from tests.simulation.reference import Verdict, judge
 from tests.simulation.world.disk import Disk

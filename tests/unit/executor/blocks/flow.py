@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from executor.blocks.base import Context
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.services import Services
 
 

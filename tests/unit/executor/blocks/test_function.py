@@ -8,7 +8,7 @@ import pytest
 from executor.blocks.base import Done
 from executor.blocks.function import block
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from tests.unit.executor.blocks.flow import context

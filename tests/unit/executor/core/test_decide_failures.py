@@ -8,7 +8,7 @@ import pytest
 
 from executor.core import events as e
 from executor.core.decide import LOST_ATTEMPTS_MAX, LOST_TOGETHER_MAX
-from executor.core.retry import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
+from executor.core.dues import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
 from tests.support.core.generator import Block
 from tests.unit.executor.core.story import T0, Story, block, loop, parallel
 

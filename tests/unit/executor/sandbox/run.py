@@ -2,8 +2,7 @@
 
 from typing import Any
 
-from executor.sandbox.bound import Bound
-from executor.sandbox.limits import Limits
+from executor.sandbox import Bound, Limits
 from executor.sandbox.sandbox import Sandbox
 
 NOW_MS = 1_700_000_000_123

@@ -9,6 +9,7 @@ import pytest
 import wasmtime
 
 from executor.sandbox import artifact
+from executor.sandbox.engine import engine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of Unix")
 
@@ -40,8 +41,8 @@ def compiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 def test_it_is_compiled_once_and_read_back(folder: Path, compiled: list[int]) -> None:
-    artifact.load(artifact.engine(), folder)
-    module = artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
+    module = artifact.load(engine(), folder)
     assert len(compiled) == 1
     assert "eval_code" in {item.name for item in module.exports}
     (file,) = folder.iterdir()
@@ -52,7 +53,7 @@ def test_it_is_compiled_once_and_read_back(folder: Path, compiled: list[int]) ->
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("harm", ["truncated", "flipped", "empty", "group may write"])
 def test_a_file_that_is_not_as_we_left_it_is_not_run(folder: Path, compiled: list[int], harm: str) -> None:
-    artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
     (file,) = folder.iterdir()
     content = bytearray(file.read_bytes())
     if harm == "truncated":
@@ -64,9 +65,9 @@ def test_a_file_that_is_not_as_we_left_it_is_not_run(folder: Path, compiled: lis
         file.write_bytes(b"")
     else:
         file.chmod(0o620)
-    artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
     assert len(compiled) == 2
-    artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
     assert len(compiled) == 2  # it was written again
 
 
@@ -74,8 +75,8 @@ def test_a_file_that_is_not_as_we_left_it_is_not_run(folder: Path, compiled: lis
 def test_a_folder_others_may_enter_is_not_used(folder: Path, compiled: list[int]) -> None:
     folder.mkdir(parents=True)
     folder.chmod(0o755)
-    artifact.load(artifact.engine(), folder)
-    artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
+    artifact.load(engine(), folder)
     assert len(compiled) == 2
     assert list(folder.iterdir()) == []
 
@@ -86,7 +87,7 @@ def test_a_link_instead_of_the_folder_is_not_used(folder: Path, tmp_path: Path, 
     real.mkdir(mode=0o700)
     folder.parent.mkdir()
     os.symlink(real, folder)
-    artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
     assert list(real.iterdir()) == []
     assert len(compiled) == 1
 
@@ -94,8 +95,8 @@ def test_a_link_instead_of_the_folder_is_not_used(folder: Path, tmp_path: Path, 
 @pytest.mark.usefixtures("small")
 def test_without_a_place_to_keep_it_it_is_compiled(tmp_path: Path, compiled: list[int]) -> None:
     (tmp_path / "file").write_text("in the way")
-    artifact.load(artifact.engine(), None)
-    artifact.load(artifact.engine(), tmp_path / "file")
+    artifact.load(engine(), None)
+    artifact.load(engine(), tmp_path / "file")
     assert len(compiled) == 2
 
 
@@ -114,5 +115,5 @@ def test_a_cache_folder_that_others_have_made_is_no_hindrance(monkeypatch: pytes
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     folder = artifact.cache_folder()
     assert folder is not None
-    artifact.load(artifact.engine(), folder)
+    artifact.load(engine(), folder)
     assert [file.suffix for file in folder.iterdir()] == [".cwasm"]

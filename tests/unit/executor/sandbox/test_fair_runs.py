@@ -9,7 +9,7 @@ from typing import Any
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore

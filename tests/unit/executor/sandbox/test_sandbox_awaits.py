@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from executor.errors import SandboxError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from executor.errors import SandboxError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import PATIENT, evaluate, program
 

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from executor.errors import SandboxError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import NOW_MS, PATIENT, evaluate
 

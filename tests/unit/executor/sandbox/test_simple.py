@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executor.errors import SandboxError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.sandbox.sandbox import Sandbox
 from executor.sandbox.simple import Closures, Unsure, compile_simple, evaluate_simple
 from tests.unit.executor.sandbox.expressions import random_call

@@ -9,7 +9,7 @@ from msgspec import Raw
 
 from compiler.plan import Node, Plan, Policy, Ref, Region
 from executor.errors import BlockError
-from executor.sandbox.bound import Bound
+from executor.sandbox import Bound
 from executor.values.payload import SIZE_MAX_BYTES, encode, render
 from executor.values.resolve import compile_template
 from executor.values.scope import Values

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from executor.core.events import NodeStarted, NodeSucceeded, RunFinished, RunStarted
-from executor.views import graph as graph_view
+from executor.views import run as run_view
 from executor.views import slices
 from executor.views.slices import SlicedProjection, Slices
 from tests.unit.executor.core.story import Story, parallel
@@ -45,7 +45,7 @@ async def test_others_run_while_a_long_view_is_made(monkeypatch: pytest.MonkeyPa
     nodes = (await making).nodes
     assert [node.status for node in nodes] == ["succeeded"] * STEPS + ["cancelled"]
     store: object = told.store
-    graph = asyncio.create_task(graph_view.build(store, told.plan, run_row(len(told.store.records), "cancelled")))  # type: ignore[arg-type]
+    graph = asyncio.create_task(run_view.graph(store, told.plan, run_row(len(told.store.records), "cancelled")))  # type: ignore[arg-type]
     assert await turns_during(graph) > 2 * STEPS
     (counts,) = (node.counts for node in (await graph).nodes if node.id == "a")
     assert counts == {"succeeded": STEPS, "cancelled": 1}

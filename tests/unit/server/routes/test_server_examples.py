@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from server.routes.about import ORDER, PACKAGE, folder, read_examples
+from server.routes.server import ORDER, PACKAGE, folder, read_examples
 
 ROOT = Path(__file__).parents[4]
 

@@ -9,7 +9,7 @@ from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import asdict, replace
 
 from executor.views import AttemptView, CheckpointView, NodeDetail, WaitView, view_of
-from server.wire.encode import fragment, to_json
+from server.wire import fragment, to_json
 from server.wire.nodes import node_shown
 from server.wire.waits import PublicWait, Wait
 

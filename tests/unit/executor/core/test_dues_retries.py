@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from compiler.plan import Retry
-from executor.core.retry import delay_ms
+from executor.core.dues import delay_ms
 
 KEY = ((), 3)
 

@@ -1,21 +1,55 @@
-"""The clock behind hard deadlines: a daemon thread that advances the engine's epoch every 5 ms while guests run.
+"""The one engine of a process, and the clock behind hard deadlines: a daemon thread that advances the engine's epoch
+every 5 ms while guests run.
 
-It lingers a second after the last guest call, so that steady work does not pay for waking it, and then sleeps: an idle
-process has no wake-ups. A late tick makes a deadline later, never earlier, so a loaded machine gets no false timeouts.
+The clock lingers a second after the last guest call, so that steady work does not pay for waking it, and then sleeps:
+an idle process has no wake-ups. A late tick makes a deadline later, never earlier, so a loaded machine gets no false
+timeouts.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import wraps
+from typing import TypeVar
 
-from executor.sandbox import artifact
-from executor.sandbox.once import once
+import wasmtime
+
+T = TypeVar("T")
 
 TICK_MS = 5
 _LINGER_S = 1.0
+
+
+def once(make: Callable[[], T]) -> Callable[[], T]:
+    """`make`, called once over all threads; those who come meanwhile wait for it. If it raises, the next tries.
+
+    Not `functools.lru_cache`: it lets two threads that come together make one each, and keeps one of them. Two engines
+    in one process are worse than slow: wasmtime aborts the whole process when a module of one meets a function of the
+    other.
+    """
+    made: list[T] = []
+    making = threading.Lock()
+
+    @wraps(make)
+    def get() -> T:
+        if not made:
+            with making:
+                if not made:
+                    made.append(make())
+        return made[0]
+
+    return get
+
+
+@once
+def engine() -> wasmtime.Engine:
+    """Its epoch is advanced by `ticker`."""
+    config = wasmtime.Config()
+    config.epoch_interruption = True
+    return wasmtime.Engine(config)
 
 
 @once
@@ -30,7 +64,7 @@ def ticks(ms: int) -> int:
 
 class Ticker:
     def __init__(self) -> None:
-        self._engine = artifact.engine()
+        self._engine = engine()
         self._changed = threading.Condition()
         self._active = 0
         self._parked = False

@@ -1,5 +1,5 @@
-"""What the server says about itself: whether it is healthy, its version and API, its examples, and which environment
-names there are."""
+"""The server itself: whether it is healthy, its version and API, its examples, which environment names there are; and
+deleting what it no longer needs: runs that ended long ago, and cached results."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
+from executor.upkeep.gc import Collected
+from server.http.body import read_as
 from server.http.call import Call
 from server.http.openapi import openapi_bytes
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.wire.server import EnvNames, Example, Examples, Health, Version
+from server.wire.server import CacheCleared, CacheQuery, EnvNames, Example, Examples, GcRequest, Health, Version
 
 
 async def healthz(call: Call) -> Response:
@@ -101,7 +103,41 @@ async def env(call: Call) -> Response:
     return json_response(EnvNames(await call.engine.environment.names()))
 
 
+async def gc(call: Call) -> Response:
+    """Delete runs that ended long ago with all their data, then plans, documents and large outputs that no run refers
+    to, and expired cached results. Open runs are kept, with everything they need. Responds when done; with `dry_run`
+    nothing is deleted, and the counts are those of a real call."""
+    body = await read_as(call.request, call.limits, GcRequest)
+    older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
+    if older_than_ms is None and body.keep:
+        older_than_ms = 0
+    return json_response(await call.engine.upkeep.collect(older_than_ms, body.keep, dry_run=body.dry_run))
+
+
+async def clear(call: Call) -> Response:
+    """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
+    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query(CacheQuery).workflow)))
+
+
 TABLE = (
+    RouteSpec(
+        "POST",
+        "/api/upkeep/gc",
+        gc,
+        "Delete old runs",
+        "upkeep",
+        body=GcRequest,
+        answer=Collected,
+        statuses=(400, 422),
+    ),
+    RouteSpec(
+        "DELETE",
+        "/api/cache",
+        clear,
+        "Delete cached results",
+        answer=CacheCleared,
+        query=CacheQuery,
+    ),
     RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=Health, statuses=(503, 507)),
     RouteSpec("GET", "/readyz", readyz, "Readiness", "server", public=True, answer=Health, statuses=(503, 507)),
     RouteSpec("GET", "/api/version", version, "Version of the server", "server", answer=Version),

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from executor.sandbox.once import once
+from executor.sandbox.engine import once
 
 # Four guests that are the first of their process, all at the same moment.
 TOGETHER = """
