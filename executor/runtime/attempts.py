@@ -8,8 +8,10 @@ it is in the plan of then.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any
+import sys
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -17,10 +19,11 @@ from compiler.keys import NodeKey
 from executor.core import facts as f
 from executor.core.decide import CANCELLED
 from executor.core.events import ErrorInfo
-from executor.runtime.eager import begin
 from executor.runtime.launch import Launcher
 from executor.runtime.parts import Parts
 from executor.runtime.results import Arrivals
+
+T = TypeVar("T")
 
 # A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
 CANCEL_GRACE_S = 5.0
@@ -114,3 +117,35 @@ class Attempts:
     def _remove(self, attempt: _Attempt) -> None:
         if self._by_key.get(attempt.key) is attempt:  # else it was abandoned, and this is the one that followed it
             del self._by_key[attempt.key]
+
+
+def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+    """A task that begins at once, in the callback that makes it, and not a pass of the event loop later.
+
+    What the coroutine sees is the same: it runs in a task of its own from its first step, so timeouts, cancellation and
+    `current_task` work as everywhere. One that never waits has ended when `begin` returns.
+    """
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, name=name, eager_start=True)
+    first: list[tuple[Callable[[], Any], Context]] = []
+
+    def take(step: Callable[[], Any], *, context: Context) -> None:
+        first.append((step, context))
+
+    # A new task asks the loop to call its first step. It is taken instead, and called here.
+    loop.call_soon = take  # type: ignore[method-assign, assignment]
+    try:
+        task = loop.create_task(work, name=name)
+    finally:
+        del loop.call_soon
+    maker = asyncio.current_task()
+    if maker is not None:
+        asyncio.tasks._leave_task(loop, maker)
+    try:
+        for step, context in first:
+            context.run(step)
+    finally:
+        if maker is not None:
+            asyncio.tasks._enter_task(loop, maker)
+    return task

@@ -14,9 +14,9 @@ from typing import Any, Final, TypeVar
 import orjson
 
 from executor.errors import BlockError
-from executor.runtime.backoff import with_retries
 from executor.runtime.clock import Clock
 from executor.store.contract import Store
+from executor.store.patience import with_retries
 from executor.store.rows import CheckpointRow, RunRow
 from executor.values.payload import encode as encode_payload
 from executor.values.redact import Redactor

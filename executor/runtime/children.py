@@ -7,8 +7,9 @@ else closes the wait (the parent is cancelled, fails, answers early) tells the c
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final
+import asyncio
+from collections.abc import Awaitable, Callable, Hashable
+from typing import Any, Final, Generic, TypeVar
 
 import orjson
 from msgspec import Raw
@@ -23,10 +24,12 @@ from executor.errors import BadRequest, BlockError
 from executor.runtime.answers import check_input
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, new_run_id, origin_of
-from executor.runtime.shared_reads import SharedReads
 from executor.store.contract import Store
 from executor.store.rows import NewRun, WorkflowRow
 from executor.values.schema import Matches
+
+Key = TypeVar("Key", bound=Hashable)
+Value = TypeVar("Value")
 
 # A workflow that calls itself stops here. Runs that people meant to nest go three or four deep.
 DEPTH_MAX: Final = 25
@@ -126,3 +129,41 @@ def error_of_end(ended: ChildEnded) -> ErrorInfo:
     if len(text) > MESSAGE_MAX:
         text = f"{text[: MESSAGE_MAX // 2]} ... {text[-MESSAGE_MAX // 2 :]}"
     return ErrorInfo("child_failed", text, retryable=True, hint=f"see run {run}")
+
+
+class SharedReads(Generic[Key, Value]):
+    """Reads of one thing by many at the same time cost one read. For one event loop. Callers share the value and must
+    not change it.
+
+    A caller joins a read that has not begun yet, never one that is under way, so it sees all that was committed before
+    it asked.
+    """
+
+    def __init__(self, read: Callable[[Key], Awaitable[Value]]) -> None:
+        self._read = read
+        self._next: dict[Key, asyncio.Task[Value]] = {}
+        self._under_way: dict[Key, asyncio.Task[Value]] = {}
+
+    async def read(self, key: Key) -> Value:
+        """Raises what the read raised, to all who share it."""
+        task = self._next.get(key)
+        if task is None:
+            task = self._next[key] = asyncio.create_task(self._after(key, self._under_way.get(key)))
+            task.add_done_callback(_retrieve)
+        return await asyncio.shield(task)
+
+    async def _after(self, key: Key, before: asyncio.Task[Value] | None) -> Value:
+        if before is not None:
+            await asyncio.wait([before])
+        task = self._under_way[key] = self._next.pop(key)
+        try:
+            return await self._read(key)
+        finally:
+            if self._under_way[key] is task:
+                del self._under_way[key]
+
+
+def _retrieve(task: asyncio.Task[Value]) -> None:
+    """All callers may have been cancelled meanwhile: asyncio must not report the error as lost."""
+    if not task.cancelled():
+        task.exception()

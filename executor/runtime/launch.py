@@ -23,7 +23,6 @@ from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced
 from executor.runtime.attempt_log import AttemptLog, Stream, unicode
-from executor.runtime.backoff import with_retries
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.loaded import LoadedRun
@@ -31,6 +30,7 @@ from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result, assigned
 from executor.runtime.time_limit import OutOfTime, TimeLimit
 from executor.sandbox import Bound
+from executor.store.patience import with_retries
 from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
 from executor.values.payload import check, dump

@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from compiler.plan import Plan
-from executor.runtime.watchers import Watchers
+from executor.runtime.hub import Watchers
 from executor.store.rows import Answered, NewRun, RunRow, WaitRow
 
 

@@ -9,12 +9,11 @@ from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from executor.blocks.registry import Registry
 from executor.runtime.children import ChildRuns
-from executor.runtime.clock import Clock
+from executor.runtime.clock import Clock, Timers
 from executor.runtime.compiler import Compiler
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
 from executor.runtime.owned import OwnedRuns
-from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
 from executor.services import Services
 from executor.store.contract import Store

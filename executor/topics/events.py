@@ -9,10 +9,9 @@ import orjson
 
 from executor.journal.codec import data_of, key_of
 from executor.journal.reader import output_of
-from executor.runtime.cursor import PATIENCE_S, Cursor
+from executor.runtime.cursor import PATIENCE_S, Cursor, Pages
 from executor.runtime.find import existing_run, find_run
 from executor.runtime.hub import Deltas, Lookout
-from executor.runtime.pages import Pages
 from executor.runtime.parts import Parts
 from executor.store.contract import Store
 from executor.store.rows import EventFilter, Record

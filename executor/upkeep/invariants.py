@@ -30,8 +30,8 @@ from executor.core.state import State
 from executor.errors import RESTORE
 from executor.store.rows import TERMINAL, Record
 from executor.store.sqlite.batches import JOURNAL, damaged
-from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import check_log
+from executor.store.sqlite.statements import OPEN
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan

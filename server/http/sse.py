@@ -6,7 +6,7 @@ makes its own reads late and costs nothing else; one that takes nothing for `str
 with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none, so a
 reader that comes back does not ask for them.
 
-Cost: a batch is read once (executor.runtime.pages) and encoded once (ChunkCache) for all readers, and goes out as one
+Cost: a batch is read once (executor.runtime.cursor) and encoded once (ChunkCache) for all readers, and goes out as one
 chunk.
 """
 
@@ -24,8 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
 from executor.errors import NotFound, WeftError
-from executor.runtime.cursor import PATIENCE_S
-from executor.runtime.pages import PAGE
+from executor.runtime.cursor import PAGE, PATIENCE_S
 from executor.store.rows import TERMINAL, Record, RunRow
 from server.http.connections import LIVE
 from server.http.errors import TooManyStreams, TooManyStreamsOfRun

@@ -8,9 +8,9 @@ import msgspec
 
 from executor.errors import Fenced
 from executor.store.rows import CheckpointRow
-from executor.store.sqlite.conditions import HEAD_OF_ID
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import HEAD_OF_ID
 
 CHECKPOINT = "run_id, node, attempt, at_ms, data"
 GET = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = :run AND node = :node"

@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from executor.store.rows import DraftHead, DraftRow, LastRun
-from executor.store.sqlite.conditions import any_of, as_list, by_index, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import any_of, as_list, by_index, those_of
 
 DRAFT_HEAD = "id, name, rev, base_name, base_version, base_rev, created_at_ms, updated_at_ms"
 DRAFT = f"{DRAFT_HEAD}, document"

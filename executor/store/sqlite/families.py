@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from executor.store.rows import Append, ChildRow, FamilyRow
 from executor.store.rules import check_room
-from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import Tx
-from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import OPEN, take_run
 
 CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms, finished_at_ms"
 CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = :run ORDER BY created_at_ms DESC, id DESC LIMIT :limit"

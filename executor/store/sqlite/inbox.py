@@ -9,11 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import InboxRow, SignalRow
-from executor.store.sqlite.conditions import HEAD_OF_ID, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import end_family
-from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import HEAD_OF_ID, take_run, those_of
 
 # The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
 # for it, and its owner finds the message because RELEASE_LEASE looks into the inbox.

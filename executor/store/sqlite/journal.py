@@ -10,7 +10,6 @@ from executor.errors import Fenced, Unheard
 from executor.store.rows import TERMINAL, Append, Appended, EventFilter, Record
 from executor.store.sqlite.batches import EVENT, JOURNAL, LAST_SEQ, batches_of, records_of
 from executor.store.sqlite.cache import put_cached
-from executor.store.sqlite.conditions import HEAD_OF_ID, any_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref
 from executor.store.sqlite.families import append_to_family, check_family
@@ -25,6 +24,7 @@ from executor.store.sqlite.inbox import (
 from executor.store.sqlite.outbox import add_notifications
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import add_batches, create_children, move_run
+from executor.store.sqlite.statements import HEAD_OF_ID, any_of, as_list
 from executor.store.sqlite.waits import add_waits, cancel_waits, close_waits
 
 # The fence. No row: fenced. An append that has only events has it in the statement that adds them (`ADD_FENCED`).

@@ -14,10 +14,10 @@ import msgspec
 
 from executor.store.rows import ClockRepair, RunRow, RunStatus
 from executor.store.sqlite.batches import LAST_SEQ
-from executor.store.sqlite.conditions import ENDED, HEAD_OF_ID, any_of, any_row_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import RUN
+from executor.store.sqlite.statements import ENDED, HEAD_OF_ID, any_of, any_row_of, as_list
 
 FIND_FREE = "SELECT due_ms, id, n FROM heads WHERE owner IS NULL AND due_ms <= :now"
 FREE_IN_ORDER = " ORDER BY due_ms, id LIMIT :limit"

@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import NotificationRow, NotificationStatus
-from executor.store.sqlite.conditions import any_row_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import any_row_of, as_list
 
 NOTIFICATION = "run_id, wait_id, n, channel, content, status, attempts, created_at_ms, due_at_ms, settled_at_ms, error"
 _VALUES = ", ".join(f":{field}" for field in NotificationRow.__struct_fields__)

@@ -10,13 +10,12 @@ from executor.errors import NotFound
 from executor.store.rows import COUNT_MAX, TERMINAL, Move, NewRun, RunRow
 from executor.store.rules import blobs_of, new_row
 from executor.store.sqlite.batches import ADD_BATCH, Batch, batches_of
-from executor.store.sqlite.conditions import any_of, as_list, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.store.sqlite.families import add_to_family, root_of
 from executor.store.sqlite.inbox import add_signals
-from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import any_of, as_list, take_run, those_of
 from executor.store.sqlite.waits import add_waits
 
 RUN = (

@@ -12,10 +12,10 @@ from msgspec.structs import replace
 
 from executor.store.rows import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
 from executor.store.rules import merged_schedule, outcome_of
-from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import create_run
+from executor.store.sqlite.statements import OPEN
 
 SCHEDULE = (
     "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"

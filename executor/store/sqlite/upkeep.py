@@ -7,10 +7,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from executor.store.rows import Orphans, Removable
-from executor.store.sqlite.conditions import ENDED, OPEN, any_of, as_list, by_index
 from executor.store.sqlite.connection import Tx
-from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import ENDED, OPEN, any_of, as_list, by_index, take_run
 
 _MAY_GO = f"""
  r.{ENDED} AND NOT EXISTS (SELECT 1 FROM run_details AS child WHERE child.parent_run_id = r.id AND child.{OPEN})

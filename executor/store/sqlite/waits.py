@@ -9,12 +9,11 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import COUNT_MAX, Answered, WaitRow, WaitStatus, WaitUpdate
-from executor.store.sqlite.conditions import those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import BELOW
 from executor.store.sqlite.inbox import post_message
-from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import take_run, those_of
 
 WAIT = (
     "run_id, id, node, path, kind, token_hash, request, schema, status, opened_at_ms, expires_at_ms, on_expire, name,"

@@ -17,11 +17,11 @@ from executor.store.rows import (
     WorkflowHead,
     WorkflowRow,
 )
-from executor.store.sqlite.conditions import by_index
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.drafts import unbase_drafts
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.schedules import delete_schedules_of, put_declared_schedules
+from executor.store.sqlite.statements import by_index
 from executor.store.sqlite.webhooks import delete_webhooks_of, put_declared_webhooks
 
 WORKFLOW = "name, version, hash, document, created_at_ms"

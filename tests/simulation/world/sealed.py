@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from random import Random
 
 from executor.journal import reader
-from executor.runtime import loop, new_run, pages
+from executor.runtime import cursor, loop, new_run
 from executor.values import payload, schema
 
 
@@ -40,7 +40,7 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         "reader_page": rng.choice((4, 1_000)),
     }
     before = (
-        secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, reader.PAGE,
+        secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, cursor.PAGE, reader.PAGE,
         schema.CHECK_S_MAX, new_run.random_bytes,
     )  # fmt: skip
     state = random.getstate()
@@ -53,7 +53,7 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         new_run.random_bytes = rng.randbytes
         payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
         loop.INLINE_BATCH_MAX = tunables["inline_batch_max"]
-        pages.PAGE = tunables["pages"]
+        cursor.PAGE = tunables["pages"]
         reader.PAGE = tunables["reader_page"]
         schema.CHECK_S_MAX = math.inf  # type: ignore[misc]
         log.addHandler(handler)
@@ -65,6 +65,6 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         random.setstate(state)
         new_run._drawn.clear()
         (  # type: ignore[misc]
-            secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, reader.PAGE,
+            secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, cursor.PAGE, reader.PAGE,
             schema.CHECK_S_MAX, new_run.random_bytes,
         ) = before  # fmt: skip

@@ -10,7 +10,7 @@ from executor.engine import Engine
 from executor.errors import StoreError
 from executor.http.client import GuardedClient
 from executor.journal import reader
-from executor.runtime import pages
+from executor.runtime import cursor as journal_cursor
 from executor.services import Services
 from executor.store.rows import Record
 from tests.simulation.world.disk import WorldStore
@@ -91,7 +91,7 @@ class Server:
             signal(run)
 
         async def look(run: str, after: int) -> list[Record]:
-            there, end = told.get(run, 0), after - after % pages.PAGE + pages.PAGE
+            there, end = told.get(run, 0), after - after % journal_cursor.PAGE + journal_cursor.PAGE
             records = await read(run, after)
             if (records[-1].seq if records else after) < min(there, end):
                 world.complain(f"a page of run {run} ends at {after + len(records)}, its readers know of {there}")

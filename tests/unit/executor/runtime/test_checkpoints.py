@@ -14,7 +14,8 @@ import pytest
 from executor.blocks.base import Context, Done
 from executor.blocks.python import Python
 from executor.errors import BlockError, DatabaseUnavailable, Fenced
-from executor.runtime import backoff, checkpoints
+from executor.runtime import checkpoints
+from executor.store import patience
 from executor.store.rows import CheckpointRow
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, outputs, settled, until_event
@@ -233,7 +234,7 @@ async def test_the_event_loop_is_not_made_to_wait_for_itself(tmp_path: Path) -> 
 async def test_a_database_that_fails_for_a_moment_is_asked_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, status: str
 ) -> None:
-    monkeypatch.setattr(backoff, "PAUSES_S", (0, 0, 0))
+    monkeypatch.setattr(patience, "PAUSES_S", (0, 0, 0))
     told = Told()
     async with engine_on(tmp_path / "weft.db", told.block()) as engine:
         put, left = engine.store.put_checkpoint, [failures]

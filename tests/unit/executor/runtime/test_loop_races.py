@@ -12,8 +12,9 @@ from msgspec.structs import replace
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Suspend
 from executor.errors import BlockError, CorruptJournal, DatabaseUnavailable, Fenced
-from executor.runtime import backoff, worker
+from executor.runtime import worker
 from executor.runtime.recover import recover
+from executor.store import patience
 from executor.store.rows import RunRow
 from tests.support.blocks import Hold
 from tests.support.clock import ManualClock
@@ -151,7 +152,7 @@ async def test_a_run_in_the_middle_of_a_turn_is_let_go_at_once(tmp_path: Path) -
 async def test_a_child_is_prepared_though_the_database_can_not_be_read_for_a_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, status: str
 ) -> None:
-    monkeypatch.setattr(backoff, "PAUSES_S", (0, 0, 0))
+    monkeypatch.setattr(patience, "PAUSES_S", (0, 0, 0))
     child = {"format": "weft/1", "name": "child", "blocks": {"start": {"type": "start"}}, "edges": []}
     document = chain("a", a={"type": "run_workflow", "params": {"definition": child}})
     async with engine_on(tmp_path / "weft.db") as engine:

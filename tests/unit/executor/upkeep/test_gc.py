@@ -192,7 +192,7 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
 
 
 async def test_following_a_run_that_is_deleted_raises(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
+    monkeypatch.setattr("executor.runtime.cursor.PAGE", 3)
     submitted = await engine.submit(document("a", "start x", blocks={"x": block("set", value=1)}))
     await engine.wait_finished(submitted.run, 30)
     reader = engine.follow(submitted.run)

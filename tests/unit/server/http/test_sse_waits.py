@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from executor.runtime import pages as journal_pages
-from executor.runtime.cursor import Cursor
+from executor.runtime import cursor as journal_cursor
+from executor.runtime.cursor import Cursor, Pages
 from executor.runtime.hub import Hub
-from executor.runtime.pages import Pages
 from executor.store.rows import Record, RunRow
 from server.http import sse
 from server.http.sse import RETRY_HINT, ChunkCache, _Alarm, _frames
@@ -90,11 +89,11 @@ async def test_what_is_committed_while_a_chunk_is_sent_follows(closing: asyncio.
 
 async def test_a_full_page_is_not_the_end(closing: asyncio.Future[None]) -> None:
     journal = Journal()
-    journal.commit(*["node.log"] * (journal_pages.PAGE + 1))
+    journal.commit(*["node.log"] * (journal_cursor.PAGE + 1))
     frames = journal.frames(closing)
     await anext(frames)
     found = 0
-    while found <= journal_pages.PAGE:
+    while found <= journal_cursor.PAGE:
         found += (await asyncio.wait_for(anext(frames), 30)).count(b"\nevent: ")
     await frames.aclose()
 

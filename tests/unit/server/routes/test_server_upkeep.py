@@ -71,7 +71,7 @@ async def test_a_stream_whose_run_is_deleted_ends(
     client: httpx.AsyncClient, engine: Engine, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader has the first page when the run goes: its stream ends, and when it comes back there is none."""
-    monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
+    monkeypatch.setattr("executor.runtime.cursor.PAGE", 3)
     run = (await started(document("a", "start x", blocks={"x": block("set", value=1)})))["run"]
     cursor_of = engine.events.cursor
 

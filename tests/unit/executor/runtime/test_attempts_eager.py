@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from executor.runtime.eager import begin
+from executor.runtime.attempts import begin
 
 
 async def test_what_waits_for_nothing_has_ended_at_once() -> None:

@@ -11,7 +11,7 @@ from typing import TypeVarTuple
 import pytest
 import uvloop
 
-from executor.runtime.timers import Timers
+from executor.runtime.clock import Timers
 
 HOUR_MS = 3_600_000
 Ts = TypeVarTuple("Ts")

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from executor.errors import DatabaseUnavailable
+from executor.runtime.cursor import PAGE, Pages
 from executor.runtime.hub import Hub
-from executor.runtime.pages import PAGE, Pages
 from executor.store.rows import Record
 from tests.support.model_store.store import ModelStore
 

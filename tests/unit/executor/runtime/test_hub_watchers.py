@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.runtime.watchers import Watchers
+from executor.runtime.hub import Watchers
 
 
 async def test_all_watchers_of_a_run_are_signalled_once() -> None:

@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from executor.runtime.shared_reads import SharedReads
+from executor.runtime.children import SharedReads
 
 
 class Reader:

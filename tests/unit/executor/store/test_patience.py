@@ -5,8 +5,8 @@ import logging
 import pytest
 
 from executor.errors import BlockError, StoreError
-from executor.runtime import backoff
-from executor.runtime.backoff import with_retries
+from executor.store import patience
+from executor.store.patience import with_retries
 
 log = logging.getLogger("weft.test")
 
@@ -28,7 +28,7 @@ class Asked:
 
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(backoff, "PAUSES_S", (0, 0, 0))
+    monkeypatch.setattr(patience, "PAUSES_S", (0, 0, 0))
 
 
 async def ask(asked: Asked) -> str:

@@ -10,7 +10,7 @@ from contextlib import closing
 from pathlib import Path
 
 import executor.store.sqlite as package
-from executor.store.sqlite.conditions import any_of, any_row_of, as_list, those_of
+from executor.store.sqlite.statements import any_of, any_row_of, as_list, those_of
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|VALUES|AND|FROM|INDEXED|json_each|ORDER BY|LIMIT)\b")
 
@@ -43,8 +43,8 @@ DIALECT = {
 }
 # By place, and why.
 ALLOWED: dict[tuple[str, str], str] = {
-    ("conditions", "json_each"): "the one place for lists",
-    ("conditions", "an index by name"): "the one place for these",
+    ("statements", "json_each"): "the one place for lists",
+    ("statements", "an index by name"): "the one place for these",
     ("batches", "a parameter without a name"): "thousands of rows a second, by position",
     ("journal", "json_each"): "reading them",
     ("inbox", "min or max of two values"): "of two values that are never NULL",
