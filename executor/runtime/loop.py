@@ -27,8 +27,8 @@ from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.runtime.admission import SMALL_BYTES
+from executor.runtime.adoption import Adoption
 from executor.runtime.attempts import Attempts
-from executor.runtime.birth import Birth
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.deadlines import Deadlines
 from executor.runtime.inbox import Inbox
@@ -60,11 +60,11 @@ class _Turn:
 
 class RunLoop:
     """Owns one run while its lease lasts. `drive` returns when the run leaves memory; it raises Fenced when the lease
-    is lost. `attempts` are those that an earlier loop of the same lease has started. `birth`: the run is created by its
-    first append."""
+    is lost. `attempts` are those that an earlier loop of the same lease has started. `adoption`: the run is created by
+    its first append."""
 
     def __init__(
-        self, run: LoadedRun, parts: Parts, recorder: Recorder, attempts: Attempts, birth: Birth | None = None
+        self, run: LoadedRun, parts: Parts, recorder: Recorder, attempts: Attempts, adoption: Adoption | None = None
     ) -> None:
         self.id = run.id
         self.attempts = attempts
@@ -74,12 +74,12 @@ class RunLoop:
         self._deciding = run.plan  # by this; when the process stops it is one that lets nothing more start
         self._state = run.state
         self._store = parts.store
-        self._birth = birth
+        self._adoption = adoption
         self._recorder = recorder
         self._launcher = Launcher(run, parts)
         self._arrivals = attempts.arrivals
         self._results = attempts.arrivals.results
-        self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals, is_empty=birth is not None)
+        self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals, is_empty=adoption is not None)
         self.deadlines = Deadlines(run, parts, self._inbox, attempts.arrivals)
         self._stopping = False
         self._continues = False  # the run continues in another loop of the same lease, and its attempts with it
@@ -158,11 +158,11 @@ class RunLoop:
         append = self._recorder.pop_append(self._inbox.pop_consumed())
         if append is not None:
             try:
-                appended = await (self._birth or self._store).append(append)
+                appended = await (self._adoption or self._store).append(append)
             except (Unheard, LimitExceeded) as error:
                 self._begin_again(turn, error)
                 return "refused"
-            self._birth = None
+            self._adoption = None
             await self._committed(append, appended)
         for command in turn.inline:  # over the bound: their starts are committed, and they run in the next turn
             self._results.append(await self._run_inline(command))
@@ -178,7 +178,7 @@ class RunLoop:
         left = INLINE_BATCH_MAX
         fold, most = self._run.fold, self._run.fold.bytes + INLINE_BATCH_BYTES
         while turn.inline and left and fold.bytes < most:
-            if self._birth is not None and _evaluates(self._plan.nodes[turn.inline[0].key[1]]):
+            if self._adoption is not None and _evaluates(self._plan.nodes[turn.inline[0].key[1]]):
                 break  # who submits the run waits for the commit that creates it
             left -= 1
             result = await self._run_inline(turn.inline.popleft())

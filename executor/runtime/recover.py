@@ -14,8 +14,8 @@ from executor.errors import CorruptJournal, Fenced
 from executor.journal.codec import data_of
 from executor.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.journal.reader import load_plan, output_of, read
+from executor.runtime.adoption import Adoption
 from executor.runtime.attempts import Attempts
-from executor.runtime.birth import Birth
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.loop import RunLoop
 from executor.runtime.parts import Parts
@@ -26,16 +26,16 @@ from executor.store.rows import RunRow
 from executor.values.payload import trimmed
 
 
-def begin(parts: Parts, birth: Birth, plan: Plan) -> tuple[RunLoop, list[f.Fact]]:
+def begin(parts: Parts, adoption: Adoption, plan: Plan) -> tuple[RunLoop, list[f.Fact]]:
     """The same for a run that is not created yet: nothing is read."""
-    run = LoadedRun.empty(birth.row, plan, parts.services.env)
+    run = LoadedRun.empty(adoption.row, plan, parts.services.env)
     recorder = Recorder(run, parts)
-    for record in birth.new.records:
+    for record in adoption.new.records:
         event = run.codec.to_event(record)
         evolve(plan, run.state, event)
         run.fold.apply(event, record.output)
         recorder.replay(event, record)
-    loop = RunLoop(run, parts, recorder, Attempts(run.id, parts, Arrivals()), birth)
+    loop = RunLoop(run, parts, recorder, Attempts(run.id, parts, Arrivals()), adoption)
     return loop, _first_facts(parts.clock.now_ms(), run, loop)
 
 

@@ -21,7 +21,8 @@ from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
 from executor.runtime.admission import Admission
-from executor.runtime.birth import Birth, NotBorn
+from executor.runtime.adoption import Adoption, NotAdopted
+from executor.runtime.attempts import Attempts
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.loop import Ended, RunLoop
 from executor.runtime.parts import Parts
@@ -68,7 +69,7 @@ class Worker:
         self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set
         self._stopping = False
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
-        self._births: dict[str, Birth] = {}
+        self._adopting: dict[str, Adoption] = {}
         self._answering: set[str] = set()  # runs that are being answered and claimed
         self._others_wait = True  # there may be runs to claim that were there before
         self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
@@ -167,24 +168,24 @@ class Worker:
 
     async def _adopt(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool] | None:
         """Only when no other run waits to be claimed: the order in which runs are begun is that of their due times."""
-        if not (self._has_room() and Birth.suits(new)):
+        if not (self._has_room() and Adoption.suits(new)):
             return None
-        birth = self._births[new.id] = Birth(self._parts.store, new, self.name, self._lease_ms)
-        task = self._context.copy().run(asyncio.create_task, self._bear(birth, plan), name=f"run:{new.id}")
+        adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self._lease_ms)
+        task = self._context.copy().run(asyncio.create_task, self._drive_adopted(adoption, plan), name=f"run:{new.id}")
         self._tasks[new.id] = task
-        return await birth.made()
+        return await adoption.made()
 
-    async def _bear(self, birth: Birth, plan: Plan) -> None:
+    async def _drive_adopted(self, adoption: Adoption, plan: Plan) -> None:
         async def enter() -> tuple[RunLoop, list[f.Fact]]:
-            return begin(self._parts, birth, plan)
+            return begin(self._parts, adoption, plan)
 
         try:
-            await self._drive(birth.row, enter)
-            if await birth.end():
+            await self._drive(adoption.row, enter)
+            if await adoption.end():
                 self._wake.set()
         finally:
-            birth.refuse()
-            self._births.pop(birth.row.id, None)
+            adoption.refuse()
+            self._adopting.pop(adoption.row.id, None)
 
     # --- runs that are answered ---
 
@@ -243,7 +244,6 @@ class Worker:
     async def _drive(self, row: RunRow, enter: Callable[[], Awaitable[tuple[RunLoop, list[f.Fact]] | None]]) -> None:
         """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its
         journal."""
-        loop: RunLoop | None = None
         ended: Ended | None = None
         try:
             entered = await enter()
@@ -252,13 +252,16 @@ class Worker:
             loop, first = entered
             while ended in (None, "moved", "refused"):
                 if ended is not None:
-                    loop, first = await self._continue(loop, row)
+                    attempts = loop.attempts
+                    self._loops.pop(row.id, None)
+                    del loop  # all outputs of the run: they are not held twice
+                    loop, first = await self._continue(attempts, row)
                 self._loops[row.id] = loop
                 self._admission.entered(row.id)
                 if self._stopping:
                     loop.stop()
                 ended = await loop.drive(first)
-        except NotBorn:
+        except NotAdopted:
             pass
         except Fenced:
             log.warning("run %s: lost the lease to another worker", row.id)
@@ -273,10 +276,9 @@ class Worker:
                 "run %s: dropped from memory; it recovers from its journal at the next claim after a renewal", row.id
             )
         finally:
-            if loop is not None and self._loops.get(row.id) is loop:
-                del self._loops[row.id]
             if self._tasks.get(row.id) is asyncio.current_task():
                 del self._tasks[row.id]
+                self._loops.pop(row.id, None)
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._parts.owned.left(row.id)
             self._admission.entered(row.id)
@@ -297,16 +299,16 @@ class Worker:
             del self._claimed_from[next(iter(self._claimed_from))]
         return replace(row, lost_together=row.lost_together or before > 0)
 
-    async def _continue(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
+    async def _continue(self, attempts: Attempts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         """The same lease of a run that follows another plan now, or whose append was refused: recovered from what is
         on disk, with the attempts under way."""
         try:
             now = await self._parts.store.get_run(row.id)
             if now is None or now.epoch != row.epoch:
                 raise Fenced
-            return await recover(self._parts, now, loop.attempts)
+            return await recover(self._parts, now, attempts)
         except BaseException:
-            loop.attempts.cancel_all()
+            attempts.cancel_all()
             raise
 
     # --- leases ---
@@ -328,12 +330,12 @@ class Worker:
     async def _renew_held(self) -> None:
         now_ms = self._parts.clock.now_ms()
         held = dict(self._tasks)
-        unborn = {run_id for run_id, birth in self._births.items() if not birth.is_over}
+        not_created = {run_id for run_id, adoption in self._adopting.items() if not adoption.is_over}
         if held:
             kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self._lease_ms)
             for run_id, task in held.items():
                 if run_id not in kept:
-                    if not task.done() and run_id not in unborn:
+                    if not task.done() and run_id not in not_created:
                         log.warning("run %s: lost the lease to another worker", run_id)
                         task.cancel()
                 elif run_id in self._loops:

@@ -16,12 +16,15 @@ from executor.store.patience import patience, patience_s
 from executor.store.rows import Append, Appended, NewRun, RunRow
 from executor.store.rules import new_row
 
+# Of the event loop, until the answer to a client is on its way: a first block that holds the loop does not hold that.
+REPLY_PASSES = 3
 
-class NotBorn(Exception):
+
+class NotAdopted(Exception):
     """The run is not this process's: it was there already, could not be created, or is created in the usual way."""
 
 
-class Birth:
+class Adoption:
     """`row` as it is when it is owned. Its first write waits for a lock as long as the code that makes this object
     would."""
 
@@ -58,9 +61,9 @@ class Birth:
         return self._made.done()
 
     async def append(self, first: Append) -> Appended:
-        """The first append of its loop. Raises NotBorn."""
+        """The first append of its loop. Raises NotAdopted."""
         if first.children:
-            raise NotBorn
+            raise NotAdopted
         try:
             if self._patience_s is None:
                 stored, created = await self._store.begin_run(self.new, self._owner, self._lease_ms, first)
@@ -69,10 +72,12 @@ class Birth:
                     stored, created = await self._store.begin_run(self.new, self._owner, self._lease_ms, first)
         except Exception as error:
             self._made.set_exception(error)
-            raise NotBorn from error
+            raise NotAdopted from error
         self._made.set_result((stored, created))
         if not created:
-            raise NotBorn
+            raise NotAdopted
+        for _ in range(REPLY_PASSES):
+            await asyncio.sleep(0)
         return Appended(first.expected_seq + len(first.records), 0)
 
     async def end(self) -> bool:

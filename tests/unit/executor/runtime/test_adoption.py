@@ -80,7 +80,7 @@ async def test_who_submits_may_leave(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
         await idle(engine)
         submitting = asyncio.create_task(engine.submit(chain("a", a=value(1))))
-        while not engine._worker._births:
+        while not engine._worker._adopting:
             await asyncio.sleep(0)
         submitting.cancel()
         await until(lambda: not engine._worker._tasks)
