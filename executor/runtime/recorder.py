@@ -5,9 +5,9 @@ The core decides without payloads; here each event meets the payload of the atte
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 import orjson
@@ -35,13 +35,14 @@ from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
 from executor.journal.codec import data_of
+from executor.runtime.answers import ASK_PEOPLE
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
 from executor.runtime.loaded import LoadedRun
-from executor.runtime.notify import notifications_of
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result
+from executor.services import NotifySettings
 from executor.store.rows import (
     Append,
     CacheRow,
@@ -55,6 +56,9 @@ from executor.store.rows import (
 from executor.values.fold import NULL
 from executor.values.payload import encode as encode_payload
 from executor.values.payload import split, trimmed
+
+# Sealed JSON: the addresses are those of the server, as they are when the message goes out.
+SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
 
 
 @dataclass(slots=True)
@@ -343,3 +347,17 @@ def _fresh(state: State, fact: f.Fact) -> bool:
             return due_ms is not None and due_ms <= fact.at_ms
         case _:
             return False
+
+
+def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
+    """The outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses.
+
+    A row holds no text and no link: both are made when `executor.notifications` sends it."""
+    asked = list(own)
+    if wait.kind in ASK_PEOPLE:
+        asked += [("email", SERVER_WIDE)] if server.email else []
+        asked += [("webhook", SERVER_WIDE)] if server.webhook else []
+    return [
+        NotificationRow(wait.run_id, wait.id, n, channel, content, "pending", 0, wait.opened_at_ms, wait.opened_at_ms)
+        for n, (channel, content) in enumerate(asked, 1)
+    ]

@@ -1,7 +1,8 @@
 """Who executes a run: leases, and when a run is due.
 
 A lease is the worker's row: one for all runs that it has, renewed by one statement. A run names its owner. It is free
-when it has none, or when the lease of its owner has lapsed.
+when it has none, or when the lease of its owner has lapsed. A process that creates or answers a run may execute it too:
+that, and the claim, are one transaction (`begin_run`, `answer_and_claim`).
 """
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
@@ -12,12 +13,14 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.store.rows import ClockRepair, RunRow, RunStatus
+from executor.store.rows import Answered, Append, ClockRepair, NewRun, RunRow, RunStatus
 from executor.store.sqlite.batches import LAST_SEQ
 from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.journal import append
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.runs import RUN
+from executor.store.sqlite.runs import RUN, create_run
 from executor.store.sqlite.statements import ENDED, HEAD_OF_ID, any_of, any_row_of, as_list
+from executor.store.sqlite.waits import answer_wait
 
 FIND_FREE = "SELECT due_ms, id, n FROM heads WHERE owner IS NULL AND due_ms <= :now"
 FREE_IN_ORDER = " ORDER BY due_ms, id LIMIT :limit"
@@ -165,3 +168,23 @@ def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
     tx.db.execute(REPAIR_CLOCK_SKEW, times)
     tx.db.execute(FORGET_FUTURE_WORKERS, times)
     return repair
+
+
+def begin_run(tx: Tx, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
+    row, created = create_run(tx, run)
+    if created:
+        claim_new(tx, owner, run.now_ms, lease_ms, run.id)
+        append(tx, first)
+    return row, created
+
+
+def answer_and_claim(
+    tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int, owner: str, lease_ms: int
+) -> tuple[Answered | None, RunRow | None]:
+    answered = answer_wait(tx, token_hash, response, by, message, now_ms)
+    if answered is None or not answered.won:
+        return answered, None
+    run = answered.wait.run_id
+    # Once more: a run that another process has just changed is passed over.
+    claimed = claim(tx, owner, now_ms, lease_ms, 1, run) or claim(tx, owner, now_ms, lease_ms, 1, run)
+    return answered, claimed[0] if claimed else None

@@ -51,6 +51,7 @@ def any_row_of(parameter: str, columns: int) -> str:
 
 
 def as_list(values: Sequence[str | int | Sequence[str | int]]) -> str:
+    """The value of a parameter of `any_of` or `any_row_of`."""
     return msgspec.json.encode(values).decode()
 
 

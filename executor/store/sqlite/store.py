@@ -16,7 +16,6 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from executor.store.rows import NotificationRow, Orphans
 from executor.store.sqlite import (
-    adopted,
     cache,
     checkpoints,
     contents,
@@ -149,7 +148,7 @@ class SQLiteStore:
 
     # runs
     create_run = write(runs.create_run)
-    begin_run = write(adopted.begin_run)
+    begin_run = write(leases.begin_run)
     get_run = read(runs.get_run)
     last_seqs = read(runs.last_seqs)
     list_runs = read(runs.list_runs)
@@ -184,7 +183,7 @@ class SQLiteStore:
     count_waits = read(waits.count_waits)
     list_waits_below = read(waits.list_waits_below)
     answer_wait = write(waits.answer_wait)
-    answer_and_claim = write(adopted.answer_and_claim)
+    answer_and_claim = write(leases.answer_and_claim)
     cancel_wait = write(waits.cancel_wait)
     expire_wait = write(waits.expire_wait)
 

@@ -27,7 +27,6 @@ from executor.store.rows import (
     WebhookRow,
 )
 from executor.store.sqlite import (
-    adopted,
     cache,
     checkpoints,
     contents,
@@ -157,7 +156,7 @@ _fire = partial(Fire, "s", now_ms=NOW, overlap="queue", due_ms=T0)
 
 CHANGES: dict[str, Change] = {
     "answer a wait": _to(waits.answer_wait, _token, b'"yes"', "ada", b"m", NOW),
-    "answer and claim": _to(adopted.answer_and_claim, _token, b'"yes"', "cyd", b"m", LAPSED, "w2", LEASE_MS),
+    "answer and claim": _to(leases.answer_and_claim, _token, b'"yes"', "cyd", b"m", LAPSED, "w2", LEASE_MS),
     "answer it otherwise": _to(waits.answer_wait, _token, b'"no"', "bob", b"m", NOW),
     "withdraw the wait": _to(waits.cancel_wait, "open", "ask!1", "eve", b"m", NOW),
     "let the wait expire": _to(waits.expire_wait, "open", "ask!1", b"m", NOW),
@@ -192,9 +191,7 @@ CHANGES: dict[str, Change] = {
     "checkpoint": _to(checkpoints.put_checkpoint, 1, CheckpointRow("open", "n", 2, NOW, b"2")),
     "create a run": _to(runs.create_run, _of_key("new")),
     "create it again": _to(runs.create_run, _of_key("again")),
-    "begin a run": _to(
-        adopted.begin_run, _of_key("begun"), "w9", 9 * LEASE_MS, Append("begun", 1, 1, (record(),), NOW)
-    ),
+    "begin a run": _to(leases.begin_run, _of_key("begun"), "w9", 9 * LEASE_MS, Append("begun", 1, 1, (record(),), NOW)),
     "create a run of an old plan": _to(runs.create_run, new_run("old", NOW, plan_hash="lone")),
     "create a run of a deleted workflow": _to(runs.create_run, new_run("of-gone", NOW, "gone")),
     "fork": _to(runs.create_run, new_run("fork", NOW, sources=("done",), source_run_id="done")),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from executor.runtime.notify import SERVER_WIDE, notifications_of
+from executor.runtime.recorder import SERVER_WIDE, notifications_of
 from executor.services import NotifySettings
 from executor.values.redact import unseal
 from tests.support.rows import wait
