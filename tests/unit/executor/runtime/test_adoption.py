@@ -200,6 +200,9 @@ async def test_who_answers_may_leave(tmp_path: Path) -> None:
         while not engine._worker._answering:
             await asyncio.sleep(0)
         answering.cancel()
+        async with asyncio.timeout(60):
+            while engine._worker._answering:  # until its commit the run waits, and `wait_finished` returns
+                await asyncio.sleep(0)
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
 
 
