@@ -128,9 +128,11 @@ def _responses(spec: RouteSpec, schema_of: dict[int, Any]) -> dict[str, Any]:
     refused: dict[str, Any] = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
     if "text/html" in spec.media:  # what people follow links to says so in words
         refused["text/html"] = {"schema": {"type": "string"}}
-    responses: dict[str, Any] = {
-        str(status): {"description": spec.summary, "content": content} for status in _successes(spec)
-    }
+    responses: dict[str, Any] = {}
+    for status in _successes(spec):
+        responses[str(status)] = (
+            {"description": phrase(status)} if status == 204 else {"description": spec.summary, "content": content}
+        )
     for status in sorted(_refusals(spec)):
         responses[str(status)] = {"description": phrase(status), "content": refused}
     responses["default"] = {"description": "Refused", "content": refused}

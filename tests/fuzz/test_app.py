@@ -58,6 +58,8 @@ def test_no_document_is_answered_with_an_error_of_ours(post: Post, data: bytes) 
         ("/api/runs?wait=0", b'{"document": ' + data + b', "input": ' + data + b"}"),
     ):
         response = post(path, body)
+        if "weft-run" in response.headers:
+            continue  # the run has ended, and this is what its response block wrote
         assert response.status_code < 500, response.text
         if response.status_code >= 400:
             assert response.headers["content-type"] == "application/problem+json"

@@ -32,6 +32,12 @@ def test_every_reference_leads_somewhere() -> None:
     assert names <= set(document["components"]["schemas"])
 
 
+def test_no_content_has_no_content_type() -> None:
+    events = openapi(TABLE)["paths"]["/api/runs/{id}/events"]["get"]
+    assert events["responses"]["204"] == {"description": "No Content"}
+    assert "text/event-stream" in events["responses"]["200"]["content"]
+
+
 def test_operation_ids_are_unique() -> None:
     document = openapi(TABLE)
     ids = [operation["operationId"] for methods in document["paths"].values() for operation in methods.values()]
