@@ -3,7 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-WORKERS ?= 2
+# Tests wait for servers and timers more than they compute; the long ones compute.
+WORKERS ?= 4
+LONG_WORKERS ?= 2
 ARGS ?=
 SOAK_SECONDS ?= 600
 
@@ -58,7 +60,7 @@ test: $(INSTALLED_DEV)
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 check: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "proof and not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup -m "proof and not install" $(ARGS)
 
 browser: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
