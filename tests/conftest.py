@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]
+from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]  # xdist has no types
 
 # How long one example takes, or making it, says how busy the machine is; what must be quick measures its own time.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -32,7 +32,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]
+class FileScheduling(LoadGroupScheduling):  # type: ignore[misc]  # xdist has no types
     """In the order of collection: the largest group is not always what takes longest."""
 
     def __init__(self, config: pytest.Config, log: Any) -> None:

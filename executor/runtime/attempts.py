@@ -133,7 +133,8 @@ def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
     def take(step: Callable[[], Any], *, context: Context) -> None:
         first.append((step, context))
 
-    # A new task asks the loop to call its first step. It is taken instead, and called here.
+    # Before 3.12 a task cannot begin at once: it asks the loop to call its first step. That is caught here, for this
+    # task alone: nothing in between could ask as well.
     loop.call_soon = take  # type: ignore[method-assign, assignment]
     try:
         task = loop.create_task(work, name=name)

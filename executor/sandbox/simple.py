@@ -523,7 +523,7 @@ def _number(value: Any) -> float | None:
     """As comparisons read it; None: NaN. Raises Unsure for texts and objects."""
     kind = type(value)
     if kind is int or kind is float or kind is bool:
-        return value  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]  # `kind` is its type
     if value is None:
         return 0
     if value is UNDEFINED:
@@ -563,7 +563,7 @@ def _add(a: Any, b: Any) -> Any:
 def _as_text(value: Any) -> str:
     kind = type(value)
     if kind is str:
-        return value  # type: ignore[no-any-return]
+        return value  # type: ignore[no-any-return]  # `kind` is its type
     if kind is bool:
         return "true" if value else "false"
     if value is None:

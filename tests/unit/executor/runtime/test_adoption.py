@@ -97,7 +97,7 @@ async def test_a_run_that_could_not_be_written_is_refused_to_its_submitter(tmp_p
             seen.append(patience_s())
             raise DatabaseWriteFailed("the test: not written")
 
-        engine.store.begin_run = refused  # type: ignore[method-assign]
+        engine.store.begin_run = refused  # type: ignore[method-assign]  # this engine's alone
         with patience(7), pytest.raises(DatabaseWriteFailed):
             await engine.submit(chain("a", a=value(1)))
         assert seen == [7], "it waits for a lock as long as its submitter"
