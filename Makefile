@@ -27,24 +27,25 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format lock soak mutants bench peers clean
+.PHONY: not-built help serve install test check browser lint format lock soak mutants bench bench-peers peers clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
 	@echo "make test     run the tests (five minutes); those of the editor need a Chromium, which is fetched where there is none"
-	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (half an hour)"
+	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (half an hour);"
+	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict, import rules; biome for the editor"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
-	@echo "make mutants  plant bugs, one at a time; the simulations must find each (ten minutes)"
-	@echo "make bench    measure everything beside its floor and other systems, and write docs/reference/performance.md"
+	@echo "make mutants  plant bugs, one at a time; the simulations and the tests named for each must find it (twenty minutes)"
+	@echo "make bench    measure everything beside its floor, and write docs/reference/performance.md (make bench-peers: other systems)"
 	@echo "make peers    install the other systems that benchmarks compare with (LangGraph, DBOS), in $(PEERS)"
 	@echo "make lock     pin the newest versions that pyproject.toml allows"
 	@echo "make clean    remove what was built; databases stay"
 
 serve: $(INSTALLED)
-	@exec $(BIN)/weft serve $(ARGS)
+	@exec $(BIN)/weft serve --dev-model $(ARGS)
 
 install: $(INSTALLED)
 
@@ -54,13 +55,21 @@ test check browser: export PYTHONDONTWRITEBYTECODE :=
 # A Chromium of the machine, else one from npm: without any it ends here, and says what to install.
 test: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
+	$(BIN)/weft python build
 	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files -m "not proof and not install" $(ARGS)
 
 # On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 check: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
+	$(BIN)/weft python build
 	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup -m "proof and not install" $(ARGS)
+	$(BIN)/python -m tests.support.get_postgres
+	WEFT_TEST_POSTGRES=15 WEFT_CRASH_KILLS=10 $(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(OLDEST_POSTGRES)
+
+# On the oldest PostgreSQL that weft supports: the contract, cases, crashes and faults; races and meetings as in `make test`.
+OLDEST_POSTGRES := -m "not install" tests/conformance tests/e2e tests/faults/test_points.py \
+	-k "(postgres or two_sessions or every_commit) and not thousand and not all_others"
 
 browser: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
@@ -84,11 +93,18 @@ soak: $(INSTALLED_DEV)
 mutants: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.simulation.mutants
 	$(BIN)/python -m tests.simulation.world.mutants
+	$(BIN)/python -m tests.simulation.direct
 
 # For a machine that does nothing else: samples with other load are thrown away, and figures without any are left out.
-bench: $(INSTALLED_DEV) $(INSTALLED_PEERS)
-	$(BIN)/python -m benchmarks --compare peers --json $(ARGS) > benchmarks/results/figures.json.new
+bench: $(INSTALLED_DEV)
+	$(BIN)/weft python build
+	$(BIN)/python -m benchmarks --json $(ARGS) > benchmarks/results/figures.json.new
 	mv benchmarks/results/figures.json.new benchmarks/results/figures.json
+	$(BIN)/python -m benchmarks.page
+
+bench-peers: $(INSTALLED_DEV) $(INSTALLED_PEERS)
+	$(BIN)/python -m benchmarks --only chain,fan,loop,runs,resume --compare peers --json $(ARGS) > benchmarks/results/peers.json.new
+	mv benchmarks/results/peers.json.new benchmarks/results/peers.json
 	$(BIN)/python -m benchmarks.page
 
 peers: $(INSTALLED_PEERS)
@@ -97,7 +113,7 @@ peers: $(INSTALLED_PEERS)
 COMPILE := $(BIN)/python -m uv pip compile -q -U --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate
 lock: $(INSTALLED_DEV)
-	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) pyproject.toml --extra llm -o requirements.lock
 	$(COMPILE) pyproject.toml -c requirements.lock --extra dev -o requirements-dev.lock
 	$(COMPILE) pyproject.toml -c requirements.lock --extra peers -o requirements-peers.lock
 	$(BIN)/python hatch_build.py requirements | $(COMPILE) - -c requirements-dev.lock -o requirements-build.lock
