@@ -2,19 +2,21 @@
 
 `params` is a JSON Schema (object). Two keywords of ours steer the compiler:
   "x-weft": "expression"  the text is a JavaScript expression: references are bound as values
-  "x-weft": "code"        the text is a JavaScript program (same binding)
+  "x-weft": "code"        the text is a program (same binding), in the `language` beside it: JavaScript, or "python"
   "x-weft": "literal"     the text, or all of an object or list, is left alone: no references are looked for
+  "x-weft": "secret"      references, and `${NAME}` of stored secrets, which stand nowhere else
 Everything else that is text may hold references.
 
 For the editor, each param has a title, a description and "x-ui", an object the compiler does not look at:
   order     position in the form, from 1
-  widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, or list (of what `items`
-            says); every one of them also takes a reference
+  widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, connection, fields (those
+            of the object's own schema), or list (of what `items` says); every one of them also takes a reference
   rows      lines to begin with
+  language  of a code widget: javascript, or sql
   advanced  true: seldom needed
   handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
 Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields:
-see executor.blocks.shared_params.
+see executor.blocks.shared_params. "x-secret-when" limits "x-weft": "secret" to values of the params beside it.
 """
 
 from __future__ import annotations
@@ -24,9 +26,10 @@ from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, field
 
-from compiler.plan import Effect
+from compiler.plan import Effect, RunnerName
 
 Params = Mapping[str, Any]
+CodeKind = Literal["expression", "code", "python"]
 
 LOOP_MAX_DEFAULT: Final = 1_000  # iterations of a loop without a maximum; docs/reference/limits.md
 CONCURRENCY_DEFAULT: Final = 100  # branches of a parallel at the same time
@@ -81,6 +84,7 @@ class BlockSpec(Struct, frozen=True):
     check       params -> what their schema cannot say, such as a time zone that does not exist. Pure; must not raise
     writes      params -> the workflow variables that they write. Must not raise
     addresses   places of params (`/to`) that hold mail addresses: a comma separates them if the author wrote it
+    runners     what `policy.runner` may be: where its work can be done
     attempts    default policy.retry.max_attempts
     sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
                 given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names
@@ -91,7 +95,7 @@ class BlockSpec(Struct, frozen=True):
     type: str
     title: str
     description: str
-    category: Literal["trigger", "flow", "data", "action", "people", "annotation"]
+    category: Literal["trigger", "flow", "data", "action", "connector", "people", "annotation"]
     params: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
     handles: tuple[str, ...] = ("out",)
     cases: Callable[[Params], tuple[Case, ...]] | None = None
@@ -110,6 +114,7 @@ class BlockSpec(Struct, frozen=True):
     check: Callable[[Params], tuple[Finding, ...]] | None = None
     writes: Callable[[Params], tuple[VariableWrite, ...]] | None = None
     addresses: tuple[str, ...] = ()
+    runners: tuple[RunnerName, ...] = ("inline",)
     attempts: int = 1
     timeout_ms: int = 300_000
     sentence: str = ""
@@ -123,5 +128,5 @@ class Catalog(Protocol):
 
     def types(self) -> list[str]: ...
 
-    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
         """None when the JavaScript parses (references already replaced), else the engine's message. Never runs it."""

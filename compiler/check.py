@@ -27,7 +27,10 @@ _NEEDS = {
 }
 
 # Policies that containers, and blocks that run within the run loop, do not look at.
-_UNREAD = {"container": ("retry", "timeout_s", "on_lost"), "inline": ("group", "timeout_s", "on_lost")}
+_UNREAD = {
+    "container": ("retry", "timeout_s", "on_lost", "limit"),
+    "inline": ("group", "timeout_s", "on_lost", "limit"),
+}
 _WHY_UNREAD = {
     "container": "Set it on the blocks inside the container.",
     "inline": "Blocks of this type run at once.",
@@ -37,9 +40,6 @@ _WHY_UNREAD = {
 def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> None:
     """All rules that need no order of the blocks."""
     _input_schema(wiring, report)
-    if wiring.document.settings.durability == "ahead":
-        message = "Durability `ahead` is not available. Runs are always `strict`."
-        report.add("not_available", "/settings/durability", message)
     wired: dict[str, set[str]] = {}
     for edges in wiring.edges.values():
         for edge in edges:
@@ -172,6 +172,10 @@ def _policy(block: BlockDoc, wiring: Wiring, report: Report) -> None:
     if why is not None:
         message = f"The output of {wiring.called(block.id)} cannot be cached: {why}."
         report.add("cache_unfit", pointer_to(block.id, "policy", "cache"), message, block=block.id)
+    if policy.runner is not None and spec is not None and policy.runner not in spec.runners:
+        message = f"{wiring.called(block.id)} cannot run with the runner `{policy.runner}`."
+        hint = f"Use {' or '.join(f'`{name}`' for name in spec.runners)}. `python` and `function` blocks can use each."
+        report.add("runner_unfit", pointer_to(block.id, "policy", "runner"), message, hint=hint, block=block.id)
     kind = "" if spec is None else "container" if spec.container else "inline" if spec.inline else ""
     for name in _UNREAD.get(kind, ()):
         if getattr(policy, name) is None:

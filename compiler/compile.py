@@ -22,8 +22,10 @@ from compiler.document import Document, Limits, decode, read
 from compiler.flow import Flow
 from compiler.imports import sim
 from compiler.needs import Gatherer
-from compiler.plan import Group, Plan, Settings
+from compiler.plan import Group, Limit, Plan, Rate, Settings
+from compiler.queue import check_queue
 from compiler.regions import lay_out, make_regions
+from compiler.secrets import check_secrets
 from compiler.variables import Variables
 from compiler.wiring import ROOT, Wiring, choose_trigger, too_many_triggers, wire
 
@@ -46,11 +48,13 @@ def compile_document(
     trigger: str | None = None,
     limits: Limits = DEFAULT_LIMITS,
     env_names: Collection[str] | None = None,
+    stored_secrets: Collection[str] = (),
 ) -> Compiled:
     """Compile a document of ours, or one of Sim's. Never raises, whatever the document is.
 
     trigger    id of the block that starts the run; without it the only, or first, block of type `start`
     env_names  names that `${NAME}` may read, for warnings and for the import; None: not known
+    stored_secrets  those of the names that stand only where the schema of a block permits secrets
     """
     report = Report()
     value = read(document, limits, report)
@@ -59,7 +63,7 @@ def compile_document(
     pointers: Mapping[str, str] = {}
     match sim.detect(value):
         case "sim":
-            imported = sim.import_workflow(value, env_names=env_names)
+            imported = sim.import_workflow(value, env_names=env_names, catalog=catalog)
             value, pointers = imported.document, imported.pointers
             report.findings.extend(imported.diagnostics)
         case None:
@@ -68,7 +72,7 @@ def compile_document(
             return Compiled(None, report.sorted())
         case _:
             pass
-    plan = _compile(decode(value, limits, report), catalog, trigger, limits, env_names, report)
+    plan = _compile(decode(value, limits, report), catalog, trigger, limits, env_names, stored_secrets, report)
     findings = report.sorted()
     if pointers:
         findings = [replace(finding, pointer=_source_pointer(finding.pointer, pointers)) for finding in findings]
@@ -81,6 +85,7 @@ def _compile(
     trigger: str | None,
     limits: Limits,
     env_names: Collection[str] | None,
+    stored_secrets: Collection[str],
     report: Report,
 ) -> Plan | None:
     wiring = wire(document, catalog, limits, report)
@@ -89,6 +94,7 @@ def _compile(
     choose_trigger(wiring, trigger, report)
     report.outside = document.blocks.keys() - wiring.reached
     check(wiring, catalog, limits, report)
+    check_queue(document.settings, report)
     flows = _flows(wiring)
     sound = check_cycles(wiring, flows, report) and wiring.trigger is not None
     layout = lay_out(wiring, flows)
@@ -98,6 +104,7 @@ def _compile(
     binder = Binder(wiring, flows, layout.places, variables, report, env_names, sound)
     gatherer = Gatherer(wiring, binder, variables, catalog, report, limits)
     needs = {block: gatherer.needs_of(wiring.blocks[block]) for blocks in layout.blocks for block in blocks}
+    check_secrets(wiring, catalog, stored_secrets, report)
     if report.failed or wiring.trigger is None:
         return None
     settings = document.settings
@@ -112,6 +119,11 @@ def _compile(
             on_failure=settings.on_failure,
             durability=settings.durability,
             max_executions=settings.max_executions,
+            pool=settings.pool,
+            priority=settings.priority,
+            fair=settings.fair,
+            limits=tuple(Limit(limit.key, limit.at_most) for limit in settings.limits),
+            rates=tuple(Rate(rate.key, rate.per_s) for rate in settings.rates),
         ),
         variables=document.variables,
         input_schema=document.input,

@@ -101,7 +101,9 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "timezone_unknown": ("error", "no such time zone"),
     "webhook_open": ("warning", "a webhook without authentication"),
     "group_unknown": ("error", "a policy has a group that is not in settings.groups"),
+    "python_missing": ("warning", "code in Python on a machine where that is not built"),
     "policy_unread": ("warning", "a policy that has no effect on blocks of this type"),
+    "runner_unfit": ("error", "a policy.runner that blocks of this type cannot use"),
     "cache_unfit": ("error", "policy.cache on a block whose output cannot be reused"),
     "output_schema_invalid": ("error", "`output_schema` of a block is not a JSON Schema"),
     "case_duplicate": ("error", "two cases with one id"),
@@ -124,15 +126,19 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "reference_may_be_skipped": ("warning", "reads a block that may have been skipped"),
     "reference_into_parallel": ("error", "reads a block inside a parallel from outside"),
     "reference_quoted": ("warning", "quotes around a reference compare its text"),
+    "setting_reference": ("error", "a setting reads something else than the input"),
+    "limit_of_block": ("error", "a limit of blocks in the settings"),
     "variable_undeclared": ("warning", "a variable that is not declared in `variables`"),
     "variable_concurrent_writers": ("warning", "several blocks may set one variable at the same time"),
     "env_unknown": ("warning", "an environment name that is not set on this server"),
+    "secret_misplaced": ("warning", "a stored secret in a param that is not for secrets; the block fails"),
 }
 
 
 # How to fix each kind of finding, when there is no better hint for the case at hand.
 HINTS: Final[dict[str, str]] = {
     "json_malformed": "Send one JSON object in UTF-8.",
+    "secret_misplaced": "Move it to the URL, query, headers or body of a request, or to a credential of a block.",
     "json_too_deep": "Check that the document is not nested in itself.",
     "document_too_large": "Pass large data as input, or let a block fetch it.",
     "text_too_long": "Pass long text as input, or let a block fetch it.",
@@ -184,6 +190,8 @@ HINTS: Final[dict[str, str]] = {
     "path_invalid": "Use $.name, $.name.field or $.list[0].",
     "reference_misspelt": "Use the name of a block that runs before this one.",
     "reference_default_invalid": 'Put text in quotes: ?? "none".',
+    "setting_reference": "Read the input of the run: <input.customer>.",
+    "limit_of_block": 'Put it into the blocks that share it: "policy": {"limit": {"key": "crm", "at_most": 5}}.',
     "reference_not_upstream": "Connect that block to this one, or put both in a loop.",
     "reference_into_parallel": "Read the results of the parallel: <its name.results>.",
 }

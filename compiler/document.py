@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 import msgspec
@@ -16,6 +17,7 @@ from msgspec import Meta, Struct, field
 
 from compiler.catalog import BRANCHES_MAX, ITERATIONS_MAX
 from compiler.diagnostics import Report, suggest
+from compiler.plan import RunnerName
 from compiler.references import escape
 
 FORMAT: Final = "weft/1"
@@ -48,6 +50,9 @@ class Limits(Struct, frozen=True):
 _Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]  # a year
 _Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000)]  # a day
 _Slots = Annotated[int, Meta(ge=1, le=100_000)]
+POOL_PATTERN: Final = r"^[A-Za-z0-9_.-]{1,64}$"
+PRIORITY_MIN, PRIORITY_MAX = -10, 10
+Priority = Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
 
 
 class RetryDoc(Struct, frozen=True):
@@ -70,6 +75,17 @@ class CacheDoc(Struct, frozen=True):
     scope: Literal["run", "workflow", "global"] = "workflow"
 
 
+KEYS_MAX: Final = 10  # limits, and rates, of one workflow
+_Key = Annotated[str, Meta(min_length=1, max_length=1_000)]
+
+
+class BlockLimitDoc(Struct, frozen=True):
+    """At most so many attempts with the key are at work at the same time, of all runs."""
+
+    key: _Key
+    at_most: _Slots
+
+
 class PolicyDoc(Struct, frozen=True):
     retry: RetryDoc | None = None
     timeout_s: _Seconds | None = None
@@ -78,6 +94,8 @@ class PolicyDoc(Struct, frozen=True):
     skip_if: str | None = None
     cache: CacheDoc | None = None
     on_lost: Literal["retry", "ask", "fail"] | None = None
+    runner: RunnerName | None = None
+    limit: BlockLimitDoc | None = None
 
 
 class BlockDoc(Struct, frozen=True):
@@ -103,6 +121,22 @@ class EdgeDoc(Struct, frozen=True):
     index: int = 0
 
 
+class LimitDoc(Struct, frozen=True):
+    """At most so many runs with the key have a worker at the same time. `of: block` is refused with the place where
+    limits of blocks are."""
+
+    key: _Key
+    at_most: _Slots
+    of: Literal["run", "block"] = "run"
+
+
+class RateDoc(Struct, frozen=True):
+    """So many runs with the key start in a second."""
+
+    key: _Key
+    per_s: Annotated[float, Meta(gt=0, le=100_000)]
+
+
 class SettingsDoc(Struct, frozen=True):
     max_concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 100
     timeout_s: _Seconds = 86_400
@@ -110,6 +144,11 @@ class SettingsDoc(Struct, frozen=True):
     on_failure: Literal["drain", "cancel"] = "drain"
     durability: Literal["strict", "ahead"] = "strict"
     max_executions: Annotated[int, Meta(ge=1, le=100_000_000)] = 10_000
+    pool: Annotated[str, Meta(pattern=POOL_PATTERN)] = "default"
+    priority: Priority = 0
+    fair: _Key | None = None
+    limits: list[LimitDoc] = []
+    rates: list[RateDoc] = []
 
 
 class Document(Struct, frozen=True):
@@ -165,7 +204,10 @@ _EDGE = frozenset(["source", "target", "handle", "id", "at", "label"])
 _POLICY = frozenset(PolicyDoc.__struct_fields__)
 _RETRY = frozenset(RetryDoc.__struct_fields__)
 _CACHE = frozenset(CacheDoc.__struct_fields__)
+_BLOCK_LIMIT = frozenset(BlockLimitDoc.__struct_fields__)
 _SETTINGS = frozenset(SettingsDoc.__struct_fields__)
+_LIMIT = frozenset(LimitDoc.__struct_fields__)
+_RATE = frozenset(RateDoc.__struct_fields__)
 
 T = TypeVar("T")
 
@@ -214,8 +256,7 @@ def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
         report.add("format_missing", "/format", f"The document has no format. {FORMAT} is assumed.")
     elif value["format"] != FORMAT:
         report.add("format_unknown", "/format", f'This version reads {FORMAT}, not "{str(value["format"])[:40]}".')
-    settings = _convert(value.get("settings") or {}, SettingsDoc, "/settings", report) or SettingsDoc()
-    _unknown_fields(value.get("settings"), _SETTINGS, "/settings", report)
+    settings = _settings(value.get("settings") or {}, report)
     return Document(
         name=_convert(value.get("name") or "workflow", str, "/name", report) or "workflow",
         blocks=_blocks(value.get("blocks"), limits, report),
@@ -253,6 +294,33 @@ def _within(value: Any, limits: Limits, report: Report) -> bool:
     return False
 
 
+def _settings(raw: Any, report: Report) -> SettingsDoc:
+    """Each limit and each rate on its own, so that what is wrong with one is said with its place."""
+    if not isinstance(raw, dict):
+        return _convert(raw, SettingsDoc, "/settings", report) or SettingsDoc()
+    plain = {key: value for key, value in raw.items() if key not in ("limits", "rates")}
+    settings = _convert(plain, SettingsDoc, "/settings", report) or SettingsDoc()
+    _unknown_fields(raw, _SETTINGS, "/settings", report)
+    limits = _listed(raw.get("limits"), LimitDoc, _LIMIT, "/settings/limits", report)
+    rates = _listed(raw.get("rates"), RateDoc, _RATE, "/settings/rates", report)
+    return msgspec.structs.replace(settings, limits=limits, rates=rates)
+
+
+def _listed(raw: Any, kind: type[T], known: frozenset[str], pointer: str, report: Report) -> list[T]:
+    if raw is None:
+        return []
+    if not isinstance(raw, list) or len(raw) > KEYS_MAX:
+        report.add("field_invalid", pointer, f"This must be a list of at most {KEYS_MAX}.")
+        return []
+    made = []
+    for index, item in enumerate(raw):
+        one = _convert(item, kind, f"{pointer}/{index}", report)
+        _unknown_fields(item, known, f"{pointer}/{index}", report)
+        if one is not None:
+            made.append(one)
+    return made
+
+
 def _blocks(value: Any, limits: Limits, report: Report) -> dict[str, BlockDoc]:
     if not isinstance(value, dict):
         report.add("field_invalid", "/blocks", "`blocks` must be an object of blocks by id.")
@@ -285,6 +353,8 @@ def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | 
         _unknown_fields(raw["policy"], _POLICY, f"{pointer}/policy", report, block_id)
         _unknown_fields(policy.retry and raw["policy"]["retry"], _RETRY, f"{pointer}/policy/retry", report, block_id)
         _unknown_fields(policy.cache and raw["policy"]["cache"], _CACHE, f"{pointer}/policy/cache", report, block_id)
+        limit = policy.limit and raw["policy"]["limit"]
+        _unknown_fields(limit, _BLOCK_LIMIT, f"{pointer}/policy/limit", report, block_id)
     return BlockDoc(
         id=block_id,
         type=decoded.type,
@@ -341,7 +411,7 @@ def _unknown_fields(raw: Any, known: Any, pointer: str, report: Report, block: s
                 "field_unknown",
                 f"{pointer}/{escape(key)}",
                 message,
-                hint=lambda key=key: suggest(key, known),  # type: ignore[misc]
+                hint=partial(suggest, key, known),
                 block=block,
                 field=key,
             )

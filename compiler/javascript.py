@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import Literal, assert_never
 
 from msgspec import Struct
@@ -73,11 +73,16 @@ class Piece(Struct, frozen=True):
 
 def rewrite(source: str, known: Collection[str]) -> Rewritten:
     """Replace the references whose key (`Found.key`) is in `known`; everything else stays as it is."""
+    return replaced(source, scan(source, lambda found: found.key in known), "${%s}", _joined)
+
+
+def replaced(source: str, pieces: Iterable[Piece], braces: str, quoted: Callable[[str, Piece], str]) -> Rewritten:
+    """`braces`: how a value stands in the text of a template. `quoted`: what becomes of a quoted text."""
     parts: list[str] = []
     values: dict[str, None] = {}
     texts: dict[str, None] = {}
     at = 0
-    for piece in scan(source, lambda found: found.key in known):
+    for piece in pieces:
         parts.append(source[at : piece.start])
         at = piece.end
         (values if piece.where == "code" else texts).update(dict.fromkeys(found.key for found in piece.found))
@@ -85,11 +90,11 @@ def rewrite(source: str, known: Collection[str]) -> Rewritten:
             case "code":
                 before = " " if _is_word(source[piece.start - 1 : piece.start]) else ""
                 after = " " if _is_word(source[piece.end : piece.end + 1]) else ""
-                parts.append(f"{before}__v[{_literal(piece.found[0])}]{after}")
+                parts.append(f"{before}__v[{literal(piece.found[0])}]{after}")
             case "template":
-                parts.append(f"${{__t[{_literal(piece.found[0])}]}}")
+                parts.append(braces % f"__t[{literal(piece.found[0])}]")
             case "string":
-                parts.append(_joined(source, piece))
+                parts.append(quoted(source, piece))
             case _:
                 assert_never(piece.where)
     parts.append(source[at:])
@@ -185,15 +190,15 @@ def _joined(source: str, piece: Piece) -> str:
     parts: list[str] = []
     at = piece.start + 1
     for found in piece.found:
-        parts += (f"{quote}{source[at : found.start]}{quote}", f"__t[{_literal(found)}]")
+        parts += (f"{quote}{source[at : found.start]}{quote}", f"__t[{literal(found)}]")
         at = found.end
     parts.append(f"{quote}{source[at : piece.end - 1]}{quote}")
     return f"({' + '.join(parts)})"
 
 
-def _literal(found: Found) -> str:
-    """The key as a JavaScript text literal (any JSON text is one)."""
-    return json.dumps(found.key)
+def literal(found: Found) -> str:
+    """The key as a text literal of JavaScript and of Python: JSON text is one, if it escapes no surrogate pairs."""
+    return json.dumps(found.key, ensure_ascii=False)
 
 
 def _is_word(char: str) -> bool:

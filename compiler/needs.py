@@ -1,4 +1,4 @@
-"""What blocks read: every reference in their params and in skip_if, bound, with their JavaScript checked for syntax;
+"""What blocks read: every reference in their params and policy, bound, with their JavaScript checked for syntax;
 and the environment names in a document, for which it need not be valid.
 """
 
@@ -8,23 +8,21 @@ import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from msgspec import Struct
 
+from compiler import javascript, python
 from compiler.bind import Binder, Reader, is_env_name
-from compiler.catalog import Catalog
+from compiler.catalog import Catalog, CodeKind
 from compiler.check import pointer_to
 from compiler.diagnostics import Report
 from compiler.document import BlockDoc, Limits
-from compiler.javascript import references, rewrite
 from compiler.plan import Ref
 from compiler.references import ENV, Found, find, texts
 from compiler.schema import checker_of
 from compiler.variables import Variables, parse_path
 from compiler.wiring import Wiring
-
-Code = Literal["expression", "code"]
 
 # A document beyond these was not written by people; checking it would hold up all others.
 REFERENCES_PER_BLOCK_MAX: Final = 20  # on average
@@ -36,7 +34,7 @@ _WORD = re.compile(r"[\w$]+")
 
 
 class Needs(Struct):
-    """`refs`: by the top-level param that holds the reference ("" for the policy's expressions), then by `Ref.text`.
+    """`refs`: by the top-level param that holds the reference ("" for those of the policy), then by `Ref.text`.
     `code`, `literal`: JSON pointers into the params."""
 
     refs: dict[str, dict[str, Ref]]
@@ -109,6 +107,9 @@ class Gatherer:
         if block.policy.cache is not None and block.policy.cache.key:
             where = pointer_to(block.id, "policy", "cache", "key")
             self._code(block.policy.cache.key, "expression", outer, where, needs.refs.setdefault("", {}))
+        if block.policy.limit is not None:
+            where = pointer_to(block.id, "policy", "limit", "key")
+            self._text(block.policy.limit.key, outer, where, needs.refs.setdefault("", {}))
         return needs
 
     def _text(self, text: str, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
@@ -129,7 +130,7 @@ class Gatherer:
             self._report.add("limit_references", where, message)
         return None
 
-    def _code(self, source: str, kind: Code, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
+    def _code(self, source: str, kind: CodeKind, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
         missing: dict[str, Found] = {}
         self._length += len(source)
         if self._length > self._limits.blocks * SOURCE_LENGTH_PER_BLOCK_MAX:
@@ -148,7 +149,8 @@ class Gatherer:
             refs[found.key] = ref
             return True
 
-        for place, found in references(source, known):
+        reading = python if kind == "python" else javascript
+        for place, found in reading.references(source, known):
             around = source[found.start - 1 : found.start], source[found.end : found.end + 1]
             if place == "string" and around[0] in ("'", '"') and around[0] == around[1]:
                 message = f"The quotes around <{found.text}> turn it into text."
@@ -159,10 +161,10 @@ class Gatherer:
                     hint="Remove the quotes to read the value.",
                     block=reader.block,
                 )
-        problem = self._syntax(rewrite(source, refs).source, kind, where) if source.strip() else None
+        problem = self._syntax(reading.rewrite(source, refs).source, kind, where) if source.strip() else None
         if problem is not None and missing:
             # With the names that nothing has taken for references it parses: then they are what is wrong.
-            meant = rewrite(source, {**refs, **missing}).source
+            meant = reading.rewrite(source, {**refs, **missing}).source
             if self._syntax(meant, kind, where) is None:
                 misspelt = [self._binder.misspelt(found, reader, where) for found in missing.values()]
                 problem = None if any(misspelt) else problem
@@ -171,10 +173,11 @@ class Gatherer:
             self._binder.guess(found, reader, where)
         if problem is not None:
             what = "expression" if kind == "expression" else "code"
-            message = f"{self._wiring.called(reader.block)}: The {what} is not valid JavaScript: {problem[:300]}."
+            language = "Python" if kind == "python" else "JavaScript"
+            message = f"{self._wiring.called(reader.block)}: The {what} is not valid {language}: {problem[:300]}."
             self._report.add("expression_invalid", where, message, block=reader.block)
 
-    def _syntax(self, source: str, kind: Code, where: str) -> str | None:
+    def _syntax(self, source: str, kind: CodeKind, where: str) -> str | None:
         """What is wrong with it; None when it parses, or is not checked any more."""
         key = (kind, source)
         if key not in self._checked:
@@ -247,12 +250,13 @@ def environment_names(
     blocks = document.get("blocks")
     for block_id, block in blocks.items() if isinstance(blocks, dict) else ():
         if isinstance(block, dict):
-            for name in dict.fromkeys(_names_of(block, catalog, known)):
+            for name in dict.fromkeys(name for _, name in names_of(block, catalog, known)):
                 names.setdefault(name, []).append(str(block_id))
     return names
 
 
-def _names_of(block: Mapping[str, Any], catalog: Catalog, known: Collection[str]) -> Iterator[str]:
+def names_of(block: Mapping[str, Any], catalog: Catalog, known: Collection[str]) -> Iterator[tuple[str, str]]:
+    """JSON pointer in the block, and each environment name that is read there. Never raises."""
     params, type, policy = block.get("params"), block.get("type"), block.get("policy")
     params = params if isinstance(params, dict) else {}
     spec = catalog.get(type) if isinstance(type, str) else None
@@ -260,20 +264,32 @@ def _names_of(block: Mapping[str, Any], catalog: Catalog, known: Collection[str]
     for pointer, text, _ in texts(params, ()):
         match kinds.get(pointer):
             case "literal":
-                pass
+                names = []
             case None:
-                yield from (found.text for found in find(text) if found.env and is_env_name(found.text, known))
-            case _:
-                yield from _names_in_code(text, known)
+                names = _names_in_text(text, known)
+            case kind:
+                names = _names_in_code(text, known, kind)
+        yield from ((f"/params{pointer}", name) for name in names)
     skip_if = policy.get("skip_if") if isinstance(policy, dict) else None
     cache = policy.get("cache") if isinstance(policy, dict) else None
-    for source in (skip_if, cache.get("key") if isinstance(cache, dict) else None):
+    cache_key = cache.get("key") if isinstance(cache, dict) else None
+    for pointer, source in (("/policy/skip_if", skip_if), ("/policy/cache/key", cache_key)):
         if isinstance(source, str):
-            yield from _names_in_code(source, known)
+            yield from ((pointer, name) for name in _names_in_code(source, known))
+    limit = policy.get("limit") if isinstance(policy, dict) else None
+    key = limit.get("key") if isinstance(limit, dict) else None
+    if isinstance(key, str):
+        yield from (("/policy/limit/key", name) for name in _names_in_text(key, known))
 
 
-def _names_in_code(source: str, known: Collection[str]) -> list[str]:
+def _names_in_text(text: str, known: Collection[str]) -> list[str]:
+    return [found.text for found in find(text) if found.env and is_env_name(found.text, known)]
+
+
+def _names_in_code(source: str, known: Collection[str], kind: CodeKind = "code") -> list[str]:
+    reading = python if kind == "python" else javascript
+
     def is_environment(found: Found) -> bool:
         return found.env and is_env_name(found.text, known) and not declares(source, found.text)
 
-    return [found.text for _, found in references(source, is_environment)]
+    return [found.text for _, found in reading.references(source, is_environment)]

@@ -32,6 +32,7 @@ RefMode = Literal["current", "previous", "last"]
 OnError = Literal["fail", "continue"]
 OnLost = Literal["retry", "ask", "fail"]
 OnBranchError = Literal["fail", "continue", "collect"]
+RunnerName = Literal["inline", "process", "dask"]
 CacheScope = Literal["run", "workflow", "global"]
 Effect = Literal["none", "read", "write"]
 
@@ -92,9 +93,16 @@ class Cache(Struct, frozen=True, omit_defaults=True):
     scope: CacheScope = "workflow"
 
 
+class Limit(Struct, frozen=True, array_like=True):
+    key: str
+    at_most: int
+
+
 class Policy(Struct, frozen=True, omit_defaults=True):
     """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`:
-    what follows when the process of an attempt is gone and it is not known how far it got; ask: a person decides."""
+    what follows when the process of an attempt is gone and it is not known how far it got; ask: a person decides.
+    `runner`: where it runs, if not in the process of the run. `limit`: of attempts at once over all runs, by a key that
+    may have references."""
 
     retry: Retry = Retry()
     timeout_ms: int = 300_000
@@ -104,6 +112,8 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     assign: str | None = None
     on_lost: OnLost = "retry"
     cache: Cache | None = None
+    runner: RunnerName = "inline"
+    limit: Limit | None = None
 
 
 class Node(Struct, frozen=True, omit_defaults=True):
@@ -115,7 +125,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
     effect    what a repeated run could do to the world (`none` and `read` may be repeated freely)
     code      JSON pointers into params whose text is JavaScript: references there are bound, never pasted
     literal   JSON pointers into params: what they lead to is left alone
-    needs     every reference in params, skip_if and the key of the cache included, each text once
+    needs     every reference in params, skip_if and the keys of cache and limit included, each text once
     output_schema  JSON Schema the output must fit before it is recorded
     """
 
@@ -173,14 +183,25 @@ class Group(Struct, frozen=True):
     limit: int
 
 
+class Rate(Struct, frozen=True, array_like=True):
+    key: str
+    per_s: float
+
+
 class Settings(Struct, frozen=True, omit_defaults=True):
-    """Limits of one run. Source of the defaults: docs/reference/limits.md."""
+    """Limits of one run, and its place in the queue. Source of the defaults: docs/reference/limits.md. `fair` and keys
+    may have references to the input; `fair` None: the name of the workflow."""
 
     max_concurrency: int = 100
     timeout_ms: int = 86_400_000
     on_failure: Literal["drain", "cancel"] = "drain"
     durability: Literal["strict", "ahead"] = "strict"
     max_executions: int = 10_000
+    pool: str = "default"
+    priority: int = 0
+    fair: str | None = None
+    limits: tuple[Limit, ...] = ()
+    rates: tuple[Rate, ...] = ()
 
 
 class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
@@ -204,6 +225,51 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
     def region_of(self) -> tuple[int, ...]:
         """Region index of each node, by plan-wide number."""
         return tuple(r for r, region in enumerate(self.regions) for _ in region.nodes)
+
+    @cached_property
+    def has_limits(self) -> bool:
+        """Whether a block of it may have to wait for others of the same key."""
+        return any(node.policy.limit is not None for node in self.nodes)
+
+    @cached_property
+    def root_ends(self) -> frozenset[int]:
+        """The nodes of the root whose output may be that of the run, by plan-wide number."""
+        return frozenset(self.regions[0].ends)
+
+    @cached_property
+    def sources(self) -> tuple[tuple[int, ...], ...]:
+        """Of each node, by plan-wide number: those with an edge to it, each once, in order. For questions about a run;
+        running counts edges."""
+        found: list[dict[int, None]] = [{} for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for edge in node.out:
+                found[edge.target][number] = None
+        return tuple(map(tuple, found))
+
+    @cached_property
+    def chains(self) -> tuple[tuple[int, ...], ...]:
+        """For each region the regions from below the root down to itself: its scopes' paths, without the indexes."""
+        chains: list[tuple[int, ...]] = []
+        for number in range(len(self.regions)):
+            chain: list[int] = []
+            region = number
+            while region > 0:
+                chain.append(region)
+                region = self.regions[region].parent
+            chains.append(tuple(reversed(chain)))
+        return tuple(chains)
+
+    @cached_property
+    def retained(self) -> frozenset[int]:
+        """Parallels whose closed branches must stay readable: between a loop and a node that is read one iteration
+        later."""
+        retained: set[int] = set()
+        for node in self.nodes:
+            for ref in node.needs:
+                if ref.kind == "block" and ref.mode == "previous" and ref.region > 0:
+                    below = len(self.chains[ref.region])
+                    retained.update(self.chains[self.region_of[ref.node]][below:])
+        return frozenset(retained)
 
     @cached_property
     def hash(self) -> str:

@@ -18,7 +18,7 @@ from compiler.check import literal_count, mode_of, whole_number
 from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
 from compiler.needs import Needs
-from compiler.plan import Cache, Edge, Node, OnBranchError, Policy, Region, Retry
+from compiler.plan import Cache, Edge, Effect, Limit, Node, OnBranchError, Policy, Region, Retry
 from compiler.wiring import ERROR, OUT, ROOT, Wiring
 
 # Params a sentinel gets: what its mode uses, no more.
@@ -142,7 +142,7 @@ def _nodes(
         policy=_policy(block, spec, _group(wiring, block, groups)),
         inline=spec.inline,
         ends_run=spec.ends_run and spec.inline,
-        effect=spec.effect,
+        effect=_effect(block, spec),
         code=needs.code_in(block.params),
         literal=tuple(needs.literal),
         output_schema=block.output_schema,
@@ -217,8 +217,17 @@ def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
         skip_if=_skip_if(block),
         assign=block.assign,
         cache=_cache(doc.cache) if doc.cache is not None else None,
-        on_lost=doc.on_lost or ("ask" if spec.effect == "write" and not spec.idempotent else "retry"),
+        on_lost=doc.on_lost or ("ask" if _effect(block, spec) == "write" and not spec.idempotent else "retry"),
+        runner=doc.runner or "inline",
+        limit=None if doc.limit is None or spec.inline or spec.container else Limit(doc.limit.key, doc.limit.at_most),
     )
+
+
+def _effect(block: BlockDoc, spec: BlockSpec) -> Effect:
+    """Blocks that may be repeated in any case keep the effect of their type, so that plans of before stay the same."""
+    if spec.only_reads is not None and not spec.idempotent and spec.only_reads(block.params):
+        return "read"
+    return spec.effect
 
 
 def _cache(doc: CacheDoc) -> Cache:

@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
     from jsonschema.protocols import Validator
 
-Kind = Literal["expression", "code", "literal"]
+Kind = Literal["expression", "code", "python", "literal"]
 KEYWORD = "x-weft"
+BESIDE = "x-secret-when"
 SCHEMA_BYTES_MAX = 64 * 1024
 SCHEMA_PARTS_MAX = 1_000
 
@@ -68,6 +69,7 @@ class Checker:
         """JSON pointer -> kind, of every text value that the schema marks with `x-weft`; of an object or list that it
         marks as literal, of the whole and of every text in it."""
         kinds: dict[str, Kind] = {}
+        python: set[str] = set()
         stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
         while stack:
             pointer, schema, value = stack.pop()
@@ -82,19 +84,55 @@ class Checker:
             elif isinstance(value, str) and not _admits(schema, value):
                 pass  # of another option, as when an object is given by reference
             elif isinstance(value, str):
-                if KEYWORD in schema:
+                if schema.get(KEYWORD) not in (None, "secret"):
                     kinds[pointer] = schema[KEYWORD]
             elif isinstance(value, dict):
                 listed = schema.get("properties", {})
                 other = schema.get("additionalProperties")
                 for key, inner in value.items():
                     stack.append((f"{pointer}/{escape(key)}", listed.get(key, other), inner))
+                    if is_python(value) and listed.get(key, {}).get(KEYWORD) == "code":
+                        python.add(f"{pointer}/{escape(key)}")
             elif isinstance(value, list):
                 first = schema.get("prefixItems", ())
                 other = schema.get("items")
                 for i, inner in enumerate(value):
                     stack.append((f"{pointer}/{i}", first[i] if i < len(first) else other, inner))
+        kinds.update((pointer, "python") for pointer in python & kinds.keys())
         return kinds
+
+    def secret_places(self, params: dict[str, Any]) -> frozenset[str]:
+        """JSON pointers of the texts where a secret may stand: where the schema says so, and below."""
+        places: set[str] = set()
+        stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
+        while stack:
+            pointer, schema, value = stack.pop()
+            if id(schema) not in self._marked:
+                continue
+            if schema.get(KEYWORD) == "secret":
+                places.add(pointer)
+                places.update(pointer + place for place, _, _ in texts(value, ()))
+            stack.extend((pointer, option, value) for keyword in _OPTIONS for option in schema.get(keyword, ()))
+            listed, other = schema.get("properties", {}), schema.get("additionalProperties")
+            if isinstance(value, dict):
+                below = ((key, listed.get(key, other)) for key in value)
+                stack.extend(
+                    (f"{pointer}/{escape(key)}", inner, value[key]) for key, inner in below if _counts(inner, value)
+                )
+            elif isinstance(value, list):
+                stack.extend((f"{pointer}/{n}", schema.get("items"), item) for n, item in enumerate(value))
+        return frozenset(places)
+
+
+def _counts(schema: Any, beside: Mapping[str, Any]) -> bool:
+    """May secrets stand in this param? `x-secret-when` limits that to values of the params beside it."""
+    when = schema.get(BESIDE, {}) if isinstance(schema, dict) else {}
+    return all(beside.get(name) in values for name, values in when.items())
+
+
+def is_python(beside: Mapping[str, Any]) -> bool:
+    """Is the code among these params Python? The `language` beside it says so."""
+    return beside.get("language") == "python"
 
 
 def _admits(schema: Mapping[str, Any], value: Any) -> bool:
@@ -144,7 +182,7 @@ def accepts(schema: Any, value: Any) -> bool:
 
 
 _OPTIONS = ("oneOf", "anyOf", "allOf")
-_NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD)
+_NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD, BESIDE)
 _LIMITS = (
     "minLength",
     "maxLength",
@@ -267,7 +305,7 @@ def _validator_class() -> type[Validator]:
     rules["oneOf"] = rules["anyOf"]  # an open value may fit several options
     for name in ("items", "uniqueItems"):
         rules[name] = short(rules[name])
-    extended: type[Validator] = extend(  # type: ignore[no-untyped-call]
+    extended: type[Validator] = extend(  # type: ignore[no-untyped-call]  # the stubs leave its parameters out
         Draft202012Validator, {name: skipping(rule) for name, rule in rules.items()}
     )
     return extended

@@ -7,6 +7,7 @@ container (or is a container's `body` edge to a child), and containers form a tr
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from msgspec import Struct
 
@@ -215,7 +216,7 @@ def _ends_exist(edge: EdgeDoc, wiring: Wiring, report: Report) -> bool:
                 f"edge_{field}_missing",
                 f"/edges/{edge.index}/{field}",
                 message,
-                hint=lambda name=name: suggest(name, wiring.document.blocks),  # type: ignore[misc]
+                hint=partial(suggest, name, wiring.document.blocks),
                 field=field,
             )
             good = False

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
+from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
 from compiler.imports import sim
 
@@ -20,9 +21,12 @@ class OurDocument(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-def as_ours(document: Mapping[str, Any], env_names: Collection[str] | None = None) -> OurDocument:
-    """Never raises: a document in no known format is returned as it is."""
+def as_ours(
+    document: Mapping[str, Any], env_names: Collection[str] | None = None, catalog: Catalog | None = None
+) -> OurDocument:
+    """Never raises: a document in no known format is returned as it is. Without a catalog, blocks that have no
+    counterpart stay as they are: enough for those who read its structure."""
     if sim.detect(document) != "sim":
         return OurDocument(dict(document))
-    imported = sim.import_workflow(document, env_names=env_names)
+    imported = sim.import_workflow(document, env_names=env_names, catalog=catalog)
     return OurDocument(imported.document, "sim", tuple(imported.diagnostics))

@@ -9,8 +9,8 @@ Ids are kept. What has no counterpart is left out or changed with a warning (`im
 blocks;
 - `{{NAME}}` becomes `${NAME}` when NAME is a known environment name (any UPPER_CASE one when those are not known);
 - schedules and webhooks stay triggers of their kind; every other trigger becomes a `start` block;
-- code that is not JavaScript, models that routers ask, and settings without a counterpart are lost: it is said, by
-  block, with what to do.
+- code that is neither JavaScript nor Python, and settings without a counterpart are lost; a block of a type that the
+  catalog lacks becomes one that fails: it is said, by block, with what to do.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 
+from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
-from compiler.imports.sim_params import loop_params, notes_of, parallel_params, policy_of, translate
+from compiler.imports.sim_foreign import foreign, settings_of, title_of
+from compiler.imports.sim_params import is_known, loop_params, notes_of, parallel_params, policy_of, translate
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
 from compiler.references import escape
 
@@ -39,11 +41,14 @@ _TRIGGERS = frozenset([*_STARTS, *_KEPT, "webhook_request"])
 _BRANCHING = ("condition", "router", "router_v2")
 # What Sim calls its blocks.
 _TITLES = {
+    "agent": "Agent",
     "api": "API",
     "function": "Function",
     "condition": "Condition",
     "router": "Router",
     "router_v2": "Router",
+    "evaluator": "Evaluator",
+    "guardrails": "Guardrails",
     "human_in_the_loop": "Human in the Loop",
     "wait": "Wait",
     "variables": "Variables",
@@ -102,15 +107,22 @@ def import_workflow(
     env_names: Collection[str] | None = None,
     variables: Any = None,
     name: str | None = None,
+    catalog: Catalog | None = None,
 ) -> Imported:
-    """Convert. `variables` (Sim's {id: {name, type, value}}, which the serialized form does not hold) and `name`
-    override what the document says. Never raises: parts that cannot be read are left out with a warning."""
-    return _Import(document, env_names, variables, name).run()
+    """Convert. Blocks of types that `catalog` lacks are replaced; without one they stay. `variables` (Sim's {id:
+    {name, type, value}}, which the serialized form does not hold) and `name` override what the document says. Never
+    raises: parts that cannot be read are left out with a warning."""
+    return _Import(document, env_names, variables, name, catalog).run()
 
 
 class _Import:
     def __init__(
-        self, document: Mapping[str, Any], env_names: Collection[str] | None, variables: Any, name: str | None
+        self,
+        document: Mapping[str, Any],
+        env_names: Collection[str] | None,
+        variables: Any,
+        name: str | None,
+        catalog: Catalog | None,
     ) -> None:
         state = document.get("state")
         self._base = "/state" if isinstance(state, Mapping) else ""
@@ -122,14 +134,17 @@ class _Import:
         self._loops = _mapping(self._source.get("loops"))
         self._parallels = _mapping(self._source.get("parallels"))
         self._env_names = env_names
+        self._catalog = catalog
         self._out = Imported({})
         self._blocks: dict[str, SimBlock] = {}
+        self._foreign: frozenset[str] = frozenset()
 
     def run(self) -> Imported:
         for block in self._read_blocks():
             self._blocks[block.id] = block
         self._place()
-        texts = Texts({b.id: (b.type, b.name) for b in self._blocks.values()}, self._env_names)
+        self._foreign = frozenset(block.id for block in self._blocks.values() if self._is_foreign(block))
+        texts = Texts({b.id: (b.type, b.name) for b in self._blocks.values()}, self._env_names, self._foreign)
         edges, before = self._edges()
         blocks: dict[str, Any] = {}
         for block in self._blocks.values():
@@ -149,7 +164,10 @@ class _Import:
 
     def _lost(self, block: SimBlock, loss: Loss) -> None:
         self._warn(
-            block.pointer, f'{_TITLES.get(block.type, block.type)} "{block.name}": {loss.message}', block.id, loss.hint
+            block.pointer,
+            f'{_TITLES.get(block.type) or title_of(block.type)} "{block.name}": {loss.message}',
+            block.id,
+            loss.hint,
         )
 
     # reading
@@ -205,6 +223,10 @@ class _Import:
             size=size,
             retry=raw.get("retry"),
         )
+
+    def _is_foreign(self, block: SimBlock) -> bool:
+        counterpart = block.trigger or block.type in ("loop", "parallel") or is_known(block.type)
+        return self._catalog is not None and not counterpart and self._catalog.get(block.type) is None
 
     def _place(self) -> None:
         """Parents by the node lists of loops and parallels; the export's own `parentId` comes first."""
@@ -273,11 +295,15 @@ class _Import:
         """Our handles for one of Sim's."""
         if handle == "error":
             return ["error"]
+        if source.id in self._foreign:
+            return ["out"]
         if source.type == "router":  # its edges carry no handle: it chooses by target
             return [target.id]
         for prefix in ("condition-", "router-"):
             if handle.startswith(prefix):
                 return [handle.removeprefix(prefix)]
+        if source.type == "guardrails" and handle in ("", "source"):  # it says what it found and continues in any case
+            return ["pass", "fail"]
         if source.type in _BRANCHING and handle in ("", "source"):
             cases = parse_json(source.params.get("conditions" if source.type == "condition" else "routes"))
             ids = [case.get("id") for case in cases if isinstance(case, Mapping)] if isinstance(cases, list) else []
@@ -311,8 +337,12 @@ class _Import:
             if block.trigger and kind not in (*_STARTS, *_KEPT):
                 hint = "Start the workflow through the API, or use a schedule or a webhook."
                 self._lost(block, Loss("This trigger becomes a start block.", hint))
+                params = {"inputFormat": params.get("inputFormat")}
             as_start = block.trigger and kind not in _KEPT
-            kind, params, losses = translate("start_trigger" if as_start else kind, block.name, params, texts)
+            if block.id in self._foreign:
+                kind, params, losses = foreign(kind, block.name)
+            else:
+                kind, params, losses = translate("start_trigger" if as_start else kind, block.name, params, texts)
             for loss in losses:
                 self._lost(block, loss)
             if block.type == "router":
@@ -335,8 +365,9 @@ class _Import:
             out["policy"] = {"retry": _retry(retry)}
         elif policy := policy_of(block.type, block.params):
             out["policy"] = policy
-        if notes := notes_of(block.type, block.params):
-            out["description"] = notes
+        notes = settings_of if block.id in self._foreign else notes_of
+        if kept := notes(block.type, block.params):
+            out["description"] = kept
         return out
 
     def _targets(self, router: SimBlock) -> list[dict[str, Any]]:

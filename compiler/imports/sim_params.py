@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
+from compiler.imports.sim_models import MODEL_PARAMS, agent, evaluator, guardrails, router
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
 from compiler.imports.sim_triggers import schedule, webhook
 
@@ -30,11 +31,26 @@ def translate(kind: str, name: str, params: Mapping[str, Any], texts: Texts) -> 
         return kind, texts.value(settings), []
     losses: list[Loss] = []
     ours, converted = convert(name, settings, texts, losses)
-    unread = [key for key, value in settings.items() if key not in _READ.get(kind, settings) and value not in _NOTHING]
+    unread = [
+        key
+        for key, value in settings.items()
+        if key not in _READ.get(kind, settings) and value not in _NOTHING and not _is_empty_form(value)
+    ]
     if unread:
         shown = ", ".join(sorted(unread)[:SETTINGS_SHOWN_MAX])
         losses.append(Loss(f"These settings are not imported: {shown}.", "Check whether the block needs them."))
     return ours, converted, losses
+
+
+def is_known(kind: str) -> bool:
+    """Whether a block that is no container is translated, not only copied."""
+    return kind in _TABLE
+
+
+def _is_empty_form(value: Any) -> bool:
+    """A list of fields of which none has a name yet."""
+    fields = parse_json(value)
+    return isinstance(fields, list) and all(isinstance(field, Mapping) and field.get("name") == "" for field in fields)
 
 
 def loop_params(config: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
@@ -99,20 +115,6 @@ def _condition(name: str, params: dict[str, Any], texts: Texts, losses: list[Los
     return "condition", {"cases": cases}
 
 
-def _router(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
-    """Sim's routers ask a model; ours go by rule: a route is taken when the value is its id."""
-    losses.append(
-        Loss("Routers do not ask a model.", "Set the value of the router, and what each route equals or its condition.")
-    )
-    routes: list[dict[str, Any]] = []
-    items = parse_json(params.get("routes"))
-    for item in items if isinstance(items, list) else ():
-        if isinstance(item, Mapping) and isinstance(item.get("id"), str):
-            routes.append({"id": item["id"], "title": str(item.get("title") or item.get("value") or "")})
-    value = params.get("context", params.get("prompt"))
-    return "router", {"value": texts.value("" if value is None else value), "routes": routes}
-
-
 def _approval(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     properties: dict[str, Any] = {}
     required: list[str] = []
@@ -169,34 +171,33 @@ def _variables(name: str, params: dict[str, Any], texts: Texts, losses: list[Los
     return "variables", {"assign": assignments}
 
 
+_LANGUAGES = (None, "", "javascript")
+
+
 def _function(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     code = params.get("code", "")
     if isinstance(code, list):  # older documents: one entry per cell
         code = "\n".join(str(cell.get("content", "")) for cell in code if isinstance(cell, Mapping))
     language = params.get("language")
-    if language not in (None, "", "javascript"):
+    if language not in (*_LANGUAGES, "python"):
         losses.append(
             Loss(
                 f"Its code is {str(language).capitalize()}, which does not run here. The code is kept in the notes.",
-                "Rewrite it in JavaScript, or register a Python function on the server.",
+                "Rewrite it in JavaScript or Python.",
             )
         )
         return "function", {"code": ""}
-    return "function", {"code": texts.text(str(code))}
+    beside = {"language": "python"} if language == "python" else {}
+    return "function", {"code": texts.text(str(code)), **beside}
 
 
 def notes_of(kind: str, params: Mapping[str, Any]) -> str:
     """What is kept for people to read because it has no other place."""
     lines: list[str] = []
-    if kind == "function" and params.get("language") not in (None, "", "javascript"):
+    if kind == "function" and params.get("language") not in (*_LANGUAGES, "python"):
         code = params.get("code", "")
         cells = code if isinstance(code, list) else [{"content": code}]
         lines = [str(cell.get("content", "")) for cell in cells if isinstance(cell, Mapping)]
-    elif kind == "router_v2":
-        routes = parse_json(params.get("routes"))
-        for route in routes if isinstance(routes, list) else ():
-            if isinstance(route, Mapping) and route.get("value"):
-                lines.append(f"{route.get('title') or route.get('id')}: {route['value']}")
     return "\n".join(lines)
 
 
@@ -325,8 +326,11 @@ _TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[Loss]], tuple[str, 
     "workflow": _workflow,
     "workflow_input": _workflow,
     "condition": _condition,
-    "router": _router,
-    "router_v2": _router,
+    "agent": agent,
+    "router": router,
+    "router_v2": router,
+    "evaluator": evaluator,
+    "guardrails": guardrails,
     "human_in_the_loop": _approval,
     "wait": _wait,
     "variables": _variables,
@@ -335,7 +339,6 @@ _TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[Loss]], tuple[str, 
     "response": _response,
 }
 # The params that are read, or mean nothing here; others that have a value are lost, which is said.
-_MODEL = ("model", "apiKey", "temperature", "systemPrompt", "azureEndpoint", "azureApiVersion")
 _READ: dict[str, Collection[str]] = {
     "start_trigger": ("inputFormat",),
     "schedule": (
@@ -347,8 +350,14 @@ _READ: dict[str, Collection[str]] = {
     "workflow": ("workflowId", "inputMapping", "input"),
     "workflow_input": ("workflowId", "inputMapping", "input"),
     "condition": ("conditions",),
-    "router": ("context", "prompt", "routes", *_MODEL),
-    "router_v2": ("context", "prompt", "routes", *_MODEL),
+    "agent": (
+        *("systemPrompt", "userPrompt", "context", "messages", "responseFormat", "tools"),
+        *("memories", "memoryType", "conversationId", "slidingWindowSize", "slidingWindowTokens", *MODEL_PARAMS),
+    ),
+    "router": ("context", "prompt", "routes", "systemPrompt", *MODEL_PARAMS),
+    "router_v2": ("context", "prompt", "routes", "systemPrompt", *MODEL_PARAMS),
+    "evaluator": ("content", "metrics", *MODEL_PARAMS),
+    "guardrails": ("input", "validationType", "regex", "piiEntityTypes", *MODEL_PARAMS),
     "human_in_the_loop": ("inputFormat", "builderData", "data", "dataMode", "notification"),
     "wait": ("timeValue", "timeUnit", "timeUnitLong", "async"),
     "variables": ("variables",),

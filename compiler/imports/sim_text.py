@@ -24,10 +24,23 @@ _FIELDS: dict[tuple[str, str], str | None] = {
     ("router_v2", "selectedRoute"): "route",
     ("router_v2", "selectedPath"): "route",
     ("workflow", "result"): None,
+    ("agent", "tokens"): "usage",
+    ("agent", "toolCalls"): "tool_calls",
+    ("evaluator", "tokens"): "usage",
+    ("guardrails", "detectedEntities"): "found",
+    ("guardrails", "maskedText"): "masked",
+    ("guardrails", "reasoning"): "reason",
+    ("guardrails", "error"): "problems[0]",
     ("workflow", "response"): None,
     ("workflow_input", "result"): None,
     ("workflow_input", "response"): None,
 }
+# Of an agent with a response format each field of that is one; ours has them in `content`.
+_OF_AGENT = ("content", "model", "tokens", "toolCalls", "cost", "error")
+# Of an evaluator each metric is a field; ours has them in `scores`.
+_OF_EVALUATOR = ("content", "model", "tokens", "cost", "error")
+# Of a block without a counterpart; a function is in its place.
+_OF_FUNCTION = ("result", "stdout")
 # Their output is what the request brought; ours has it in `body`.
 WEBHOOKS = ("generic_webhook", "webhook")
 _WEBHOOK_FIELDS = ("body", "headers", "query", "method")
@@ -43,11 +56,18 @@ class Loss(NamedTuple):
 class Texts:
     """Translates texts: environment names, and references whose block or field has another name here.
 
-    `blocks`: id -> (Sim's type, name). `env_names` None: every UPPER_CASE name counts as one.
+    `blocks`: id -> (Sim's type, name). `env_names` None: every UPPER_CASE name counts as one. `foreign`: ids of
+    blocks without a counterpart.
     """
 
-    def __init__(self, blocks: Mapping[str, tuple[str, str]], env_names: Collection[str] | None) -> None:
+    def __init__(
+        self,
+        blocks: Mapping[str, tuple[str, str]],
+        env_names: Collection[str] | None,
+        foreign: Collection[str] = frozenset(),
+    ) -> None:
         self._env_names = env_names
+        self._foreign = foreign
         self._by_name: dict[str, str] = {}
         for block_id, (_, name) in blocks.items():
             self._by_name.setdefault(normalize(name), block_id)
@@ -104,9 +124,15 @@ class Texts:
         field = str(parsed.segments[1]) if len(parsed.segments) > 1 else ""
         if not field or not rest.startswith(f".{field}"):
             pass
+        elif block in self._foreign and field != "error":  # a function, later perhaps a connector: both have `result`
+            rest = rest if field in _OF_FUNCTION else f".result{rest}"
         elif (kind, field) in _FIELDS:
             ours = _FIELDS[kind, field]
             rest = (f".{ours}" if ours else "") + rest[len(field) + 1 :]
+        elif kind == "agent" and field not in _OF_AGENT:
+            rest = f".content{rest}"
+        elif kind == "evaluator" and field not in _OF_EVALUATOR:
+            rest = f".scores{rest.lower()}"
         elif field == "error" and len(parsed.segments) == 2:  # Sim's error is a text, ours an object
             rest = f".error.message{rest[len('.error') :]}"
         elif kind in WEBHOOKS and field not in _WEBHOOK_FIELDS:
