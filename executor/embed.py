@@ -9,8 +9,10 @@ Several programs, and a server, may share the file. What the server's settings a
 
 from __future__ import annotations
 
+import gc
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
+from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -18,11 +20,19 @@ from typing import Any
 from executor.blocks.base import Block
 from executor.blocks.python import Python
 from executor.blocks.registry import Registry
+from executor.connectors.load import connectors
 from executor.engine import Engine
 from executor.http.client import GuardedClient
+from executor.runners.runners import Runners
 from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, Services
 from executor.store.sqlite.store import SQLiteStore
+
+# Here one run may be all there is to do: each of its steps waits for its commit, and switching to another thread and
+# back would take as long as a fast disk needs. A server has other clients, who must not wait for the disk.
+COMMIT_HERE_BELOW_S = 0.001
+# A program with more has a collection of its own to think of: 250,000 objects take about a tenth of a second.
+COLLECTED_MAX = 250_000
 
 
 @asynccontextmanager
@@ -37,6 +47,9 @@ async def open_engine(
     mail: MailSettings | None = None,
     base_url: str = "http://127.0.0.1:8765",
     secret: bytes | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    sqlite_folders: Iterable[str | Path] = (),
 ) -> AsyncIterator[Engine]:
     """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
 
@@ -48,14 +61,20 @@ async def open_engine(
     base_url       where resume links lead: the server on the same file, if there is one
     secret         keys those links, 16 bytes or more; without it they end with this program
 
+    processes      child processes at the same time, for blocks with `policy.runner: process`; None: one for each core
+    sqlite_folders  folders with the SQLite files that `sql` blocks may open
+    dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
+
     Raises StoreError: the file cannot be used.
     """
     with _path(database) as path:
         sandbox = Sandbox()
-        extra = [*blocks, *([Python(functions)] if functions else ())]
+        extra = [*connectors(), *blocks, *([Python(functions)] if functions else ())]
+        registry = Registry.load(extra, sandbox=sandbox)
+        _collect_imported()
         engine = await Engine.open(
-            SQLiteStore(path),
-            registry=Registry.load(extra, sandbox=sandbox),
+            SQLiteStore(path, commit_here_below_s=COMMIT_HERE_BELOW_S),
+            registry=registry,
             services=Services(
                 sandbox=sandbox,
                 http=GuardedClient(allow_private=tuple(allow_private)),
@@ -63,6 +82,9 @@ async def open_engine(
                 env=dict(env or {}),
                 secrets=frozenset(secrets),
                 base_url=base_url,
+                runners=Runners(processes=processes, dask=dask),
+                sqlite_folders=tuple(str(folder) for folder in sqlite_folders),
+                own_database=str(path),
             ),
             secret=secret,
         )
@@ -70,6 +92,14 @@ async def open_engine(
             yield engine
         finally:
             await engine.close()
+
+
+@cache
+def _collect_imported() -> None:
+    """Once in a process. The collector owes a look at all that was imported, tens of thousands of objects, and would
+    have it among the first runs: 100 of them took a third longer for that. Nothing of its settings is changed."""
+    if gc.isenabled() and len(gc.get_objects()) <= COLLECTED_MAX:
+        gc.collect()
 
 
 @contextmanager

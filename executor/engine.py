@@ -13,35 +13,51 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Generic, Self, TypeVar
+
+from msgspec import Struct
 
 from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from executor.blocks.registry import Registry
 from executor.errors import DatabaseWriteFailed
 from executor.notifications.outbox import Notifications
+from executor.runtime.bus import Bus, Wakes
 from executor.runtime.clock import Clock, SystemClock
+from executor.runtime.database_clock import DatabaseClock
 from executor.runtime.links import Links
 from executor.runtime.parts import Parts
-from executor.runtime.worker import Worker
+from executor.runtime.worker import RENEWALS_PER_LEASE, RUNS_MAX, Worker
 from executor.services import Services
 from executor.store.contract import Store
+from executor.store.placement import DEFAULT_POOL
 from executor.topics.callbacks import Callbacks
+from executor.topics.chats import Chats
+from executor.topics.connections import Connections
+from executor.topics.connectors import Connectors
 from executor.topics.drafts import Drafts
 from executor.topics.environment import Environment
 from executor.topics.events import Events
 from executor.topics.history import History
 from executor.topics.lifecycle import Lifecycle
+from executor.topics.memory import MemoryTopic
 from executor.topics.runs import Runs
+from executor.topics.secrets import Secrets
 from executor.topics.signals import Signals
+from executor.topics.usage import Usage
 from executor.topics.waits import Waits
 from executor.topics.workflows import Workflows
+from executor.triggers.forms import Forms
 from executor.triggers.schedules import Schedules
 from executor.triggers.webhooks import Webhooks
 from executor.upkeep.task import Upkeep
+from executor.vault.sealing import Keys
 
 READY_S = 1.0
+# A worker looks for waiting runs when it starts, and only then makes new ones its own, in one commit each. It needs a
+# millisecond; a database that is locked does not delay opening by more than this.
+FIRST_LOOK_S = 1.0
 
 T = TypeVar("T")
 
@@ -56,25 +72,43 @@ class Shortcut(Generic[T]):
         return self._method(engine)
 
 
+class Figures(Struct, frozen=True):
+    """`runs` in memory and `attempts` under way; counters since the start: `claims` of runs, new ones included, and
+    `commits`, each of a group of changes."""
+
+    runs: int
+    attempts: int
+    claims: int
+    commits: int
+
+
 class Engine:
     def __init__(self, parts: Parts, worker: Worker) -> None:
         self.parts = parts
         self.store = parts.store
         self.schedules = Schedules(parts)
         self.webhooks = Webhooks(parts)
+        self.forms = Forms(parts, self.webhooks)
         self.workflows = Workflows(parts, self.schedules.scheduler)
         self.events = Events(parts)
         self.waits = Waits(parts)
         self.signals = Signals(parts)
         self.callbacks = Callbacks(parts, self.waits)
         self.runs = Runs(parts, self.waits)
+        self.chats = Chats(parts, self.webhooks, self.runs)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)
         self.history = History(parts)
         self.environment = Environment(parts)
+        self.secrets = Secrets(parts)
+        self.memory = MemoryTopic(parts)
+        self.usage = Usage(parts)
+        self.connections = Connections(parts)
+        self.connectors = Connectors(parts)
         self.upkeep = Upkeep(parts)
         self.notifications = Notifications(parts, self.waits)
         self._worker = worker
+        self._wakes: Wakes | None = None
 
     # Shortcuts for what most programs do; they are documented where they lead.
     submit = Shortcut(lambda engine: engine.runs.submit)
@@ -94,28 +128,47 @@ class Engine:
         registry: Registry,
         services: Services,
         secret: bytes | None = None,
+        old_secrets: Sequence[bytes] = (),
         clock: Clock | None = None,
         work: bool = True,
         lease_ms: int = 15_000,
         documents: Limits = DEFAULT_LIMITS,
+        pools: Sequence[str] = (DEFAULT_POOL,),
+        runs_max: int = RUNS_MAX,
+        bus: Bus | None = None,
     ) -> Self:
-        """Open the store and start working. `secret` keys the resume links: keep it, or links end with the process.
-        `work=False`: a front that submits and reads while other processes run. `documents`: how large documents may
-        be."""
+        """Open the store and start working; a worker that has started has looked for runs that wait, if the database
+        let it. `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which
+        can store no secrets then. `old_secrets`: with which stored secrets may be sealed yet.
+        `clock`: by default that of the database server, or of this machine where there is none. `work=False`: a front
+        that submits and reads while other processes run. `documents`: how large documents may be.
+        `pools`: whose runs it executes, `runs_max`: how many at a time. `bus`: to the other processes on the
+        database."""
         await store.open()
         parts = Parts.make(
             store,
             registry=registry,
             services=services,
-            clock=clock or SystemClock(),
+            clock=clock or await _clock_of(store, lease_ms),
             links=Links(secret or secrets.token_bytes(32), services.base_url),
             documents=documents,
+            keys=None if secret is None else Keys(secret, *old_secrets),
         )
-        engine = cls(parts, Worker(parts, lease_ms=lease_ms))
+        await parts.vault.learn()
+        engine = cls(parts, Worker(parts, lease_ms=lease_ms, pools=pools, runs_max=runs_max))
+        if bus is not None:
+            changed = engine.schedules.scheduler.changed_elsewhere
+            engine._wakes = Wakes(bus, parts, works=work, look=engine.events.look, schedules=changed)
+            engine._wakes.open()
         if work:
             engine._worker.start()
             engine.notifications.start()
             engine.schedules.scheduler.start()
+            try:
+                await engine._worker.first_look(FIRST_LOOK_S)
+            except BaseException:  # its caller leaves
+                await engine.close(grace_s=0)
+                raise
         return engine
 
     async def stop_working(self, grace_s: float = 8.0) -> None:
@@ -133,8 +186,23 @@ class Engine:
         await self.webhooks.stop()
         await self.events.stop()
         self.parts.timers.close()
+        await self.parts.connections.close()
         await self.parts.services.close()
+        if self._wakes is not None:
+            await self._wakes.close()
+        if isinstance(self.parts.clock, DatabaseClock):
+            await self.parts.clock.stop()
         await self.store.close()
+
+    @property
+    def worker_name(self) -> str:
+        """Of the leases of this process."""
+        return self._worker.name
+
+    @property
+    def figures(self) -> Figures:
+        """What this process does, for metrics."""
+        return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.commits)
 
     async def healthy(self) -> None:
         """Raises when the database cannot be read. Does not wait for writes of this or another process."""
@@ -149,3 +217,18 @@ class Engine:
                 await self.store.ping()
         except TimeoutError:
             raise DatabaseWriteFailed(f"the database took no write within {within_s:g} s") from None
+
+
+async def _clock_of(store: Store, lease_ms: int) -> Clock:
+    """That of the database server, measured at each heartbeat, where there is one."""
+    if await store.time_us() is None:
+        return SystemClock()
+
+    async def ask() -> int:
+        now_us = await store.time_us()
+        assert now_us is not None
+        return now_us
+
+    clock = DatabaseClock(ask)
+    await clock.begin(lease_ms / 1000 / RENEWALS_PER_LEASE)
+    return clock

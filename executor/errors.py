@@ -11,12 +11,16 @@ WeftError                      code, message, hint, pointer into the request
 │   ├── CronInvalid            not a cron expression
 │   └── ZoneUnknown            not a time zone of this machine
 ├── LimitExceeded              a bound of docs/reference/limits.md
+├── QueueFull                  too many runs wait for a worker; later there is room
+├── SignInRequired             only a user who has signed in can answer this
+├── NotYours                   this is for others to answer
 ├── DeliveryRefused            a request to a webhook does not prove that it may start a run
 ├── WebhookDisabled            the webhook is disabled
 ├── WebhookNotReady            the workflow of the webhook cannot start now
 ├── BlockError                 a block's attempt failed; retryable or not
 │   └── SandboxError           JavaScript failed or was stopped; never retried
 ├── Fenced                     another worker owns the run now: drop it, do nothing
+├── Lost                       the process of an attempt is gone; how far it got is unknown
 ├── Unheard                    the run cannot end: its worker has not processed the cancel request yet
 ├── StoreError
 │   ├── DatabaseWriteFailed    retries are used up
@@ -94,6 +98,18 @@ class AnswerInvalid(BadRequest):
     code = "answer_invalid"
 
 
+class SignInRequired(WeftError):
+    """Only someone who has signed in can answer this."""
+
+    code = "sign_in_required"
+
+
+class NotYours(WeftError):
+    """This is for others to answer."""
+
+    code = "not_yours"
+
+
 class InputInvalid(BadRequest):
     """The input does not fit the workflow's input schema."""
 
@@ -116,6 +132,12 @@ class LimitExceeded(WeftError):
     """A limit was reached."""
 
     code = "limit_exceeded"
+
+
+class QueueFull(WeftError):
+    """Too many runs wait for a worker."""
+
+    code = "queue_full"
 
 
 class DeliveryRefused(WeftError):
@@ -160,9 +182,10 @@ class BlockError(WeftError):
 
 
 class SandboxError(BlockError):
-    """JavaScript failed or was stopped. Never retried: the same text with the same values fails again.
+    """JavaScript or Python failed or was stopped. Never retried: the same text with the same values fails again.
 
-    Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs.
+    Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs;
+    `python_missing` for a program in Python on a machine where that was not built.
     `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
     """
 
@@ -176,6 +199,16 @@ class Fenced(WeftError):
     """Another worker owns this run now."""
 
     code = "fenced"
+
+
+class Lost(WeftError):
+    """The process that ran the attempt is gone. `together`: others were lost with it, so it need not be the cause."""
+
+    code = "attempt_lost"
+
+    def __init__(self, message: str = "", *, together: bool = False) -> None:
+        super().__init__(message)
+        self.together = together
 
 
 class Unheard(WeftError):

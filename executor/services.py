@@ -8,8 +8,15 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from executor.databases.databases import Databases
+from executor.files import BYTES_MAX, Files
+from executor.llm.client import ModelClient
+from executor.llm.endpoints import Endpoints
+from executor.mcp.client import ToolClient
+from executor.runners.runners import Runners
 from executor.store.rows import FamilyMax
 from executor.threads import FunctionThreads
+from executor.vault.command import SecretsCommand
 
 if TYPE_CHECKING:
     from executor.http.client import GuardedClient
@@ -39,19 +46,26 @@ class NotifySettings:
 
 class RunLimits(Struct, frozen=True):
     """Bounds of what runs leave behind: runs below one run; bytes of the outputs of a run, and of a run with all below
-    it; of the outputs that runs in memory hold."""
+    it; of the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while
+    more are submitted; None: any number."""
 
     family: FamilyMax = FamilyMax()
     run_bytes: int = 256 * 1024 * 1024
     family_bytes: int = 1024 * 1024 * 1024
     memory_bytes: int = 128 * 1024 * 1024
+    file_bytes: int = BYTES_MAX
+    queued: int | None = None
 
 
 @dataclass(slots=True)
 class Services:
     """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is
     recorded or shown.
-    `base_url` is where this server is reached, for links."""
+    `base_url` is where this server is reached, for links. `kubernetes`: the namespaces in which `job` blocks may create
+    Jobs. `endpoints`: the servers of language models that `models` reaches.
+    `tool_servers` asks those of MCP. `sqlite_folders` have the files that `sql` blocks may open; `own_database` is the
+    one that they may not.
+    `secrets_command` is asked for secrets that are not stored. `files`: of the engine, which sets it."""
 
     sandbox: Sandbox
     http: GuardedClient
@@ -61,9 +75,29 @@ class Services:
     secrets: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8765"
     functions: FunctionThreads = field(default_factory=FunctionThreads)
+    kubernetes: tuple[str, ...] = ()
+    runners: Runners = field(default_factory=Runners)
     limits: RunLimits = field(default_factory=RunLimits)
+    files: Files | None = None
+    endpoints: Endpoints = field(default_factory=Endpoints)
+    models: ModelClient = field(init=False)
+    tool_servers: ToolClient = field(init=False)
+    sqlite_folders: tuple[str, ...] = ()
+    own_database: str | None = None
+    databases: Databases = field(init=False)
+    secrets_command: SecretsCommand | None = None
+
+    def __post_init__(self) -> None:
+        self.models = ModelClient(self.http, self.endpoints, self.env)
+        self.tool_servers = ToolClient(self.http)
+        self.databases = Databases(self.http, self.functions, self.sqlite_folders, own=self.own_database)
 
     async def close(self) -> None:
-        """Close the connections of the HTTP client and stop the sandbox."""
+        """Close the connections of the HTTP client, stop the sandbox and the runners."""
+        await self.runners.close()
+        await self.models.close()
+        await self.tool_servers.close()
         await self.http.close()
+        if self.secrets_command is not None:
+            await self.secrets_command.close()
         self.sandbox.close()

@@ -20,6 +20,7 @@ from executor.blocks.shared_params import (
 
 _ACTIONS = ("approve", "reject")
 _ENDS = ("fail", "continue", "skip")
+BY_PATTERN = r"^(user:[a-z0-9][a-z0-9._@-]{0,99}|role:(viewer|approver|editor|admin))$"
 _ANSWERED: dict[str, Any] = {
     "action": {"type": "string"},
     **ANSWERED,
@@ -47,6 +48,23 @@ _PARAMS: dict[str, Any] = {
             "x-ui": {"order": 9, "widget": "text"},
         },
         "notify": NOTIFY,
+        "by": {
+            "type": "array",
+            "title": "Who may answer",
+            "description": 'Users and roles, such as "user:ada", or "role:approver" and all roles above. They sign in '
+            "to answer. Without any, the link is enough.",
+            "items": {"type": "string", "pattern": BY_PATTERN},
+            "uniqueItems": True,
+            "maxItems": 50,
+            "x-ui": {"order": 12, "widget": "list", "advanced": True},
+        },
+        "not_starter": {
+            "type": "boolean",
+            "title": "Not who started the run",
+            "description": "Someone else must answer. They sign in to do so.",
+            "default": False,
+            "x-ui": {"order": 13, "widget": "boolean", "advanced": True},
+        },
         "fail_on": {
             "type": "array",
             "title": "Fail on",
@@ -96,6 +114,18 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return tuple(found)
 
 
+def _answerers(params: Params) -> dict[str, Any]:
+    """Of the request of the wait. Raises BlockError(params_invalid)."""
+    by, not_starter = params.get("by"), params.get("not_starter") or False
+    if by is not None and not (
+        isinstance(by, list) and all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by)
+    ):
+        raise invalid("by must be a list of users and roles", hint='such as ["user:ada", "role:approver"]')
+    if not isinstance(not_starter, bool):
+        raise invalid("not_starter must be true or false")
+    return ({"by": by} if by else {}) | ({"not_starter": True} if not_starter else {})
+
+
 def _is_id(text: Any) -> bool:
     return isinstance(text, str) and re.fullmatch(HANDLE_PATTERN, text) is not None
 
@@ -128,7 +158,7 @@ class Approval:
         fail_on = [action for action in _fail_on(ctx.params) if action in actions]
         if on_expire in fail_on:
             on_expire = "fail"
-        request = shown(ctx) | {"actions": list(actions)}
+        request = shown(ctx) | {"actions": list(actions)} | _answerers(ctx.params)
         return Suspend(
             "approval" if actions else "form",
             request=request | {"fail_on": fail_on} if fail_on else request,

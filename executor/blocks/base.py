@@ -13,12 +13,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from compiler.catalog import BlockSpec
-from executor.core.events import WaitKind
+from compiler.plan import RunnerName
+from executor.blocks.steps import Kind as StepKind
+from executor.core.events import StepEffect, WaitKind
+from executor.errors import BlockError
+from executor.files import FilesOfRun
 from executor.sandbox import Bound
 
 if TYPE_CHECKING:
     from executor.services import Services
     from executor.store.rows import NewRun
+    from executor.vault.connections import Connections
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
 
@@ -67,6 +72,35 @@ class Suspend:
     correlation: str | None = None
     messages: Sequence[tuple[str, bytes]] = ()
     child: NewRun | None = None
+
+
+class Memory(Protocol):
+    """What agents remember between runs. Both are for the work of a step; raises BlockError."""
+
+    async def recall(self, scope: str, key: str, turns: int) -> list[list[dict[str, Any]]]:
+        """The last turns, each a list of messages, in the order in which they ended."""
+
+    async def remember(self, scope: str, key: str, node: str, messages: Sequence[Mapping[str, Any]]) -> bool:
+        """Add the turn of this node, once. False: it was there."""
+
+
+MakeSuspend = Callable[[], Awaitable[Suspend]]
+
+
+class Steps(Protocol):
+    """Of one attempt: what `Context` offers of it."""
+
+    def step(
+        self, kind: StepKind, name: str, input: Any, work: Callable[[], Awaitable[Any]], effect: StepEffect
+    ) -> Awaitable[Any]: ...
+
+    def wait(self, suspend: Suspend | MakeSuspend, name: str) -> Awaitable[Any]: ...
+
+    def step_from_thread(
+        self, kind: StepKind, name: str, input: Any, work: Callable[[], Any], effect: StepEffect
+    ) -> Any: ...
+
+    def wait_from_thread(self, suspend: Suspend | MakeSuspend, name: str) -> Any: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +152,11 @@ class Context:
     waiting          `with ctx.waiting():` around a wait for something that this server has too little of (a connection,
                      a thread): the time limit of the attempt does not run inside
     queueing         the same around a wait for others of this server's runs, in which the time limit runs
+    runner           where the policy wants the work done; not inline only if the spec of the block has it in `runners`
     prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
+    memory           what agents remember between runs; None: not available here
+    connections      credentials by the names of stored connections; None: not available here
+    make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
     """
 
     run_id: str
@@ -147,6 +185,62 @@ class Context:
     waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
     queueing: Callable[[], AbstractContextManager[Any]] = nullcontext
     prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
+    runner: RunnerName = "inline"
+    memory: Memory | None = None
+    connections: Connections | None = None
+    make_steps: Callable[[], Steps] | None = None
+    steps: Steps | None = None
+
+    @property
+    def files(self) -> FilesOfRun:
+        """The files of this run: `await ctx.files.read(value)`, `(await ctx.files.save(data, "a.csv")).value`."""
+        if self.services.files is None:
+            raise BlockError("files are not available here", code="files_not_available", retryable=False)
+        return FilesOfRun(self.services.files, self.run_id)
+
+    def step(
+        self,
+        kind: StepKind,
+        name: str,
+        input: Any,
+        work: Callable[[], Awaitable[Any]],
+        *,
+        effect: StepEffect = "write",
+    ) -> Awaitable[Any]:
+        """Do `work` once, whatever becomes of this process: its output (any JSON value, or a `Stepped`) is in the
+        journal when this returns, and the next entry of this handler gets it without doing it again. What it returns
+        and what it raises is what is stored, without secrets: a BlockError, `step_failed` for other exceptions.
+
+        `input` is not stored, but compared: the same call must have the same kind, name and input in each entry. If the
+        process ends meanwhile, a step with effect none or read is done again, of a write a person is asked. Calls are
+        numbered as they are made, also those that are then awaited side by side. Not inside the work of a step.
+        Raises Leaving."""
+        return self._steps().step(kind, name, input, work, effect)
+
+    def wait(self, suspend: Suspend | MakeSuspend, *, name: str = "") -> Awaitable[Any]:
+        """What the wait brings: the answer, the output of the child run, the payload of the signal.
+        Until then the handler is in no memory: this raises Leaving, and the handler is entered again. Raises BlockError
+        if the wait fails, as a block that waits does. Steps under way are finished before. `suspend` may be a function
+        that makes it (`prepare_child`): it is called when the wait has not begun. One wait of a block is open at a
+        time: those that are awaited side by side open in order."""
+        return self._steps().wait(suspend, name)
+
+    def step_from_thread(
+        self, kind: StepKind, name: str, input: Any, work: Callable[[], Any], *, effect: StepEffect = "write"
+    ) -> Any:
+        """`step` for code in a thread, where `work` is called; not for the event loop."""
+        return self._steps().step_from_thread(kind, name, input, work, effect)
+
+    def wait_from_thread(self, suspend: Suspend | MakeSuspend, *, name: str = "") -> Any:
+        """`wait` for code in a thread; not for the event loop."""
+        return self._steps().wait_from_thread(suspend, name)
+
+    def _steps(self) -> Steps:
+        if self.steps is None:
+            if self.make_steps is None:
+                raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
+            self.steps = self.make_steps()
+        return self.steps
 
 
 class Block(Protocol):

@@ -17,8 +17,8 @@ from executor.blocks.response import header_texts
 from executor.blocks.shared_params import (
     EXPIRES_IN_S,
     FILLED,
-    HEADERS,
     ON_EXPIRE,
+    SENT_HEADERS,
     expiry_ms,
     invalid,
     text,
@@ -27,7 +27,7 @@ from executor.blocks.shared_params import (
 
 _METHODS = ("POST", "PUT", "PATCH")
 # The client writes these itself, and the outbox those that tell what the message is.
-_OWN = frozenset(
+OWN_HEADERS = frozenset(
     {"connection", "content-length", "content-type", "host", "idempotency-key", "keep-alive", "te", "trailer",
      "transfer-encoding", "upgrade", "x-weft-signature", "x-weft-timestamp"}
 )  # fmt: skip
@@ -37,6 +37,7 @@ _SEND: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "url": {
+            "x-weft": "secret",
             **FILLED,
             "title": "URL",
             "description": "http:// or https://",
@@ -50,8 +51,9 @@ _SEND: dict[str, Any] = {
             "default": "POST",
             "x-ui": {"order": 2, "widget": "select"},
         },
-        "headers": {**HEADERS, "description": "Use ${NAME} for secrets."},
+        "headers": {**SENT_HEADERS, "description": "Use ${NAME} for secrets."},
         "body": {
+            "x-weft": "secret",
             "title": "Body",
             "description": "callback_url is added to an object. Any other value is sent as data, next to callback_url.",
             "x-ui": {"order": 4, "widget": "json", "rows": 6},
@@ -112,14 +114,14 @@ class Callback:
         return Suspend(
             "webhook",
             request={"title": text(ctx.params, "title") or ctx.name},
-            schema=_schema(ctx.params.get("schema")),
+            schema=checked_schema(ctx.params.get("schema")),
             due_ms=expiry_ms(ctx.params, ctx.now_ms),
             on_expire=on_expire,
             messages=_sent(ctx.params.get("send")),
         )
 
 
-def _schema(schema: Any) -> dict[str, Any] | None:
+def checked_schema(schema: Any) -> dict[str, Any] | None:
     if not schema:
         return None
     if not isinstance(schema, dict):
@@ -144,7 +146,7 @@ def _sent(send: Any) -> tuple[tuple[str, bytes], ...]:
     target = {
         "url": web_address(url, "send.url"),
         "method": method,
-        "headers": header_texts(send.get("headers"), _OWN),
+        "headers": header_texts(send.get("headers"), OWN_HEADERS),
         "body": send.get("body"),
     }
     return (("request", orjson.dumps(target)),)

@@ -20,10 +20,13 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
+from executor.blocks.file_contents import attachments
 from executor.blocks.mailboxes import mailbox, mailboxes
 from executor.blocks.shared_params import FILLED, invalid, text
 from executor.errors import BlockError
+from executor.http.binding import check_no_place, check_place
 from executor.services import MailSettings, Services
+from executor.values.file import File
 from executor.values.payload import render
 from executor.values.redact import Redactor
 
@@ -69,15 +72,21 @@ class Email:
                     "x-ui": {"order": 3, "widget": "text"},
                 },
                 "body": {
+                    "x-weft": "secret",
                     "title": "Body",
                     "description": "Plain text. Other values are sent as JSON.",
                     "x-ui": {"order": 4, "widget": "longtext", "rows": 8},
+                },
+                "attachments": {
+                    "title": "Attachments",
+                    "description": "A file, or a list of files, up to 20 MiB in total.",
+                    "x-ui": {"order": 5, "widget": "reference"},
                 },
                 "from": {
                     "type": "string",
                     "title": "From",
                     "description": "Leave empty to use the sender of the server.",
-                    "x-ui": {"order": 5, "widget": "text", "advanced": True},
+                    "x-ui": {"order": 6, "widget": "text", "advanced": True},
                 },
             },
         },
@@ -105,7 +114,10 @@ class Email:
         mail = ctx.services.mail
         # In a thread: a body may have 16 MiB, and its encoding takes a second for that.
         compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
+        files = await attachments(ctx, ctx.params.get("attachments"), "attachments")
         message, recipients = await asyncio.to_thread(compose_mail)
+        if files:
+            await asyncio.to_thread(attach, message, files)
         refused = await post(message, recipients, ctx.services, ctx.key)
         transport = "smtp" if mail.transport == "smtp" else "log"
         output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
@@ -114,14 +126,20 @@ class Email:
 
 async def post(message: EmailMessage, recipients: list[str], services: Services, about: str) -> list[str]:
     """Send it, or write it to the log when there is no mail server; `about` says there whose mail it is. Returns the
-    recipients that were refused while others were taken. Raises BlockError(mail_failed)."""
+    recipients that were refused while others were taken. Raises BlockError(mail_failed, secret_host_refused)."""
     if services.mail.transport == "smtp":
+        check_place(services.mail.host, services.mail.port)
         return await _send(message, services.mail, recipients)
+    check_no_place("the log; no mail server is set up")
     hidden = (value for value in services.env.values() if value != services.base_url)  # links stay readable
-    body = await asyncio.to_thread(message.get_content)
+    text_part = message.get_body(("plain",))
+    assert text_part is not None, "each mail begins with its text"
+    body = await asyncio.to_thread(text_part.get_content)
     shown = Redactor(hidden).redact_cut(f"{_heads(message)}\n{body[:_LOGGED_MAX]}")
     if len(body) > _LOGGED_MAX:
         shown += f"\n[{len(body) - _LOGGED_MAX} more characters]"
+    for part in message.iter_attachments():
+        shown += f"\n[attached: {part.get_filename()}]"
     _log.info("mail of %s (no mail server is configured):\n%s", about, shown)
     return []
 
@@ -154,6 +172,13 @@ def compose(
     except (ValueError, HeaderParseError, *_TRIPS) as error:
         raise invalid(f"the mail could not be created: {error}") from None
     return message, list(dict.fromkeys(address for _, address in [*to, *copies]))
+
+
+def attach(message: EmailMessage, files: Sequence[tuple[File, bytes]]) -> None:
+    for file, content in files:
+        main, _, sub = file.media_type.partition("/")
+        main, sub = ("application", "octet-stream") if main in ("multipart", "message") else (main, sub)
+        message.add_attachment(content, maintype=main, subtype=sub, filename=file.name)
 
 
 def _joined(pairs: Sequence[tuple[str, str]]) -> str:

@@ -1,22 +1,42 @@
-"""`function`: a JavaScript program in the sandbox."""
+"""`function`: a program in the sandbox, in JavaScript or Python."""
 
 from __future__ import annotations
 
-from compiler.catalog import BlockSpec
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import json
+
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
+from executor.blocks.elsewhere import call_elsewhere
+from executor.blocks.file_contents import with_contents
 from executor.blocks.shared_params import FILLED, invalid, seconds
 from executor.errors import BlockError
-from executor.sandbox import Bound
+from executor.sandbox import Bound, Language
+from executor.sandbox.elsewhere import PLACE
 
 _DEFAULT_S = 5
 _STDOUT_SHOWN = 500
+_NAMES: Final[Mapping[Language, str]] = {"javascript": "JavaScript", "python": "Python"}
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    if params.get("language") != "python":
+        return ()
+    from executor.sandbox.python.component import is_built  # and with it wasmtime
+
+    message = "has code in Python, which is not built on this machine: it fails."
+    hint = "Run once, as the user of the server: weft python build."
+    return () if is_built() else (Finding("python_missing", "/language", message, hint, of_block=True),)
 
 
 class Function:
     spec = BlockSpec(
         type="function",
         title="Function",
-        description="Runs JavaScript in a sandbox without network or file access.",
+        description="Runs JavaScript or Python in a sandbox without network or file access.",
         category="action",
         params={
             "type": "object",
@@ -26,9 +46,18 @@ class Function:
                 "code": {
                     **FILLED,
                     "title": "Code",
-                    "description": "The body of an async function. Return the result; console.log writes to stdout.",
+                    "description": "The body of a function. Return the result; console.log and print write to stdout.",
                     "x-weft": "code",
                     "x-ui": {"order": 1, "widget": "code", "rows": 12},
+                },
+                "language": {
+                    "enum": ["javascript", "python"],
+                    "default": "javascript",
+                    "title": "Language",
+                    "description": "JavaScript, or Python 3.14 with most of its standard library.",
+                    "x-titles": {"javascript": "JavaScript", "python": "Python"},
+                    "x-weft": "literal",
+                    "x-ui": {"order": 2, "widget": "select"},
                 },
                 "timeout_s": {
                     "type": "number",
@@ -37,12 +66,23 @@ class Function:
                     "exclusiveMinimum": 0,
                     "maximum": 60,
                     "default": _DEFAULT_S,
-                    "x-ui": {"order": 2, "widget": "number", "advanced": True},
+                    "x-ui": {"order": 3, "widget": "number", "advanced": True},
+                },
+                "files": {
+                    "enum": ["value", "text", "base64"],
+                    "default": "value",
+                    "title": "Files",
+                    "description": "What the code has of files that it refers to: also their .text or .base64.",
+                    "x-titles": {"value": "Name and size", "text": "Content as text", "base64": "Content as base64"},
+                    "x-weft": "literal",
+                    "x-ui": {"order": 4, "widget": "select", "advanced": True},
                 },
             },
         },
         output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
-        sentence="{code} | Run JavaScript",
+        runners=("inline", "process", "dask"),
+        check=_check,
+        sentence="{code} | Run code",
         icon="code",
     )
 
@@ -52,7 +92,9 @@ class Function:
         if isinstance(code, str):
             code = Bound(code, {})
         if not isinstance(code, Bound):
-            raise invalid("code must be JavaScript")
+            raise invalid("code must be a program")
+        code = await with_contents(ctx, code, ctx.params.get("files") or "value")
+        language: Language = "python" if ctx.params.get("language") == "python" else "javascript"
         limit_s = seconds(ctx.params, "timeout_s", _DEFAULT_S) or _DEFAULT_S
         try:
             # The seed knows no attempt: a repeated attempt draws the same random numbers.
@@ -63,6 +105,8 @@ class Function:
                 timeout_ms=round(limit_s * 1000),
                 owner=ctx.run_id,
                 waiting=ctx.queueing,
+                elsewhere=None if ctx.runner == "inline" else partial(_elsewhere, ctx, _NAMES[language]),
+                language=language,
             )
         except BlockError as error:
             printed = str(error.extra.get("stdout") or "").strip()
@@ -74,6 +118,11 @@ class Function:
         if stdout:
             ctx.log(stdout)
         return Done({"result": result, "stdout": stdout})
+
+
+async def _elsewhere(ctx: Context, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Raises Lost."""
+    return await call_elsewhere(ctx, PLACE, name, json.encode(arguments))
 
 
 block = Function()

@@ -8,24 +8,32 @@ from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
+from executor.blocks.connected import CONNECTION, credential_of
+from executor.blocks.file_contents import SENT_BYTES_MAX, multipart
 from executor.blocks.response import header_texts
-from executor.blocks.shared_params import FILLED, HEADERS, invalid, seconds, text
+from executor.blocks.shared_params import FILLED, SENT_HEADERS, invalid, seconds, text
 from executor.errors import BlockError
+from executor.files import READ_BYTES_MAX
+from executor.http.binding import bound_to
+from executor.http.client import MIB
 from executor.values.coerce import coerce, truthy
+from executor.values.file import is_file
 from executor.values.payload import render
 
 if TYPE_CHECKING:
     from executor.http.exchanges import Answer
+    from executor.vault.connection import Credential
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _RETRYABLE = frozenset({408, 425, 429})
 _BODY_SHOWN = 300
+BODY_BYTES_MAX = 5 * MIB  # of a response that becomes a value
 # Encodings that only Python has. Some take time by the square of the length, some make halves of surrogate pairs.
 _NO_CHARSETS = frozenset({"idna", "palmos", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
@@ -41,6 +49,7 @@ _PARAMS: dict[str, Any] = {
     "properties": {
         "url": {
             **FILLED,
+            "x-weft": "secret",
             "title": "URL",
             "description": "Starts with http:// or https://",
             "x-ui": {"order": 2, "widget": "text"},
@@ -53,16 +62,18 @@ _PARAMS: dict[str, Any] = {
             "default": "GET",
             "x-ui": {"order": 1, "widget": "select"},
         },
-        "headers": {**HEADERS, "description": "Use ${NAME} for secrets. Headers that are null are not sent."},
+        "headers": {**SENT_HEADERS, "description": "Use ${NAME} for secrets. Headers that are null are not sent."},
         "query": {
+            "x-weft": "secret",
             "type": "object",
             "title": "Query parameters",
             "description": "Added to the URL. A list repeats the parameter.",
             "x-ui": {"order": 4, "widget": "keyvalues"},
         },
         "body": {
+            "x-weft": "secret",
             "title": "Body",
-            "description": "Text is sent unchanged, other values as JSON.",
+            "description": "Text and files are sent unchanged, other values as JSON.",
             "x-ui": {
                 "order": 5,
                 "widget": "json",
@@ -70,6 +81,7 @@ _PARAMS: dict[str, Any] = {
             },
             "x-when": {"method": ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]},
         },
+        "connection": {**CONNECTION, "x-ui": {"order": 2.5, "widget": "connection"}},
         "timeout_s": {
             "type": "number",
             "title": "Timeout (seconds)",
@@ -85,6 +97,13 @@ _PARAMS: dict[str, Any] = {
             "description": "Turn off to return such a response as the output, without a retry.",
             "default": True,
             "x-ui": {"order": 7, "widget": "boolean", "advanced": True},
+        },
+        "save_file": {
+            "type": "boolean",
+            "title": "Save the response as a file",
+            "description": "The body of the output is then a file, up to 16 MiB.",
+            "default": False,
+            "x-ui": {"order": 8, "widget": "boolean", "advanced": True},
         },
     },
 }
@@ -106,7 +125,7 @@ class Http:
                 "status": {"type": "integer"},
                 "headers": {"type": "object", "additionalProperties": True},
                 "body": {},
-                "encoding": {"enum": ["json", "text", "base64", "none"]},
+                "encoding": {"enum": ["json", "text", "base64", "file", "none"]},
                 "url": {"type": "string"},
                 "ms": {"type": "integer"},
             },
@@ -118,7 +137,8 @@ class Http:
 
     async def run(self, ctx: Context) -> Done:
         """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
-        no text. Raises BlockError: params_invalid; http_status for 400 and above; and what GuardedClient raises."""
+        no text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; what
+        GuardedClient raises; and what files raise."""
         method = (text(ctx.params, "method") or "GET").upper()
         if method not in _METHODS:
             raise invalid(f"method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
@@ -126,20 +146,32 @@ class Http:
         if url is None:
             raise invalid("URL is required")
         headers = header_texts(ctx.params.get("headers"), _CLIENT_OWN)
-        content = _content(ctx.params.get("body"), headers)
+        content = await _content_with_files(ctx, ctx.params.get("body"), headers)
+        save_file = truthy(coerce("boolean", ctx.params.get("save_file", False)))
         if method not in ("GET", "HEAD") and not any(name.lower() == "idempotency-key" for name in headers):
             headers["Idempotency-Key"] = ctx.idempotency_key
-        answer = await ctx.services.http.request(
-            method,
-            _with_query(url, ctx.params.get("query")),
-            headers=headers,
-            content=content,
-            timeout_s=seconds(ctx.params, "timeout_s", 30) or 30,
-            waiting=ctx.waiting,
-        )
+        url = _with_query(url, ctx.params.get("query"))
+
+        async def ask(credential: Credential | None) -> Answer:
+            signed = dict(headers)
+            with bound_to({} if credential is None else credential.bound):
+                return await ctx.services.http.request(
+                    method,
+                    url if credential is None else credential.put(url, signed),
+                    headers=signed,
+                    content=content,
+                    timeout_s=seconds(ctx.params, "timeout_s", 30) or 30,
+                    max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if save_file else BODY_BYTES_MAX,
+                    waiting=ctx.waiting,
+                )
+
+        credential = await credential_of(ctx)
+        answer = await ask(credential)
+        if answer.status == 401 and credential is not None and credential.renews:
+            answer = await ask(await credential_of(ctx, credential))
         if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
             raise _status_error(method, answer, ctx.now_ms + answer.ms)
-        body, encoding = _decoded(answer)
+        body, encoding = await _saved(ctx, answer) if save_file else _decoded(answer)
         return Done(
             {
                 "status": answer.status,
@@ -163,6 +195,29 @@ def _with_query(url: str, query: Any) -> str:
     base, mark, fragment = url.partition("#")
     joint = "" if not pairs else "&" if "?" in base else "?"
     return f"{base}{joint}{urlencode(pairs)}{mark}{fragment}"
+
+
+async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) -> bytes | None:
+    """As `_content`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
+    name = next((each for each in headers if each.lower() == "content-type"), "Content-Type")
+    if is_file(body):
+        headers.setdefault(name, (await ctx.files.find(body)).media_type)
+        return await ctx.files.read(body, SENT_BYTES_MAX)
+    if isinstance(body, dict) and headers.get(name, "").partition(";")[0].strip().lower() == "multipart/form-data":
+        content, headers[name] = await multipart(ctx, body)
+        return content
+    return _content(body, headers)
+
+
+async def _saved(ctx: Context, answer: Answer) -> tuple[Any, str]:
+    """The body as a file, named by the response or by its address."""
+    if not answer.body:
+        return None, "none"
+    head = Message()
+    head["Content-Disposition"] = answer.headers.get("content-disposition", "")
+    name = head.get_filename() or unquote(urlsplit(answer.url).path.rpartition("/")[2]) or "response"
+    saved = await ctx.files.save(answer.body, name, answer.headers.get("content-type"))
+    return saved.value, "file"
 
 
 def _content(body: Any, headers: dict[str, str]) -> bytes | None:

@@ -12,8 +12,11 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Block, Context, Done
+from executor.blocks.elsewhere import call_elsewhere
 from executor.blocks.shared_params import invalid
 from executor.errors import BlockError, Fenced
+from executor.runners.call import place_of
+from executor.values.payload import encode
 
 Function = Callable[..., Any]
 CONTEXT = "ctx"  # a parameter of this name gets the Context of the attempt
@@ -53,9 +56,17 @@ class Python:
             # It is unknown what it does: after a crash a person is asked whether it may be done twice.
             effect="write",
             idempotent=False,
+            runners=("inline", "process", "dask"),
             sentence="Call {function} | Call a function",
             icon="code",
         )
+
+    def lacks(self, params: dict[str, Any]) -> str | None:
+        """See `executor.runtime.lacking`. The name of a function may be a reference, which is not known yet."""
+        name = params.get("function")
+        if not isinstance(name, str) or "<" in name or name in self._functions:
+            return None
+        return f"Python function {name!r}"
 
     async def run(self, ctx: Context) -> Done:
         """The output is what the function returns, any JSON value. Raises BlockError: `function_failed` (tried again if
@@ -72,6 +83,9 @@ class Python:
             signature.bind(**keywords)
         except TypeError as error:
             raise invalid(f"{name}: {error}", hint=f"it is {name}{_shown(signature)}") from None
+        if ctx.runner != "inline":
+            context = CONTEXT if CONTEXT in signature.parameters else None
+            return Done(await call_elsewhere(ctx, place_of(function), name, encode(arguments), context))
         try:
             if inspect.iscoroutinefunction(function):
                 return Done(await function(**keywords))

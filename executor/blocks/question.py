@@ -58,6 +58,7 @@ NOTIFY: dict[str, Any] = {
         },
         "webhook": {
             "type": "string",
+            "x-weft": "secret",
             "title": "Webhook URL",
             "description": "Receives a POST with JSON, signed with the key of the server.",
             "x-ui": {"order": 2, "widget": "text"},

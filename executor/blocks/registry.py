@@ -1,4 +1,5 @@
-"""The block types of this process: those of installed packages (entry points `weft.blocks`) and those given by hand.
+"""The block types of this process: those of installed packages (entry points `weft.blocks`), those passed by hand, and
+those that connectors stored in the database make (`stored`).
 
 It is also what the compiler knows of blocks (`compiler.catalog.Catalog`).
 """
@@ -6,11 +7,11 @@ It is also what the compiler knows of blocks (`compiler.catalog.Catalog`).
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, Final, Literal, Protocol
+from typing import Any, Final, Protocol
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, CodeKind
 from executor.blocks.base import Block
 from executor.errors import NotFound
 
@@ -22,18 +23,19 @@ _log = logging.getLogger(__name__)
 class SyntaxChecker(Protocol):
     """The part of the sandbox that the compiler uses."""
 
-    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None: ...
+    def check_syntax(self, source: str, kind: CodeKind) -> str | None: ...
 
 
 class Registry:
-    """Immutable after `load`. `sandbox` checks syntax: one, or a function that makes it at the first check; with none
-    at all nothing is found to be wrong."""
+    """Immutable after `load`, but `stored`, which is replaced as a whole. `sandbox` checks syntax: one, or a function
+    that makes it at the first check; with none at all nothing is found to be wrong."""
 
     def __init__(
         self, blocks: Iterable[Block], sandbox: SyntaxChecker | Callable[[], SyntaxChecker] | None = None
     ) -> None:
         self._blocks: dict[str, Block] = {block.spec.type: block for block in blocks}
         self._sandbox = sandbox
+        self.stored: Mapping[str, Block] = {}
 
     @classmethod
     def load(
@@ -45,23 +47,30 @@ class Registry:
 
     def get(self, type: str) -> BlockSpec | None:
         """The spec of a block type; None when it is not installed."""
-        block = self._blocks.get(type)
+        block = self._find(type)
         return block.spec if block is not None else None
+
+    def is_fixed(self, type: str) -> bool:
+        """Whether it is there as long as the process is."""
+        return type in self._blocks
 
     def types(self) -> list[str]:
         """The names of all block types, sorted."""
-        return sorted(self._blocks)
+        return sorted({*self._blocks, *self.stored})
 
     def handler(self, type: str) -> Block:
         """The block that runs nodes of this type; `loop:start`, `parallel:end` and the like mean the container's.
         Raises NotFound(block_type_unknown): the plan was made where more packages are installed."""
-        block = self._blocks.get(type.removesuffix(":start").removesuffix(":end"))
+        block = self._find(type.removesuffix(":start").removesuffix(":end"))
         if block is None:
             raise NotFound(f"there is no block type {type!r} here", code="block_type_unknown")
         return block
 
-    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
-        """What is wrong with a piece of JavaScript; None when nothing is."""
+    def _find(self, type: str) -> Block | None:
+        return self._blocks.get(type) or self.stored.get(type)
+
+    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
+        """What is wrong with a piece of JavaScript or Python; None when nothing is."""
         if self._sandbox is None:
             return None
         if callable(self._sandbox):
@@ -70,9 +79,10 @@ class Registry:
 
     def catalogue(self) -> list[dict[str, Any]]:
         """What an editor needs to know of each type, as JSON, by category and title."""
-        order = ("trigger", "flow", "data", "action", "people", "annotation")
+        order = ("trigger", "flow", "data", "action", "connector", "people", "annotation")
         specs = sorted(
-            (b.spec for b in self._blocks.values()), key=lambda s: (order.index(s.category), s.title, s.type)
+            (block.spec for block in {**self.stored, **self._blocks}.values()),
+            key=lambda s: (order.index(s.category), s.title, s.type),
         )
         return [
             {
@@ -86,6 +96,7 @@ class Registry:
                 "trigger": spec.trigger,
                 "output": spec.output,
                 "effect": spec.effect,
+                "runners": list(spec.runners),
                 "attempts": spec.attempts,
                 "timeout_ms": spec.timeout_ms,
                 "sentence": spec.sentence,

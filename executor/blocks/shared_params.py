@@ -1,9 +1,11 @@
 """What several block types say and read in the same way: rejected params, numbers given as text, expiry.
 
-Two keywords of params are for the editor, beside "x-ui" (see compiler.catalog):
+Three keywords of params are for the editor, beside "x-ui" (see compiler.catalog):
   "x-titles"  {value: label} of an "enum": what a choice is called in the form. Every value has a label, or none
   "x-when"    {param: [values]}: the field is shown only while each named param has one of these values (its default
               counts) or is a reference; a field that has a value is never hidden
+  "x-required"  {param: [values]}: the field is marked as required while the named param has one of these values; the
+              `check` of the block type says so as well
 """
 
 from __future__ import annotations
@@ -58,6 +60,10 @@ HEADERS: dict[str, Any] = {
     "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
     "x-ui": {"order": 3, "widget": "keyvalues"},
 }
+SENT_HEADERS: dict[str, Any] = {
+    "x-weft": "secret",
+    **HEADERS,
+}  # of a request, which is bound to the hosts of its secrets
 ITEMS: dict[str, Any] = {
     "title": "Items",
     "description": "A list, an object (read as [key, value] pairs), or a reference to one.",

@@ -9,18 +9,18 @@ from compiler.keys import NodeKey
 from executor.core.events import RunEnd
 
 
-class RunNode(Struct, frozen=True):
+class RunNode(Struct, frozen=True, gc=False):
     key: NodeKey
     attempt: int
 
 
-class CancelNode(Struct, frozen=True):
+class CancelNode(Struct, frozen=True, gc=False):
     """Stop the handler of this attempt; its outcome still comes back as a fact."""
 
     key: NodeKey
 
 
-class SetTimer(Struct, frozen=True):
+class SetTimer(Struct, frozen=True, gc=False):
     """Deliver TimerFired(key, attempt) at `due_ms`."""
 
     key: NodeKey
@@ -28,11 +28,11 @@ class SetTimer(Struct, frozen=True):
     due_ms: int
 
 
-class Park(Struct, frozen=True):
+class Park(Struct, frozen=True, gc=False):
     due_ms: int | None
 
 
-class Finish(Struct, frozen=True):
+class Finish(Struct, frozen=True, gc=False):
     status: RunEnd
 
 

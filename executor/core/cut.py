@@ -17,6 +17,7 @@ from executor.core.events import (
     RunCancelling,
     RunFinished,
     RunStarted,
+    StepLost,
     VariablesPatched,
     WaitClosed,
 )
@@ -57,6 +58,8 @@ def _belongs(events: Sequence[Event], seq: int) -> bool:
         return True  # a node failed, and a container around it caught that
     if isinstance(last, WaitClosed):
         return last.outcome != "cancelled"
+    if isinstance(last, StepLost):
+        return True  # with it the attempt ended, or its wait did
     if isinstance(last, VariablesPatched):
         same = getattr(following, "key", None) == last.key and not isinstance(following, NodeStarted)
         return same or isinstance(following, VariablesPatched)

@@ -39,11 +39,14 @@ from executor.core.events import (
     RunParked,
     RunStarted,
     ScopesOpened,
+    StepFinished,
+    StepLost,
+    StepStarted,
     WaitClosed,
     WaitOpened,
 )
 from executor.core.evolve import FORKED, LOST, evolve
-from executor.core.state import RunPhase, State
+from executor.core.state import RunPhase, State, Wait
 
 # A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.
 PARK_MIN_MS = 2_000
@@ -87,6 +90,11 @@ def decide(plan: Plan, state: State, fact: f.Fact) -> list[Event]:
     return turn.events
 
 
+def first_event(start: f.StartRequested) -> RunStarted:
+    """Of a new run."""
+    return RunStarted(start.run, 1, start.reuse, start.stop_after, start.source_run, start.by)
+
+
 class _Turn:
     """One call of decide: the events so far."""
 
@@ -120,7 +128,7 @@ class _Turn:
             case f.StartRequested():
                 if state.phase is not RunPhase.NEW:
                     return False
-                self.emit(RunStarted(fact.run, 1, fact.reuse, fact.stop_after, fact.source_run))
+                self.emit(first_event(fact))
             case f.Recovered():
                 return state.phase is not RunPhase.NEW
             case f.CancelRequested():
@@ -147,10 +155,13 @@ class _Turn:
                     if state.scopes[key[0]].dead:  # it was only draining, and is not needed here either
                         self._fail(key, attempt, CANCELLED)
                     else:
+                        self._lose_steps(key, attempt, again=True)
                         self.emit(RetryScheduled(key, attempt, self.at_ms, error))
                 for key, wait in list(state.waits.items()):
                     if wait.kind == "child":  # that child run is the other run's
                         self.emit(WaitClosed(key, wait.attempt, "answered"))
+                        if wait.step is not None:
+                            self.emit(StepLost(key, wait.attempt, wait.step, True))
                         self.emit(RetryScheduled(key, wait.attempt, self.at_ms, error))
                 return False  # nothing starts yet
             case _:
@@ -170,10 +181,12 @@ class _Turn:
         key, attempt = fact.key, fact.attempt
         # Nothing new may follow from an attempt in a run or a subtree that is being given up: it only drains.
         draining = self.state.phase is _CANCELLING or self.state.scopes[key[0]].dead
+        if self.state.steps:
+            self._lose_steps(key, attempt)
         match fact:
             case f.NodeDone():
                 ends = fact.end_run and not draining and self.state.phase is not _FAILING
-                self.emit(NodeSucceeded(key, attempt, fact.route, end_run=ends, cached=fact.cached))
+                self.emit(NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached))
                 if ends:
                     self._close_waits()
                     self._finish("succeeded")
@@ -187,7 +200,11 @@ class _Turn:
                 if draining or self.state.phase is _FAILING:
                     self._fail(key, attempt, CANCELLED)
                 else:
-                    self.emit(WaitOpened(key, attempt, fact.kind, fact.due_ms, fact.on_expire))
+                    step = fact.step
+                    if step is not None and not step.lost:
+                        self.emit(StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
+                    n = None if step is None else step.n
+                    self.emit(WaitOpened(key, attempt, fact.kind, fact.due_ms, fact.on_expire, n))
             case f.RegionSizeKnown():
                 self.emit(RegionSized(key, attempt, fact.count))
             case f.LoopTested():
@@ -211,11 +228,17 @@ class _Turn:
             return False
         self.emit(WaitClosed(key, attempt, "answered", fact.by))
         match fact:
+            case f.WaitAnswered() if wait.step is not None:
+                self.emit(StepFinished(key, attempt, wait.step))
+            case f.WaitFailed() if wait.step is not None:
+                self.emit(StepFinished(key, attempt, wait.step, error=fact.error))
             case f.WaitAnswered():
                 self.emit(NodeSucceeded(key, attempt, fact.route))
             case f.WaitFailed():
                 self._erred(key, attempt, fact.error)
             case f.WaitRetried():
+                if wait.step is not None:
+                    self.emit(StepLost(key, attempt, wait.step, True))
                 self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR))
         return True
 
@@ -228,6 +251,9 @@ class _Turn:
         if wait is None or wait.attempt != fact.attempt or wait.due_ms is None or wait.due_ms > self.at_ms:
             return False
         self.emit(WaitClosed(key, wait.attempt, "fired" if wait.kind == "timer" else "expired"))
+        if wait.step is not None:
+            self.emit(StepFinished(key, wait.attempt, wait.step, error=fact.error or _expiry_error(wait)))
+            return True
         if fact.error is not None:
             self._fail(key, wait.attempt, fact.error)
             return True
@@ -236,8 +262,7 @@ class _Turn:
             return True
         match wait.on_expire:
             case "fail":
-                message = f"no {_AWAITED.get(wait.kind, 'answer')} arrived in time"
-                self._fail(key, wait.attempt, ErrorInfo("wait_expired", message))
+                self._fail(key, wait.attempt, _expired(wait))
             case "skip":
                 self.emit(NodeSkipped(key, "expired", attempt=wait.attempt))
             case "continue":
@@ -258,7 +283,8 @@ class _Turn:
     ) -> None:
         retry = self.plan.nodes[key[1]].policy.retry
         times, waited_ms = self.state.deferred.get(key, (0, 0))
-        counted = attempt - self.state.lost.get(key, 0) - times
+        steps = self.state.steps.get(key)
+        counted = attempt - self.state.lost.get(key, 0) - times - (0 if steps is None else steps.entries)
         if deferred == "asked" and retry.max_attempts == 1:
             deferred = None  # retries are switched off: an answer is an answer
         if deferred is not None and self._may_go_on(key):
@@ -285,6 +311,15 @@ class _Turn:
             self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR, together=together))
         else:
             self.emit(WaitOpened(key, attempt, "attention"))
+
+    def _lose_steps(self, key: NodeKey, attempt: int, again: bool = False) -> None:
+        """Those that the attempt began and did not finish. What changed something outside is not done again unasked:
+        the handler that comes to it waits for a person. `again`: all of them are."""
+        steps = self.state.steps.get(key)
+        if steps is not None:
+            for n, step in list(steps.by_n.items()):
+                if step.under_way:
+                    self.emit(StepLost(key, attempt, n, again or step.effect != "write"))
 
     def _may_be_lost_again(self, key: NodeKey, together: bool) -> bool:
         lost, with_others = self.state.lost.get(key, 0), self.state.together.get(key, 0)
@@ -397,10 +432,10 @@ class _Turn:
                 return
         if state.retries:
             self._start_due_retries()
-        slots_max = self.plan.settings.max_concurrency
+        slots_max, only = self.plan.settings.max_concurrency, len(self.plan.groups) == 1
         while state.slots[0] < slots_max and state.phase is _RUNNING:
-            group = self._next_group()
-            if group < 0 or not self._start(state.ready[group + 1][0][1], 1):
+            group = 0 if only else self._next_group()
+            if group < 0 or not (queue := state.ready[group + 1]) or not self._start(queue[0][1], 1):
                 return
 
     def _start(self, key: NodeKey, attempt: int) -> bool:
@@ -439,8 +474,6 @@ class _Turn:
     def _next_group(self) -> int:
         """The group whose first ready node has waited longest and may start; -1 when none may."""
         state, groups = self.state, self.plan.groups
-        if len(groups) == 1:
-            return 0 if state.ready[1] else -1
         best, best_ticket = -1, 0
         for group in range(len(groups)):
             queue = state.ready[group + 1]
@@ -482,6 +515,15 @@ class _Turn:
         self.emit(RunFinished(status, error))
 
 
+def _expired(wait: Wait) -> ErrorInfo:
+    return ErrorInfo("wait_expired", f"no {_AWAITED.get(wait.kind, 'answer')} arrived in time")
+
+
+def _expiry_error(wait: Wait) -> ErrorInfo | None:
+    """Of a wait that is a step."""
+    return _expired(wait) if wait.kind != "timer" and wait.on_expire == "fail" else None
+
+
 def _route_on_failure(node: Node) -> str | None:
     """Where a failed node continues: its error handle if wired, `out` if on_error is continue, else nowhere."""
     if any(edge.handle == "error" for edge in node.out):
@@ -498,11 +540,13 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
     """What the runtime has to do after these events are committed, in order. `state` is the state after them."""
     out: list[c.Command] = []
     for event in events:
+        kind = type(event)
+        if kind is NodeSucceeded or kind is ScopesOpened:  # most have one of these types: told apart early
+            continue
+        if kind is NodeStarted:
+            out.append(c.RunNode(event.key, event.attempt))  # type: ignore[union-attr]  # `kind` is its type
+            continue
         match event:
-            case NodeStarted():
-                out.append(c.RunNode(event.key, event.attempt))
-            case NodeSucceeded() | ScopesOpened():
-                pass  # the other frequent ones: told apart early
             case RetryScheduled() if event.key in state.retries:
                 out.append(c.SetTimer(event.key, event.attempt + 1, event.due_ms))
             case RetryHastened() if event.key in state.retries:

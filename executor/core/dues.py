@@ -47,17 +47,19 @@ class Dues:
     __slots__ = ("_inline", "_retries", "_waits")
 
     def __init__(self) -> None:
-        self._inline: list[Due] = []
-        self._retries: list[Due] = []
-        self._waits: list[Due] = []
+        self._inline: list[Due] | None = None  # until there is one; most runs have none
+        self._retries: list[Due] | None = None
+        self._waits: list[Due] | None = None
 
     def add_retry(self, state: Open, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
-        heap = self._inline if inline else self._retries
+        heap = self._retry_heap(inline)
         heappush(heap, (due_ms, key, attempt))
         if len(heap) > COMPACT_MIN and len(heap) > 2 * len(state.retries):
             _compact(heap, lambda due: _is_retry(state, due))
 
     def add_wait(self, state: Open, key: NodeKey, attempt: int, due_ms: int) -> None:
+        if self._waits is None:
+            self._waits = []
         heappush(self._waits, (due_ms, key, attempt))
         if len(self._waits) > COMPACT_MIN and len(self._waits) > 2 * len(state.waits):
             _compact(self._waits, lambda due: _is_wait(state, due))
@@ -67,7 +69,7 @@ class Dues:
         firsts = [
             heap[0][0]
             for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
-            if _trim(state, heap, is_open)
+            if heap is not None and _trim(state, heap, is_open)
         ]
         return min(firsts, default=None)
 
@@ -75,12 +77,24 @@ class Dues:
         """The first retry, if it is due: it is to start, or to be put back."""
         found: list[Due] | None = None
         for heap in (self._inline,) if inline_only else (self._inline, self._retries):
-            if _trim(state, heap, _is_retry) and heap[0][0] <= at_ms and (found is None or heap[0] < found[0]):
+            if (
+                heap is not None
+                and _trim(state, heap, _is_retry)
+                and heap[0][0] <= at_ms
+                and (found is None or heap[0] < found[0])
+            ):
                 found = heap
         return None if found is None else heappop(found)
 
     def put_back(self, due: Due, inline: bool) -> None:
-        heappush(self._inline if inline else self._retries, due)
+        heappush(self._retry_heap(inline), due)
+
+    def _retry_heap(self, inline: bool) -> list[Due]:
+        if inline:
+            self._inline = heap = self._inline or []
+        else:
+            self._retries = heap = self._retries or []
+        return heap
 
 
 def _is_retry(state: Open, due: Due) -> bool:

@@ -17,10 +17,14 @@ WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child", "a
 RunEnd = Literal["succeeded", "failed", "cancelled"]
 # Why an attempt does not count: the other side asked to come later, or it had nothing to begin with.
 Deferred = Literal["asked", "not_begun"]
+# "wait": a pause of the handler, whose answer is the output. What the others do is up to the handler.
+StepKind = Literal["model", "tool", "step", "wait"]
+# What a step changes outside: what may be repeated unasked when it is unknown whether it was done.
+StepEffect = Literal["none", "read", "write"]
 Caught = tuple[Literal["branch", "container"], Path]
 
 
-class ErrorInfo(Struct, frozen=True, omit_defaults=True):
+class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
     """Why an attempt failed. `code` is stable and for machines, `message` for people."""
 
     code: str
@@ -30,23 +34,25 @@ class ErrorInfo(Struct, frozen=True, omit_defaults=True):
     hint: str = ""
 
 
-class RunStarted(Struct, frozen=True, tag="run.started", omit_defaults=True):
+class RunStarted(Struct, frozen=True, gc=False, tag="run.started", omit_defaults=True):
     """First event of every run. `reuse` maps root-region node numbers to the route they took in the run this one was
-    started from (run from a block): they are not run again. `stop_after`: nothing starts once this node is done."""
+    started from (run from a block): they are not run again. `stop_after`: nothing starts once this node is done.
+    `by`: who started it, `user:ada` or `token:ID`; None: a trigger, another run, or a server without a token."""
 
     run: str
     rules: int = 1
     reuse: dict[int, str | None] = {}
     stop_after: int | None = None
     source_run: str | None = None
+    by: str | None = None
 
 
-class NodeStarted(Struct, frozen=True, tag="node.started"):
+class NodeStarted(Struct, frozen=True, gc=False, tag="node.started"):
     key: NodeKey
     attempt: int
 
 
-class NodeSucceeded(Struct, frozen=True, tag="node.succeeded", omit_defaults=True):
+class NodeSucceeded(Struct, frozen=True, gc=False, tag="node.succeeded", omit_defaults=True):
     """`route` is the handle whose edges are live. `end_run`: a response block, the run ends with this output.
     `cached`: the output is an earlier one of the same params, the handler did not run."""
 
@@ -58,7 +64,7 @@ class NodeSucceeded(Struct, frozen=True, tag="node.succeeded", omit_defaults=Tru
     cached: bool = False
 
 
-class RegionSized(Struct, frozen=True, tag="region.sized"):
+class RegionSized(Struct, frozen=True, gc=False, tag="region.sized"):
     """A start sentinel succeeded: `count` is the number of branches, or the number of iterations known so far
     (`for`, `each`: all of them; `while`: 0 or 1; `until`: 1)."""
 
@@ -67,7 +73,7 @@ class RegionSized(Struct, frozen=True, tag="region.sized"):
     count: int
 
 
-class ScopesOpened(Struct, frozen=True, tag="scope.opened"):
+class ScopesOpened(Struct, frozen=True, gc=False, tag="scope.opened"):
     """Scopes `first .. first + count - 1` of the container whose START sentinel is `key` are open now."""
 
     key: NodeKey
@@ -75,7 +81,7 @@ class ScopesOpened(Struct, frozen=True, tag="scope.opened"):
     count: int
 
 
-class RegionExited(Struct, frozen=True, tag="region.exited"):
+class RegionExited(Struct, frozen=True, gc=False, tag="region.exited"):
     """The END sentinel `key` is done: the container's `out` edges are live. `count` scopes were run."""
 
     key: NodeKey
@@ -83,7 +89,7 @@ class RegionExited(Struct, frozen=True, tag="region.exited"):
     reused: bool = False
 
 
-class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
+class NodeFailed(Struct, frozen=True, gc=False, tag="node.failed", omit_defaults=True):
     """No attempt is left. Exactly one of three ways on:
 
     route "error"   the node's error edges are live, the rest dead;
@@ -101,7 +107,7 @@ class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
     caught: Caught | None = None
 
 
-class NodeSkipped(Struct, frozen=True, tag="node.skipped", omit_defaults=True):
+class NodeSkipped(Struct, frozen=True, gc=False, tag="node.skipped", omit_defaults=True):
     """Tells that a node will not run. reason: "pruned" (every in-edge is dead; `because` is the node whose edge died
     last),
     or "skip_if" / "expired" (the node itself was passed over: its out-edges are live)."""
@@ -112,7 +118,7 @@ class NodeSkipped(Struct, frozen=True, tag="node.skipped", omit_defaults=True):
     attempt: int = 0
 
 
-class RetryScheduled(Struct, frozen=True, tag="retry.scheduled", omit_defaults=True):
+class RetryScheduled(Struct, frozen=True, gc=False, tag="retry.scheduled", omit_defaults=True):
     """Attempt `attempt` failed with `error`; the next one may start at `due_ms`. `deferred`: the attempt does not
     count against max_attempts, and `pause_ms` is how long the node waits for that. `together`: the attempt was
     lost with those of other runs."""
@@ -126,7 +132,7 @@ class RetryScheduled(Struct, frozen=True, tag="retry.scheduled", omit_defaults=T
     together: bool = False
 
 
-class RetryHastened(Struct, frozen=True, tag="retry.hastened"):
+class RetryHastened(Struct, frozen=True, gc=False, tag="retry.hastened"):
     """A person does not want to wait: attempt `attempt`, which had a later time, may start at `due_ms`."""
 
     key: NodeKey
@@ -134,39 +140,41 @@ class RetryHastened(Struct, frozen=True, tag="retry.hastened"):
     due_ms: int
 
 
-class WaitOpened(Struct, frozen=True, tag="wait.opened", omit_defaults=True):
+class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults=True):
     """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds). "attention": the process of this
-    attempt is gone, and a person has to say what became of it."""
+    attempt is gone, and a person has to say what became of it. `step`: the number of the step that the end of the wait
+    finishes; then the handler is entered again."""
 
     key: NodeKey
     attempt: int
     kind: WaitKind
     due_ms: int | None = None
     on_expire: str = "fail"
+    step: int | None = None
 
 
-class WaitClosed(Struct, frozen=True, tag="wait.closed", omit_defaults=True):
+class WaitClosed(Struct, frozen=True, gc=False, tag="wait.closed", omit_defaults=True):
     key: NodeKey
     attempt: int
     outcome: Literal["answered", "fired", "expired", "cancelled"]
     by: str | None = None
 
 
-class VariablesPatched(Struct, frozen=True, tag="variables.patched"):
+class VariablesPatched(Struct, frozen=True, gc=False, tag="variables.patched"):
     """The variables a node changed, as operations `[op, path, value]`. Opaque to the core."""
 
     key: NodeKey
     ops: list[list[object]]
 
 
-class RunParked(Struct, frozen=True, tag="run.parked"):
+class RunParked(Struct, frozen=True, gc=False, tag="run.parked"):
     """Nothing runs, something waits: the run leaves memory. `due_ms` is the earliest timer, None when only people can
     go on."""
 
     due_ms: int | None
 
 
-class RunCancelling(Struct, frozen=True, tag="run.cancelling", omit_defaults=True):
+class RunCancelling(Struct, frozen=True, gc=False, tag="run.cancelling", omit_defaults=True):
     """Nothing new starts, running handlers are asked to stop. With `error` (the run's time is over) it ends as
     failed."""
 
@@ -174,14 +182,14 @@ class RunCancelling(Struct, frozen=True, tag="run.cancelling", omit_defaults=Tru
     error: ErrorInfo | None = None
 
 
-class RunFinished(Struct, frozen=True, tag="run.finished", omit_defaults=True):
+class RunFinished(Struct, frozen=True, gc=False, tag="run.finished", omit_defaults=True):
     """Last event of every run."""
 
     status: RunEnd
     error: ErrorInfo | None = None
 
 
-class RunForked(Struct, frozen=True, tag="run.forked"):
+class RunForked(Struct, frozen=True, gc=False, tag="run.forked"):
     """All records before this one were copied from run `source`, whose first `seq` they are. What was under way there
     starts anew here."""
 
@@ -189,20 +197,55 @@ class RunForked(Struct, frozen=True, tag="run.forked"):
     seq: int
 
 
-class RunMigrated(Struct, frozen=True, tag="run.migrated"):
+class RunMigrated(Struct, frozen=True, gc=False, tag="run.migrated"):
     """From here on the run follows another version of its workflow; all records before this one fit it as well."""
 
     version: int
     plan_hash: str
 
 
-class NodeLog(Struct, frozen=True, tag="node.log", omit_defaults=True):
+class NodeLog(Struct, frozen=True, gc=False, tag="node.log", omit_defaults=True):
     """What a running attempt said: lines of its log, or (`text`) the live text of all of it, when it ends."""
 
     key: NodeKey
     attempt: int
     message: str
     stream: Literal["log", "text"] = "log"
+
+
+class StepStarted(Struct, frozen=True, gc=False, tag="step.started"):
+    """A handler began call number `n` of `Context.step` or `Context.wait`. `input_hash`: of kind, name and input."""
+
+    key: NodeKey
+    attempt: int
+    n: int
+    kind: StepKind
+    name: str
+    input_hash: str
+    effect: StepEffect
+
+
+class StepFinished(Struct, frozen=True, gc=False, tag="step.finished", omit_defaults=True):
+    """Step `n` has an output, or failed with `error`. It is not done again. `usage` counts what it used (tokens);
+    `cost` is in US dollars, by the price list of the date `prices`."""
+
+    key: NodeKey
+    attempt: int
+    n: int
+    usage: dict[str, int] = {}
+    cost: float | None = None
+    prices: str = ""
+    error: ErrorInfo | None = None
+
+
+class StepLost(Struct, frozen=True, gc=False, tag="step.lost"):
+    """It is unknown whether step `n`, which began, was done. `again`: it is done again, maybe for the second time; else
+    a person is asked."""
+
+    key: NodeKey
+    attempt: int
+    n: int
+    again: bool
 
 
 Event = (
@@ -225,6 +268,9 @@ Event = (
     | RunForked
     | RunMigrated
     | NodeLog
+    | StepStarted
+    | StepFinished
+    | StepLost
 )
 # Recorded for readers: neither the state nor the values look at them.
 TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, NodeLog)

@@ -51,11 +51,15 @@ from executor.core.events import (
     RunParked,
     RunStarted,
     ScopesOpened,
+    StepFinished,
+    StepLost,
+    StepStarted,
     VariablesPatched,
     WaitClosed,
     WaitOpened,
 )
 from executor.core.state import Abort, AbortKey, Container, ContainerKey, RunPhase, Scope, State, Status, Wait
+from executor.core.steps import NodeSteps
 
 # ErrorInfo.code of attempts that do not count against max_attempts: the process is gone, or stayed with another run
 LOST, FORKED = "attempt_lost", "run_forked"
@@ -131,7 +135,8 @@ def _run_finished(plan: Plan, state: State, event: RunFinished, pruned: Pruned) 
 
 def _node_started(plan: Plan, state: State, event: NodeStarted, pruned: Pruned) -> None:
     key = event.key
-    node = plan.nodes[key[1]]
+    path, number = key
+    node = plan.nodes[number]
     group = -1 if node.inline else node.policy.group
     if state.retries and key in state.retries:
         del state.retries[key]
@@ -144,7 +149,8 @@ def _node_started(plan: Plan, state: State, event: NodeStarted, pruned: Pruned) 
             assert found, "only a node that is ready starts"
             queue.remove(found[0])
         state.executed += node.sentinel is None
-    _set_status(plan, state, key, _STARTED)
+    scope = state.scopes[path]
+    scope.status[number - plan.regions[scope.region].first] = _STARTED
     state.running[key] = event.attempt
     if group >= 0:
         state.slots[0] += 1
@@ -268,6 +274,8 @@ def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pr
     if event.deferred is not None:
         times, waited_ms = state.deferred.get(event.key, (0, 0))
         state.deferred[event.key] = (times + 1, waited_ms + event.pause_ms)
+    if event.key in state.steps and event.error.code not in (LOST, FORKED):
+        state.steps[event.key].try_again()
     _add_retry(plan, state, event.key, event.attempt + 1, event.due_ms)
     _set_status(plan, state, event.key, Status.RETRYING)
 
@@ -284,7 +292,7 @@ def _add_retry(plan: Plan, state: State, key: NodeKey, attempt: int, due_ms: int
 
 def _wait_opened(plan: Plan, state: State, event: WaitOpened, pruned: Pruned) -> None:
     _leave(plan, state, event.key)
-    state.waits[event.key] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire)
+    state.waits[event.key] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step)
     if event.due_ms is not None:
         state.dues.add_wait(state, event.key, event.attempt, event.due_ms)
     _set_status(plan, state, event.key, Status.WAITING)
@@ -296,6 +304,26 @@ def _wait_closed(plan: Plan, state: State, event: WaitClosed, pruned: Pruned) ->
     if event.outcome == "cancelled":
         _set_status(plan, state, event.key, Status.CANCELLED)
         _drained_one(plan, state, event.key[0], pruned)
+
+
+def _step_started(plan: Plan, state: State, event: StepStarted, pruned: Pruned) -> None:
+    steps = state.steps.get(event.key)
+    if steps is None:
+        steps = state.steps[event.key] = NodeSteps()
+    steps.started(event, state.seq)
+
+
+def _step_finished(plan: Plan, state: State, event: StepFinished, pruned: Pruned) -> None:
+    steps = state.steps[event.key]
+    steps.finished(event.n, event.error is not None, state.seq)
+    if event.key not in state.running:  # by a wait that is over: the handler is entered again, as soon as it may start
+        steps.entries += 1
+        _add_retry(plan, state, event.key, event.attempt + 1, 0)
+        _set_status(plan, state, event.key, Status.RETRYING)
+
+
+def _step_lost(plan: Plan, state: State, event: StepLost, pruned: Pruned) -> None:
+    state.steps[event.key].lose(event.n, event.again)
 
 
 def _tells_only(plan: Plan, state: State, event: Event, pruned: Pruned) -> None:
@@ -348,6 +376,8 @@ def _resolve_node(
         state.together.pop(key, None)
     if state.deferred:
         state.deferred.pop(key, None)
+    if state.steps:
+        state.steps.pop(key, None)
     if state.stop_after == number and state.phase is _RUNNING:
         state.phase = RunPhase.STOPPING
     if scope.dead:
@@ -545,6 +575,8 @@ def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
                 state.together.pop((path, number), None)
             if state.deferred:
                 state.deferred.pop((path, number), None)
+            if state.steps:
+                state.steps.pop((path, number), None)
     outer, body, index = abort
     container = state.containers[(outer, body)]
     if index < 0:
@@ -570,6 +602,9 @@ _APPLY: dict[type, Callable[[Plan, State, Any, Pruned], None]] = {
     RetryHastened: _retry_hastened,
     WaitOpened: _wait_opened,
     WaitClosed: _wait_closed,
+    StepStarted: _step_started,
+    StepFinished: _step_finished,
+    StepLost: _step_lost,
     VariablesPatched: _tells_only,
     **dict.fromkeys(TELLS_ONLY, _tells_only),
 }

@@ -80,13 +80,12 @@ def _pending(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
         return ("the run has ended",)
     path, number = key
     scope = state.scopes[path]
-    region = plan.regions[scope.region]
+    first = plan.regions[scope.region].first
     reasons = []
-    for offset, node in enumerate(region.nodes):
-        edges = [edge for edge in node.out if edge.target == number]
-        status = Status(scope.status[offset])
-        if edges and status < Status.SUCCEEDED:
-            reasons.append(f"waits for '{node.id}' ({status.name.lower()})")
+    for source in plan.sources[number]:
+        status = Status(scope.status[source - first])
+        if status < Status.SUCCEEDED:
+            reasons.append(f"waits for '{plan.nodes[source].id}' ({status.name.lower()})")
     return tuple(reasons)
 
 

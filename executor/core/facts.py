@@ -8,21 +8,22 @@ from compiler.keys import NodeKey
 from executor.core.events import Deferred, ErrorInfo, WaitKind
 
 
-class StartRequested(Struct, frozen=True):
+class StartRequested(Struct, frozen=True, gc=False):
     at_ms: int
     run: str
     reuse: dict[int, str | None] = {}
     stop_after: int | None = None
     source_run: str | None = None
+    by: str | None = None
 
 
-class Recovered(Struct, frozen=True):
+class Recovered(Struct, frozen=True, gc=False):
     """The journal was folded after a claim: go on with whatever is ready. Records nothing by itself."""
 
     at_ms: int
 
 
-class NodeDone(Struct, frozen=True):
+class NodeDone(Struct, frozen=True, gc=False):
     """An attempt returned. `route`: the handle to follow, None for none. `end_run`: a response block. `cached`: the
     handler did not run, an earlier output stands for its own."""
 
@@ -34,7 +35,7 @@ class NodeDone(Struct, frozen=True):
     cached: bool = False
 
 
-class NodePassed(Struct, frozen=True):
+class NodePassed(Struct, frozen=True, gc=False):
     """`skip_if` was true: skipped, but its out-edges are live."""
 
     at_ms: int
@@ -42,7 +43,7 @@ class NodePassed(Struct, frozen=True):
     attempt: int
 
 
-class NodeErred(Struct, frozen=True):
+class NodeErred(Struct, frozen=True, gc=False):
     """An attempt raised. `retry_at_ms` overrides the back-off (Retry-After); `deferred`: it need not count."""
 
     at_ms: int
@@ -53,8 +54,17 @@ class NodeErred(Struct, frozen=True):
     deferred: Deferred | None = None
 
 
-class NodeSuspended(Struct, frozen=True):
-    """An attempt asks for a durable pause."""
+class WaitStep(Struct, frozen=True, gc=False):
+    """The step that a pause is. `lost`: it began before, and a person is asked what became of it."""
+
+    n: int
+    name: str
+    input_hash: str
+    lost: bool = False
+
+
+class NodeSuspended(Struct, frozen=True, gc=False):
+    """An attempt asks for a durable pause. `step`: its handler is entered again when that is over."""
 
     at_ms: int
     key: NodeKey
@@ -62,9 +72,10 @@ class NodeSuspended(Struct, frozen=True):
     kind: WaitKind
     due_ms: int | None = None
     on_expire: str = "fail"
+    step: WaitStep | None = None
 
 
-class RegionSizeKnown(Struct, frozen=True):
+class RegionSizeKnown(Struct, frozen=True, gc=False):
     """A start sentinel's handler is done: this many scopes (loops: known so far)."""
 
     at_ms: int
@@ -73,7 +84,7 @@ class RegionSizeKnown(Struct, frozen=True):
     count: int
 
 
-class LoopTested(Struct, frozen=True):
+class LoopTested(Struct, frozen=True, gc=False):
     """An end sentinel's handler is done: another iteration, or out."""
 
     at_ms: int
@@ -82,7 +93,7 @@ class LoopTested(Struct, frozen=True):
     again: bool
 
 
-class WaitAnswered(Struct, frozen=True):
+class WaitAnswered(Struct, frozen=True, gc=False):
     """The wait of `key` was answered; `route` as in NodeDone."""
 
     at_ms: int
@@ -92,7 +103,7 @@ class WaitAnswered(Struct, frozen=True):
     by: str | None = None
 
 
-class WaitFailed(Struct, frozen=True):
+class WaitFailed(Struct, frozen=True, gc=False):
     """The wait of `key` ended badly (a child run failed, a person gave a lost attempt up): as if the attempt raised."""
 
     at_ms: int
@@ -102,7 +113,7 @@ class WaitFailed(Struct, frozen=True):
     by: str | None = None
 
 
-class WaitRetried(Struct, frozen=True):
+class WaitRetried(Struct, frozen=True, gc=False):
     """A person looked into a lost attempt and wants the block to run again. Only for waits of kind attention."""
 
     at_ms: int
@@ -111,7 +122,7 @@ class WaitRetried(Struct, frozen=True):
     by: str | None = None
 
 
-class RetryWanted(Struct, frozen=True):
+class RetryWanted(Struct, frozen=True, gc=False):
     """Attempt `attempt` of `key`, which has its time, is wanted now."""
 
     at_ms: int
@@ -119,7 +130,7 @@ class RetryWanted(Struct, frozen=True):
     attempt: int
 
 
-class TimerFired(Struct, frozen=True):
+class TimerFired(Struct, frozen=True, gc=False):
     """A retry, a timer wait or an expiry of `key` came due. `error`: why what a wait would put out cannot be taken."""
 
     at_ms: int
@@ -128,7 +139,7 @@ class TimerFired(Struct, frozen=True):
     error: ErrorInfo | None = None
 
 
-class AttemptLost(Struct, frozen=True):
+class AttemptLost(Struct, frozen=True, gc=False):
     """The process that ran this attempt is gone; how far it got is unknown. `together`: it had other runs as well, so
     this one need not be the cause."""
 
@@ -138,7 +149,7 @@ class AttemptLost(Struct, frozen=True):
     together: bool = False
 
 
-class ForkMade(Struct, frozen=True):
+class ForkMade(Struct, frozen=True, gc=False):
     """The journal so far is a copy of the first `seq` records of run `source`. Starts nothing: the copy has to be on
     disk first, and then `Recovered` continues."""
 
@@ -147,12 +158,12 @@ class ForkMade(Struct, frozen=True):
     seq: int
 
 
-class CancelRequested(Struct, frozen=True):
+class CancelRequested(Struct, frozen=True, gc=False):
     at_ms: int
     reason: str = ""
 
 
-class RunAborted(Struct, frozen=True):
+class RunAborted(Struct, frozen=True, gc=False):
     """The run must end as failed: its wall-clock limit is over, or it makes no progress."""
 
     at_ms: int

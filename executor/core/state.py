@@ -7,7 +7,7 @@ iterations has the state of one.
 from __future__ import annotations
 
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import astuple, dataclass, field
 from enum import IntEnum
 
 import msgspec
@@ -16,6 +16,7 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.core.dues import Dues
 from executor.core.events import ErrorInfo, RunEnd, WaitKind
+from executor.core.steps import Steps
 
 ContainerKey = tuple[Path, int]  # path of the scope that holds the container, index of its body region
 AbortKey = tuple[Path, int, int]  # (path, region, index of the branch); index -1: every scope of the container
@@ -77,6 +78,7 @@ class Wait:
     kind: WaitKind
     due_ms: int | None
     on_expire: str
+    step: int | None = None
 
 
 @dataclass(slots=True)
@@ -116,6 +118,7 @@ class State:
     stop_after: int | None = None
     executed: int = 0
     root_closed: bool = False
+    steps: Steps = field(default_factory=dict)  # of nodes that are not decided
     error: ErrorInfo | None = None
     ended: RunEnd | None = None
     dues: Dues = field(default_factory=Dues, compare=False, repr=False)  # follows from `retries` and `waits`
@@ -157,7 +160,9 @@ def encode(state: State) -> bytes:
         "ticket": state.ticket,
         "running": sorted(state.running.items()),
         "slots": state.slots,
-        "waits": sorted((key, w.attempt, w.kind, w.due_ms or 0, w.on_expire) for key, w in state.waits.items()),
+        "waits": sorted(
+            (key, w.attempt, w.kind, w.due_ms or 0, w.on_expire, w.step or 0) for key, w in state.waits.items()
+        ),
         "retries": sorted(state.retries.items()),
         "lost": sorted(state.lost.items()),
         "together": sorted(state.together.items()),
@@ -171,6 +176,9 @@ def encode(state: State) -> bytes:
         "stop_after": state.stop_after,
         "executed": state.executed,
         "root_closed": state.root_closed,
+        "steps": sorted(
+            (key, s.entries, sorted((n, astuple(step)) for n, step in s.by_n.items())) for key, s in state.steps.items()
+        ),
         "error": state.error,
         "ended": state.ended,
     }

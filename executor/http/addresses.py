@@ -12,6 +12,8 @@ import ipaddress
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+from executor.errors import BlockError
+
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
@@ -85,6 +87,47 @@ def unwrapped(address: Address) -> Address:
         if address in _NAT64:
             return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
     return address
+
+
+class Guard:
+    """Which addresses of a host may be dialled, for every protocol.
+
+    own_port  where this server listens: on this machine that port is dialled only if `allowed` names it, port included
+    hint      what the operator or the author can do about a refusal
+    """
+
+    def __init__(
+        self, allowed: Allowed, resolve: Resolve, *, own_port: int | None = None, hint: str = ALLOW_HINT
+    ) -> None:
+        self._allowed = allowed
+        self._resolve = resolve
+        self.own_port = own_port
+        self.hint = hint
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """Those that are permitted, at least one. Raises OSError and UnicodeError when the name cannot be resolved,
+        BlockError(address_refused) when no address is permitted."""
+        found = await self._resolve(host, port)
+        permitted = [text for text in found if self._permits(host, ipaddress.ip_address(text), port)]
+        if not permitted:
+            raise refused(f"{host}:{port}", self.hint)
+        return permitted
+
+    def names(self, host: str, address: Address, port: int) -> bool:
+        """Is this very place on the list of the operator?"""
+        return self._allowed.names(host, address, port)
+
+    def _permits(self, host: str, address: Address, port: int) -> bool:
+        here = unwrapped(address)
+        if port == self.own_port and (here.is_loopback or here.is_unspecified):
+            return self._allowed.names(host, address, port)
+        return self._allowed.permits(host, address, port)
+
+
+def refused(what: str, hint: str) -> BlockError:
+    """The error for a place that blocks cannot reach. Never retryable."""
+    message = f"{what} is a private or local address, which blocks cannot reach"
+    return BlockError(message, code="address_refused", retryable=False, hint=hint)
 
 
 async def resolve(host: str, port: int) -> list[str]:

@@ -8,25 +8,18 @@ from collections.abc import Iterable
 
 import httpcore
 
-from executor.errors import BlockError, is_exhausted, not_begun
-from executor.http.addresses import ALLOW_HINT, Address, Allowed, Resolve, resolve, unwrapped
+from executor.errors import is_exhausted, not_begun
+from executor.http.addresses import ALLOW_HINT, Address, Allowed, Guard, Resolve, refused, resolve
 from executor.http.response import BoundedHead
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Dials only what `allowed` permits. TLS and the Host header still see the name.
-
-    own_port  where this server listens: on this machine that port is dialled only if `allowed` names it, port included
-    hint      what the operator or the author can do about a refusal
-    """
+    """Dials only what `Guard` permits; see there for the arguments. TLS and the Host header still see the name."""
 
     def __init__(
         self, allowed: Allowed, resolve: Resolve = resolve, *, own_port: int | None = None, hint: str = ALLOW_HINT
     ) -> None:
-        self._allowed = allowed
-        self._resolve = resolve
-        self._own_port = own_port
-        self._hint = hint
+        self._guard = Guard(allowed, resolve, own_port=own_port, hint=hint)
         self._dialler = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -48,7 +41,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        raise refused("a unix socket", self._hint)
+        raise refused("a unix socket", self._guard.hint)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -57,14 +50,11 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         self, host: str, port: int, local_address: str | None, options: Iterable[httpcore.SOCKET_OPTION] | None
     ) -> httpcore.AsyncNetworkStream:
         try:
-            addresses = await self._resolve(host, port)
+            permitted = await self._guard.addresses(host, port)
         except (OSError, UnicodeError) as error:
             if is_exhausted(error):
                 raise not_begun(f"{host}:{port}", error) from error
             raise httpcore.ConnectError(f"the host name {host} cannot be resolved: {error}") from error
-        permitted = [text for text in addresses if self._permits(host, ipaddress.ip_address(text), port)]
-        if not permitted:
-            raise refused(f"{host}:{port}", self._hint)
         problem: Exception | None = None
         for text in permitted:
             try:
@@ -76,27 +66,15 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 continue
             if self._is_own(stream, host, ipaddress.ip_address(text), port):
                 await stream.aclose()
-                raise refused(f"{host}:{port}", self._hint)
+                raise refused(f"{host}:{port}", self._guard.hint)
             return BoundedHead(stream)
         if problem is not None and is_exhausted(problem):
             raise not_begun(f"{host}:{port}", problem) from problem
         raise httpcore.ConnectError(f"no connection to {host}:{port}: {problem}") from problem
 
-    def _permits(self, host: str, address: Address, port: int) -> bool:
-        here = unwrapped(address)
-        if port == self._own_port and (here.is_loopback or here.is_unspecified):
-            return self._allowed.names(host, address, port)
-        return self._allowed.permits(host, address, port)
-
     def _is_own(self, stream: httpcore.AsyncNetworkStream, host: str, address: Address, port: int) -> bool:
         """Both ends have the same address: this machine was reached by one of its outer addresses."""
-        if port != self._own_port or self._allowed.names(host, address, port):
+        if port != self._guard.own_port or self._guard.names(host, address, port):
             return False
         ours, theirs = stream.get_extra_info("client_addr"), stream.get_extra_info("server_addr")
         return bool(ours and theirs and ours[0] == theirs[0])
-
-
-def refused(what: str, hint: str) -> BlockError:
-    """The error for a place that blocks cannot reach. Never retryable."""
-    message = f"{what} is a private or local address, which blocks cannot reach"
-    return BlockError(message, code="address_refused", retryable=False, hint=hint)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from executor.http.addresses import Allowed, Resolve, resolve
+from executor.http.addresses import Allowed, Guard, Resolve, resolve
 from executor.http.own import Own
 
 if TYPE_CHECKING:
+    from executor.http.backend import GuardedBackend
     from executor.http.exchanges import Answer, Exchanges, Waiting
 
 MIB = 1024 * 1024
@@ -38,6 +39,7 @@ class GuardedClient:
         connections: int = CONNECTIONS_MAX,
     ) -> None:
         self._allowed = Allowed(allow_private)
+        self._allow_private = tuple(allow_private)
         self._own = own
         self._resolve = resolve
         self._connections = connections
@@ -66,6 +68,20 @@ class GuardedClient:
         exchanges = self._exchanges or await self._begin()
         return await exchanges.request(
             method, url, headers or {}, content, timeout_s, max_bytes, follow_redirects, waiting
+        )
+
+    def guard(self, places: Iterable[str] = ()) -> GuardedBackend:
+        """What makes connections by the rules of this client, for another one. `places`: more `host:port` that may be
+        private. Loads httpcore."""
+        from executor.http.backend import GuardedBackend
+
+        own_port = self._own.port if self._own else None
+        return GuardedBackend(Allowed([*self._allow_private, *places]), self._resolve, own_port=own_port)
+
+    async def addresses(self, host: str, port: int) -> list[str]:
+        """Those of a host that clients of other protocols may dial. Raises as `Guard.addresses`."""
+        return await Guard(self._allowed, self._resolve, own_port=self._own.port if self._own else None).addresses(
+            host, port
         )
 
     async def close(self) -> None:

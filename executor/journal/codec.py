@@ -23,17 +23,17 @@ from executor.values.payload import trimmed
 _TYPES: dict[str, type[Any]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Event)}
 _TAGS = {cls: tag for tag, cls in _TYPES.items()}
 _KEYED = {cls for cls in _TYPES.values() if "key" in cls.__struct_fields__}
-_FIELDS = {
-    cls: tuple(name for name in cls.__struct_fields__ if name not in ("key", "attempt")) for cls in _TYPES.values()
-}
-_DEFAULTS: dict[type[Any], dict[str, Any]] = {
-    cls: {
-        field.name: field.default if field.default is not msgspec.NODEFAULT else field.default_factory()
+# Those in `data`, with what they are when they are left out; NODEFAULT: they are always there.
+_FIELDS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
+    cls: tuple(
+        (field.name, field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory())
         for field in msgspec.structs.fields(cls)
-        if field.default is not msgspec.NODEFAULT or field.default_factory is not msgspec.NODEFAULT
-    }
+        if field.name not in ("key", "attempt")
+    )
     for cls in _TYPES.values()
 }
+_PLAIN = frozenset({str, int, bool, type(None)})  # the same in JSON
+_STARTED, _SUCCEEDED = _TAGS[NodeStarted], _TAGS[NodeSucceeded]
 
 
 def data_of(record: Record) -> dict[str, Any]:
@@ -47,8 +47,12 @@ def key_of(record: Record) -> str | None:
     return None if record.node is None else join_key(record.node, record.path)
 
 
+# A loop opens one scope after the other, and comes back to none.
+PATHS_MAX = 1_000
+
+
 class Codec:
-    """For one plan; caches scope texts, of which a run has few beside its events."""
+    """For one plan; keeps the texts of scopes at hand, of which few are open at a time."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -58,6 +62,8 @@ class Codec:
     def path_text(self, path: Path) -> str:
         text = self._text_of.get(path)
         if text is None:
+            if len(self._text_of) > PATHS_MAX:
+                self._text_of = {(): ""}
             text = self._text_of[path] = format_path(self._plan, path)
         return text
 
@@ -71,34 +77,41 @@ class Codec:
         self, seq: int, at_ms: int, event: Event, output: bytes | None = None, extra: Mapping[str, Any] | None = None
     ) -> Record:
         cls = type(event)
-        if (cls is NodeStarted or cls is NodeSucceeded) and not extra:  # most of every journal
-            return self._plain_record(seq, at_ms, event, output)  # type: ignore[arg-type]
+        if cls is NodeStarted:  # these two are most of every journal
+            return self.started(seq, at_ms, event)  # type: ignore[arg-type]  # `cls` is its type
+        if cls is NodeSucceeded and not extra:
+            return self._succeeded(seq, at_ms, event, output)  # type: ignore[arg-type]  # `cls` is its type
         data: bytes | None = None
         node: str | None = None
         path = ""
         attempt = 0
         if cls in _KEYED:
-            key: NodeKey = event.key  # type: ignore[union-attr]
+            key: NodeKey = event.key  # type: ignore[union-attr]  # `cls` is its type
             node = self._plan.nodes[key[1]].id
             path = self.path_text(key[0])
             attempt = getattr(event, "attempt", 0)
-        defaults = _DEFAULTS[cls]
         fields: dict[str, Any] = {}
-        for name in _FIELDS[cls]:
+        for name, default in _FIELDS[cls]:
             value = getattr(event, name)
-            if name not in defaults or defaults[name] != value:
-                fields[name] = self._plain(name, value)
+            if value is not default and value != default:
+                fields[name] = value if type(value) in _PLAIN else self._plain(name, value)
         if extra:
             fields.update(extra)
         if fields:
             data = trimmed(orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS))
         return Record(seq, at_ms, _TAGS[cls], node, path, attempt, data, output)
 
-    def _plain_record(self, seq: int, at_ms: int, event: NodeStarted | NodeSucceeded, output: bytes | None) -> Record:
+    def started(self, seq: int, at_ms: int, event: NodeStarted) -> Record:
         path, number = event.key
-        data = _succeeded(event) if type(event) is NodeSucceeded else None
-        node = self._plan.nodes[number].id
-        return Record(seq, at_ms, _TAGS[type(event)], node, self.path_text(path), event.attempt, data, output)
+        text = self.path_text(path) if path else ""
+        return Record(seq, at_ms, _STARTED, self._plan.nodes[number].id, text, event.attempt)
+
+    def _succeeded(self, seq: int, at_ms: int, event: NodeSucceeded, output: bytes | None) -> Record:
+        path, number = event.key
+        text = self.path_text(path) if path else ""
+        plain = event.route == "out" and not (event.reused or event.end_run or event.cached)
+        data = None if plain else _data_of_success(event)
+        return Record(seq, at_ms, _SUCCEEDED, self._plan.nodes[number].id, text, event.attempt, data, output)
 
     def to_event(self, record: Record) -> Event:
         """Raises CorruptJournal, naming the run position, when the record is not an event of this plan."""
@@ -135,6 +148,8 @@ class Codec:
     def _parse_path(self, text: str) -> Path:
         path = self._path_of.get(text)
         if path is None:
+            if len(self._path_of) > PATHS_MAX:
+                self._path_of = {"": ()}
             path = self._path_of[text] = parse_path(self._plan, text)
         return path
 
@@ -150,8 +165,8 @@ _OUT = None
 _ROUTES: dict[str | None, bytes | None] = {"out": _OUT}
 
 
-def _succeeded(event: Any) -> bytes | None:
-    """The hot one: a plain success has no data at all, other routes are encoded once."""
+def _data_of_success(event: Any) -> bytes | None:
+    """A plain success has no data at all, other routes are encoded once."""
     if event.reused or event.end_run or event.cached:
         fields: dict[str, Any] = {"route": event.route}
         if event.reused:

@@ -19,6 +19,8 @@ from msgspec import Struct, field
 from executor.core.events import TELLS_ONLY
 from executor.core.evolve import LOST
 from executor.journal.codec import data_of
+from executor.journal.steps import TYPES as OF_STEPS
+from executor.journal.steps import NodeSteps
 from executor.store.rows import Record
 from executor.values import variables as paths
 
@@ -149,11 +151,14 @@ class NodeState(Struct, gc=False):
     child: str | None = None
     attempts: dict[int, Attempt] = field(default_factory=dict)
     loss_counted: bool = False
+    steps: NodeSteps | None = None
 
     def apply(self, entry: Entry) -> None:
         type, data = entry.type, entry.data
         means = meaning(type, data)
         if means is None:
+            if type in OF_STEPS:
+                self._apply_to_steps(entry)
             return
         if self.container and type == "region.sized":  # its start is done, the container is not
             self.scopes = data["count"]
@@ -183,8 +188,10 @@ class NodeState(Struct, gc=False):
                 self.reason, self.because = data["reason"], data.get("because")
             case "wait.opened":
                 self.child = data.get("child", self.child)
+                if "step" in data and self.steps is not None:
+                    self.steps.wait_opened(data["step"])
                 if data["kind"] == "attention":
-                    self.lost += 1
+                    self.lost += "step" not in data  # of a step: its attempt was lost before, and counted
                     self.loss_counted = True
             case "wait.closed" if means.status == "cancelled":
                 self.finished_at_ms = entry.at_ms
@@ -207,6 +214,15 @@ class NodeState(Struct, gc=False):
         for attempt in self.attempts.values():
             if attempt.status in OPEN and attempt.status != "retrying":  # that one has an end: another was to follow
                 attempt.status = "cancelled"
+        if self.steps is not None:
+            self.steps.end()
+
+    def _apply_to_steps(self, entry: Entry) -> None:
+        if self.steps is None:
+            self.steps = NodeSteps()
+        if self.steps.apply(entry.type, entry.data, entry.attempt, entry.seq, entry.at_ms):
+            self.loss_counted = False
+            self._apply_to_attempt(entry, "succeeded")  # it has done its part: the next one has the answer
 
     def _apply_to_attempt(self, entry: Entry, status: Status) -> None:
         # A container's end has no attempts of its own when it leaves: it belongs to the last one.
@@ -222,7 +238,7 @@ class NodeState(Struct, gc=False):
         if status in ("running", "waiting", "needs_attention"):
             return
         attempt.finished_seq, attempt.finished_at_ms = entry.seq, entry.at_ms
-        if "error" in entry.data:
+        if "error" in entry.data and entry.type != "step.finished":
             attempt.error = entry.data["error"]
 
     def _lose(self, lost: bool) -> None:
@@ -261,6 +277,33 @@ class Projection:
             state = self.nodes[key] = NodeState(entry.node, entry.path, attempt=entry.attempt)
         state.apply(entry)
         return state
+
+    def apply_record(self, record: Record) -> NodeState | None:
+        """`apply` of a record. Most nodes start once and succeed, with no more to say: that needs no entry and no
+        meaning to be looked up."""
+        node, type, number = record.node, record.type, record.attempt
+        if record.data is None and node is not None:
+            key = (node, record.path)
+            state = self.nodes.get(key)
+            if state is None:
+                if type == "node.started":
+                    seq, at_ms = record.seq, record.at_ms
+                    first = Attempt(number, "running", seq, at_ms)
+                    state = NodeState(node, record.path, False, "running", number, at_ms, attempts={number: first})
+                    self.nodes[key] = state
+                    self.status = "running"
+                    return state
+            elif type == "node.succeeded" and number and state.status == "running" and number in state.attempts:
+                attempt = state.attempts[number]
+                state.status = attempt.status = "succeeded"
+                if number > state.attempt:
+                    state.attempt = number
+                state.decided_seq = attempt.finished_seq = record.seq
+                state.finished_at_ms = attempt.finished_at_ms = record.at_ms
+                state.route = "out"
+                self.status = "running"
+                return state
+        return self.apply(Entry.of(record))
 
     def end(self) -> None:
         for state in self.nodes.values():

@@ -35,18 +35,41 @@ class Journals(Protocol):
     async def get_plan(self, hash: str) -> bytes | None: ...
 
 
+class InHand:
+    """Journals, of which one was read before: all of it, from its first record."""
+
+    def __init__(self, store: Journals, run: str, records: Sequence[Record]) -> None:
+        self._run = run
+        self._records = records
+        self._read_events = store.read_events
+        self.find_events, self.get_blob, self.get_plan = store.find_events, store.get_blob, store.get_plan
+
+    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+        if run_id == self._run:
+            return list(self._records[after : after + limit])
+        return await self._read_events(run_id, after, limit)
+
+
 class Records:
     """The records behind `after`, up to and with `upto` (None: all that there are). An iterator and not a generator:
     a reader may stop anywhere and has nothing to close."""
 
     def __init__(
-        self, store: Journals, run: str, after: int, upto: int | None, node: str | None, types: tuple[str, ...]
+        self,
+        store: Journals,
+        run: str,
+        after: int,
+        upto: int | None,
+        node: str | None,
+        path: str | None,
+        types: tuple[str, ...],
     ):
         self._store = store
         self._run = run
         self._after = after
         self._upto = upto
         self._node = node
+        self._path = path
         self._types = types
         self._limit = min(FIRST_PAGE, PAGE)
         self._page: Sequence[Record] = ()
@@ -73,7 +96,7 @@ class Records:
                 limit = min(limit, self._upto - self._after)
             page = await self._store.read_events(self._run, self._after, limit) if limit > 0 else []
         else:
-            where = EventFilter(self._after, limit, node=self._node, types=self._types)
+            where = EventFilter(self._after, limit, node=self._node, path=self._path, types=self._types)
             page, _ = await self._store.find_events(self._run, where)
         self._last = len(page) < limit or limit <= 0
         if page:
@@ -93,11 +116,12 @@ def read(
     after: int = 0,
     upto: int | None = None,
     node: str | None = None,
+    path: str | None = None,
     types: tuple[str, ...] = (),
 ) -> Records:
-    """`async for record in read(store, run): ...`, in order. `node`: only what is about this node, in any scope;
-    `types`: only these. Raises CorruptJournal at a damaged record."""
-    return Records(store, run, after, upto, node, types)
+    """`async for record in read(store, run): ...`, in order. `node`: only what is about this node, in any scope, or in
+    that of `path`; `types`: only these. Raises CorruptJournal at a damaged record."""
+    return Records(store, run, after, upto, node, path, types)
 
 
 async def output_of(store: Journals, record: Record) -> bytes | None:

@@ -19,12 +19,15 @@ import orjson
 
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
+from executor.http.binding import Hosts, bound_to
+from executor.notifications.jobs import CHANNEL, KubernetesJobs
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import NotificationRow
+from executor.topics.callbacks import Callbacks
 from executor.topics.waits import Waits
-from executor.values.redact import Redactor, unseal
+from executor.values.redact import Redactor, sealed_names, unseal
 from executor.views import WaitView
 
 log = logging.getLogger("weft.notifications")
@@ -52,6 +55,7 @@ class Notifications:
         self._store = parts.store
         self._clock = parts.clock
         self._wake = parts.hub.messages
+        self._jobs = KubernetesJobs(waits, Callbacks(parts, waits))
         self._sending: set[asyncio.Task[None]] = set()
         self._task = BackgroundTask(
             "notifications", self._send_due, failed="the outbox cannot be read", log=log, wake=self._wake
@@ -94,6 +98,13 @@ class Notifications:
     async def _try(self, row: NotificationRow) -> None:
         """One attempt. What goes wrong with it is recorded; if even that fails, the lease brings the message back."""
         try:
+            if row.channel == CHANNEL:
+                target, _ = await self._opened(row)
+                status, after_ms, problem = await self._jobs.attend(row, target)
+                now_ms = self._clock.now_ms()
+                shown = problem and self._parts.redactor.redact_cut(problem)[:ERROR_CHARS_MAX]
+                await self._record(row, status, now_ms, None if after_ms is None else now_ms + after_ms, shown)
+                return
             error = await self._attempt(row)
             now_ms = self._clock.now_ms()
             if error is None:
@@ -124,8 +135,9 @@ class Notifications:
             wait = await self._waits.get(row.run_id, row.wait_id)
             if wait.status != "pending":
                 return OVER
-            target: dict[str, Any] = unseal(row.content, self._parts.services.env)
-            await self._send(row, wait, target)
+            target, hosts = await self._opened(row)
+            with bound_to(hosts, self._parts.vault.is_in):
+                await self._send(row, wait, target)
         except BlockError as error:
             return error
         except NotFound:  # its run was deleted meanwhile
@@ -136,6 +148,13 @@ class Notifications:
             log.exception("a message about %s of run %s cannot be sent", row.wait_id, row.run_id)
             return BlockError(f"{type(error).__name__}: {error}", retryable=True)
         return None
+
+    async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], Hosts]:
+        """With the secrets as they are now, and where these may be sent to. Raises BlockError, StoreError."""
+        vault = self._parts.vault
+        names = sealed_names(row.content)
+        hosts = await vault.open(names) if names else {}
+        return unseal(row.content, vault.values), hosts
 
     async def _send(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
         """Raises BlockError."""

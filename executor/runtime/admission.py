@@ -38,6 +38,11 @@ class Admission:
         self.look()
         return await turn
 
+    def leaves_to_be_read(self, run: str, bytes: int) -> None:
+        """It was in memory, held so many, and will be read again now. It waits for no room."""
+        if bytes > SMALL_BYTES:
+            self._entering[run] = bytes
+
     def entered(self, run: str) -> None:
         """It is in memory now, or will not come: the guess is not needed any more."""
         self._entering.pop(run, None)

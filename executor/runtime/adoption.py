@@ -11,6 +11,7 @@ import asyncio
 from msgspec.structs import replace
 
 from executor.errors import StoreError
+from executor.runtime.watched import Watched
 from executor.store.contract import Store
 from executor.store.patience import patience, patience_s
 from executor.store.rows import Append, Appended, NewRun, RunRow
@@ -26,10 +27,11 @@ class NotAdopted(Exception):
 
 class Adoption:
     """`row` as it is when it is owned. Its first write waits for a lock as long as the code that makes this object
-    would."""
+    would. `watched`: of a caller who waits for the end of the run."""
 
-    def __init__(self, store: Store, new: NewRun, owner: str, lease_ms: int) -> None:
+    def __init__(self, store: Store, new: NewRun, owner: str, lease_ms: int, watched: Watched | None = None) -> None:
         self.new = new
+        self.watched = watched
         self.row = replace(
             new_row(new, None),
             status="running",
@@ -39,12 +41,14 @@ class Adoption:
             lease_until_ms=new.now_ms + lease_ms,
             started_at_ms=new.now_ms,
         )
+        if watched is not None:
+            watched.begin(self.row, new)
         self._store = store
         self._owner = owner
         self._lease_ms = lease_ms
         self._patience_s = patience_s()
         self._made: asyncio.Future[tuple[RunRow, bool]] = asyncio.get_running_loop().create_future()
-        self._made.add_done_callback(_retrieve)
+        self.is_over = False  # it is known what became of it
 
     @staticmethod
     def suits(new: NewRun) -> bool:
@@ -52,13 +56,19 @@ class Adoption:
         return len(new.records) == 1 and not (new.sources or new.waits or new.signals or new.blobs or new.parent_run_id)
 
     async def made(self) -> tuple[RunRow, bool]:
-        """What `Store.create_run` returns, or raises. Who waits may leave; the run is created all the same."""
-        return await asyncio.shield(self._made)
+        """What `Store.create_run` returns, or raises: for one caller, who may leave; the run is created all the
+        same."""
+        return await self._made
 
-    @property
-    def is_over(self) -> bool:
-        """It is known what became of it."""
-        return self._made.done()
+    def _settle(self, made: tuple[RunRow, bool] | BaseException) -> None:
+        self.is_over = True
+        if self._made.done():  # the caller has left
+            return
+        if isinstance(made, BaseException):
+            self._made.set_exception(made)
+            self._made.exception()  # the caller may leave before it looks: asyncio must not report the error as lost
+        else:
+            self._made.set_result(made)
 
     async def append(self, first: Append) -> Appended:
         """The first append of its loop. Raises NotAdopted."""
@@ -71,34 +81,30 @@ class Adoption:
                 with patience(self._patience_s):
                     stored, created = await self._store.begin_run(self.new, self._owner, self._lease_ms, first)
         except Exception as error:
-            self._made.set_exception(error)
+            self._settle(error)
             raise NotAdopted from error
-        self._made.set_result((stored, created))
+        self._settle((stored, created))
         if not created:
             raise NotAdopted
-        for _ in range(REPLY_PASSES):
-            await asyncio.sleep(0)
+        self.new = replace(self.new, plan=b"", document=None)  # both are on disk; this lives as long as the run
+        if self.watched is None and not first.finished:  # else there is no answer before the end, or nothing to hold
+            for _ in range(REPLY_PASSES):
+                await asyncio.sleep(0)
         return Appended(first.expected_seq + len(first.records), 0)
 
     async def end(self) -> bool:
         """Nothing was written, and nothing will be here: create it for others to claim. True: they may."""
-        if self._made.done():
+        if self.is_over:
             return False
         try:
             stored, created = await self._store.create_run(self.new)
         except Exception as error:
-            self._made.set_exception(error)
+            self._settle(error)
             return False
-        self._made.set_result((stored, created))
+        self._settle((stored, created))
         return created
 
     def refuse(self) -> None:
         """The process ends."""
-        if not self._made.done():
-            self._made.set_exception(StoreError("the process ends; the run may have been created", code="store_closed"))
-
-
-def _retrieve(made: asyncio.Future[tuple[RunRow, bool]]) -> None:
-    """Who waited may have left: asyncio must not report the error as lost."""
-    if not made.cancelled():
-        made.exception()
+        if not self.is_over:
+            self._settle(StoreError("the process ends; the run may have been created", code="store_closed"))

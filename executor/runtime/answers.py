@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, cast
 
 import orjson
+from msgspec import Struct
 
 from compiler.plan import Plan
+from executor.blocks.chat_trigger import INPUT as CHAT_INPUT
 from executor.blocks.start import start_output
 from executor.core.events import ErrorInfo
 from executor.core.messages import Answer, Withdrawn
-from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid
+from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid, NotYours, SignInRequired
+from executor.store.contract import Store
+from executor.store.people import Role, includes
 from executor.store.rows import WaitRow
 from executor.values.payload import encode
 from executor.values.schema import Matches, violations
@@ -21,6 +25,49 @@ BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
 # Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
 ASK_PEOPLE: Final = frozenset({"approval", "form", "attention"})
 CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
+
+
+class Answerer(Struct, frozen=True):
+    """Someone who has signed in. `name`: what is recorded; `names`: all that they may have started runs as."""
+
+    name: str
+    names: frozenset[str]
+    role: Role
+
+    def is_among(self, by: Sequence[str]) -> bool:
+        """Whether one of these names them: `user:ID`, or `role:ROLE` and all roles above."""
+        return any(
+            includes(self.role, cast(Role, each[5:])) if each.startswith("role:") else each in self.names for each in by
+        )
+
+
+def needs_sign_in(request: Mapping[str, Any]) -> bool:
+    """Whether the link of this wait is not enough."""
+    return bool(request.get("by") or request.get("not_starter"))
+
+
+async def check_answerer(store: Store, row: WaitRow, who: Answerer | None) -> None:
+    """Whether they may answer. Raises SignInRequired, NotYours."""
+    request = orjson.loads(row.request)
+    if not needs_sign_in(request):
+        return
+    if who is None:
+        raise SignInRequired(hint="Sign in, and open the link again.")
+    by = request.get("by") or ()
+    if by and not who.is_among(by):
+        raise NotYours(f"This is for {', '.join(by)} to answer; you are {who.name}, {who.role}.")
+    if request.get("not_starter") and await starter_of(store, row.run_id) in who.names:
+        raise NotYours("You started this run: someone else has to answer.")
+
+
+async def starter_of(store: Store, run: str) -> str | None:
+    """Who started it, or the run at the top of those that started it. None: a trigger did."""
+    while (row := await store.get_run(run)) is not None and row.parent_run_id is not None:
+        run = row.parent_run_id
+    records = await store.read_events(run, limit=1)
+    started = orjson.loads(records[0].data or b"{}") if records else {}
+    by = started.get("by")
+    return by if isinstance(by, str) else None
 
 
 def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
@@ -33,6 +80,11 @@ def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
         source = f"`body_schema` of the webhook block '{trigger.block}'"
         body = orjson.loads(bytes(trigger.params)).get("body_schema")
         schema = {"properties": {"body": body}, "required": ["body"]} if body else None
+    elif trigger.type == "form_trigger":
+        own = orjson.loads(bytes(trigger.params)).get("fields")
+        schema, source = (own, f"`fields` of the form block '{trigger.block}'") if own else (schema, source)
+    elif trigger.type == "chat_trigger":
+        schema, source = CHAT_INPUT, f"that of the chat block '{trigger.block}'"
     if schema:
         value = copy.deepcopy(value)
         if isinstance(value, dict):

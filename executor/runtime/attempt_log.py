@@ -13,6 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import Final, Literal
 
+from executor.runtime.step_note import StepNote
 from executor.values.redact import RedactedStream, Redactor
 
 # Of one attempt.
@@ -22,6 +23,7 @@ TEXT_BYTES_MAX: Final = 16 * 1024
 JOIN_S: Final = 0.25
 
 Stream = Literal["log", "text"]
+Keep = Callable[[str | StepNote, Stream], None]
 
 
 class AttemptLog:
@@ -75,12 +77,15 @@ class AttemptLog:
     # --- on the loop ---
 
     def end(self) -> None:
-        """Journal what is left."""
+        """Journal what is left; nearly always nothing."""
+        with self._lock:
+            self._ended = True
+            if not (self._count or self._left_out) and self._deltas is None:
+                return
         if self._deltas is not None:
             self._deltas.end()
             self._deltas = None
         with self._lock:
-            self._ended = True
             if self._left_out:
                 lines = f"{self._left_out} more line{'' if self._left_out == 1 else 's'}"
                 self._lines.append(f"({lines} omitted: a log has at most {LINES_MAX} lines and 16 KiB per attempt)")

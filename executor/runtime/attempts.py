@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from typing import Any, TypeVar
@@ -21,7 +22,7 @@ from executor.core.decide import CANCELLED
 from executor.core.events import ErrorInfo
 from executor.runtime.launch import Launcher
 from executor.runtime.parts import Parts
-from executor.runtime.results import Arrivals
+from executor.runtime.results import Arrivals, Payload, Result
 
 T = TypeVar("T")
 
@@ -30,14 +31,24 @@ CANCEL_GRACE_S = 5.0
 
 
 class _Attempt:
-    __slots__ = ("cancelled", "key", "number", "task")
+    """`key` in the plan of now, `started_as` in that of `launcher`. Without a task it waits for its turn to begin.
+    `grace`: the timer of one that was cancelled."""
 
-    task: asyncio.Task[None]
+    __slots__ = ("cancelled", "grace", "key", "launcher", "number", "seq", "started_as", "task")
 
-    def __init__(self, key: NodeKey, number: int) -> None:
-        self.key = key
+    def __init__(self, key: NodeKey, number: int, launcher: Launcher, seq: int) -> None:
+        self.key = self.started_as = key
         self.number = number
+        self.launcher = launcher
+        self.seq = seq
+        self.task: asyncio.Task[None] | None = None
         self.cancelled = False
+        self.grace: asyncio.TimerHandle | None = None
+
+    def end_grace(self) -> None:
+        """A timer that is set holds the attempt, and all values of its run."""
+        if self.grace is not None:
+            self.grace.cancel()
 
 
 class Attempts:
@@ -47,8 +58,10 @@ class Attempts:
         self.arrivals = arrivals
         self._run_id = run
         self._turns = parts.turns
-        self._now_ms = parts.clock.now_ms
+        self._clock = parts.clock
         self._by_key: dict[NodeKey, _Attempt] = {}
+        self._later: deque[_Attempt] = deque()  # wait for their turn, in one task for all of them
+        self._beginning: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -59,13 +72,20 @@ class Attempts:
         return ended | self._by_key.keys()
 
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
-        """It begins at once, and may have ended when this returns. `seq`: of the commit that its start is in."""
-        attempt = self._by_key[key] = _Attempt(key, number)
-        attempt.task = begin(self._run(attempt, launcher, seq), f"{self._run_id}:{key[1]}")
+        """It begins at once, and may have ended when this returns; or when it is its turn, behind those that started
+        before. `seq`: of the commit that its start is in."""
+        attempt = self._by_key[key] = _Attempt(key, number, launcher, seq)
+        if self._later:
+            self._later.append(attempt)
+        elif self._turns.take():
+            self._begin(attempt)
+        else:
+            self._later.append(attempt)
+            self._beginning = begin(self._begin_later(), f"{self._run_id}:begin")
 
     def refuse(self, key: NodeKey, number: int) -> None:
         """Its start is recorded, and it is cancelled before it begins."""
-        self.arrivals.add(f.NodeErred(self._now_ms(), key, number, CANCELLED))
+        self.arrivals.add(f.NodeErred(self._clock.now_ms(), key, number, CANCELLED))
 
     def cancel(self, key: NodeKey) -> None:
         """Its result comes all the same, at the latest after the grace."""
@@ -73,13 +93,22 @@ class Attempts:
         if attempt is None or attempt.cancelled:  # a second time would interrupt its clean-up
             return
         attempt.cancelled = True
+        if attempt.task is None:
+            self._remove(attempt)
+            self.refuse(attempt.key, attempt.number)
+            return
         attempt.task.cancel()
-        asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
+        attempt.grace = asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
 
     def cancel_all(self) -> None:
         """Their results are not needed any more."""
+        self._later.clear()
+        if self._beginning is not None:
+            self._beginning.cancel()
         for attempt in self._by_key.values():
-            attempt.task.cancel()
+            attempt.end_grace()
+            if attempt.task is not None:
+                attempt.task.cancel()
         self._by_key.clear()
 
     def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
@@ -89,34 +118,49 @@ class Attempts:
         self._by_key = {attempt.key: attempt for attempt in self._by_key.values()}
         self.arrivals.rekey(translate)
 
-    async def _run(self, attempt: _Attempt, launcher: Launcher, seq: int) -> None:
-        key, number = attempt.key, attempt.number  # of the launcher's plan
-        try:
-            if not self._turns.take():
-                await self._turns.wait()
-        except asyncio.CancelledError:
-            self._remove(attempt)
-            self.refuse(attempt.key, number)
-            return
-        result = await launcher.run(
-            key, number, seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
+    def _begin(self, attempt: _Attempt) -> None:
+        attempt.task = begin(self._run(attempt), f"{self._run_id}:{attempt.started_as[1]}")
+
+    async def _begin_later(self) -> None:
+        """A fan of 20,000 would be as many tasks that only wait for their turn: for each, a dozen objects that the
+        garbage collector looks at again and again."""
+        later, turns = self._later, self._turns
+        await turns.wait()
+        while True:
+            attempt = later.popleft()
+            if not attempt.cancelled:
+                self._begin(attempt)
+            if not later:
+                return
+            if not (attempt.cancelled or turns.again()):
+                await turns.wait(first=True)
+
+    async def _run(self, attempt: _Attempt) -> None:
+        key, number = attempt.started_as, attempt.number
+        result = await attempt.launcher.run(
+            key, number, attempt.seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
         )
-        fact: Any = result.fact  # of an attempt: it has a key
+        result.place = attempt.launcher.place_left(key, number)
         if attempt.key != key:
-            fact = replace(fact, key=attempt.key)
+            fact: Any = result.fact  # of an attempt: it has a key
+            result.fact = replace(fact, key=attempt.key)
         self._remove(attempt)
-        self.arrivals.add(fact, result.payload)
+        self.arrivals.put(result)
 
     def _abandon(self, attempt: _Attempt) -> None:
         if self._by_key.get(attempt.key) is not attempt:
             return
         self._remove(attempt)
         error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was abandoned")
-        self.arrivals.add(f.NodeErred(self._now_ms(), attempt.key, attempt.number, error))
+        fact = f.NodeErred(self._clock.now_ms(), attempt.key, attempt.number, error)
+        place = attempt.launcher.place_left(attempt.started_as, attempt.number)
+        self.arrivals.put(Result(fact, Payload(), place))
 
     def _remove(self, attempt: _Attempt) -> None:
         if self._by_key.get(attempt.key) is attempt:  # else it was abandoned, and this is the one that followed it
             del self._by_key[attempt.key]
+        if attempt.cancelled:
+            attempt.end_grace()
 
 
 def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
@@ -135,17 +179,17 @@ def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
 
     # Before 3.12 a task cannot begin at once: it asks the loop to call its first step. That is caught here, for this
     # task alone: nothing in between could ask as well.
-    loop.call_soon = take  # type: ignore[method-assign, assignment]
+    loop.call_soon = take  # type: ignore[method-assign, assignment]  # put back at once
     try:
-        task = loop.create_task(work, name=name)
+        task = asyncio.Task(work, loop=loop, name=name)
     finally:
         del loop.call_soon
-    maker = asyncio.current_task()
+    [(step, context)] = first
+    maker = asyncio.current_task(loop)
     if maker is not None:
         asyncio.tasks._leave_task(loop, maker)
     try:
-        for step, context in first:
-            context.run(step)
+        context.run(step)
     finally:
         if maker is not None:
             asyncio.tasks._enter_task(loop, maker)

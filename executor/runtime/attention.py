@@ -41,11 +41,33 @@ _FORM: Final[dict[str, Any]] = {
 }
 
 
+_STEP_TEXT: Final = (
+    "The process ended during step {step}. It may have done all, part or none of its work. Check what it did, then "
+    "choose how to continue. retry: run the step again. done: mark it as finished, with the output below. "
+    "fail: mark it as failed."
+)
+_STEP_FORM: Final[dict[str, Any]] = {
+    **_FORM,
+    "properties": {
+        "output": {
+            **_FORM["properties"]["output"],
+            "description": "For done: the output of the step, as JSON. Default: null.",
+        }
+    },
+}
+
+
 def question(node: Node, attempt: int) -> Suspend:
     """What is shown and asked for a lost attempt of `node`."""
     title = f"Attempt {attempt} of {node.name} was lost"
     text = _TEXT.format(why=_WHY[node.policy.on_lost])
     return Suspend("attention", {"title": title, "text": text}, _FORM, ACTIONS)
+
+
+def step_question(node: str, n: int, step: str) -> Suspend:
+    """What is shown and asked for a lost step of a block that is called `node`."""
+    title = f"Step {n} of {node} was lost"
+    return Suspend("attention", {"title": title, "text": _STEP_TEXT.format(step=step), "step": n}, _STEP_FORM, ACTIONS)
 
 
 def answer(

@@ -9,6 +9,7 @@ from compiler.plan import Node
 from executor.errors import BlockError, StoreError
 from executor.runtime.clock import Clock
 from executor.store.contract import Store
+from executor.store.files import files_in
 from executor.store.rows import CacheRow, RunRow
 from executor.values.cache import OUTPUT_MAX_BYTES, cache_key, plain, schema_sig
 from executor.values.redact import Redactor
@@ -40,6 +41,9 @@ class ResultCache:
         """An output that still fits."""
         try:
             row = await self._store.find_cached(key, self._clock.now_ms())
+            files = files_in(row.output) if row is not None else []
+            if files and len(await self._store.hold_files(files, self._run_id, self._clock.now_ms())) < len(files):
+                return None  # a file was deleted with the run that held it
         except StoreError as error:
             log.warning("block %s: the cache could not be read: %s", node.block, error)
             return None

@@ -24,6 +24,8 @@ from executor.values.redact import Redactor
 T = TypeVar("T")
 log = logging.getLogger("weft.checkpoints")
 
+Begun = Callable[[], Awaitable[None]]
+
 SIZE_MAX_BYTES: Final = 1024 * 1024
 
 
@@ -42,8 +44,9 @@ class Checkpoints:
         row = await self.with_retries(lambda: self._store.get_checkpoint(self._run_id, key))
         return None if row is None else orjson.loads(row.data)
 
-    def writer(self, key: str, attempt: int) -> CheckpointWriter:
-        return CheckpointWriter(self, key, attempt)
+    def writer(self, key: str, attempt: int, begun: Begun | None = None) -> CheckpointWriter:
+        """`begun`: waits until the start of the attempt is on disk, if it may not be."""
+        return CheckpointWriter(self, key, attempt, begun)
 
     def encode(self, value: Any) -> bytes:
         """JSON without secrets. Raises BlockError: it is none, or too large."""
@@ -71,18 +74,21 @@ class Checkpoints:
 class CheckpointWriter:
     """Of one attempt, made in the event loop it runs in."""
 
-    __slots__ = ("_attempt", "_checkpoints", "_key", "_loop", "_over")
+    __slots__ = ("_attempt", "_begun", "_checkpoints", "_key", "_loop", "_over")
 
-    def __init__(self, checkpoints: Checkpoints, key: str, attempt: int) -> None:
+    def __init__(self, checkpoints: Checkpoints, key: str, attempt: int, begun: Begun | None) -> None:
         self._checkpoints = checkpoints
         self._key = key
         self._attempt = attempt
+        self._begun = begun
         self._loop = asyncio.get_running_loop()
         self._over = False
 
     async def keep(self, value: Any) -> None:
         """See Context.checkpoint."""
         data = self._checkpoints.encode(value)
+        if self._begun is not None:
+            await self._begun()
         await self._checkpoints.with_retries(lambda: self._put(data))
 
     def keep_from_thread(self, value: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
 
@@ -15,32 +15,64 @@ from compiler.diagnostics import CompileError
 from compiler.document import Limits
 from compiler.plan import Plan
 from executor.blocks.registry import Registry
+from executor.connectors.block import PREFIX
+from executor.connectors.stored import StoredConnectors
 
 # About 100 blocks, which take 10 ms.
 COMPILE_ASIDE_BYTES: Final = 16 * 1024
+# To parse Python takes 5 ms for each program, and 300 ms for the first one of a process.
+_SLOW: Final = b'"python"'
+_CONNECTOR: Final = b'"' + PREFIX.encode()
 RESULTS_MAX: Final = 256
 
 
 class Compiler:
     """Remembers the last results: a document is compiled when it is edited, stored and submitted."""
 
-    def __init__(self, registry: Registry, env_names: Collection[str], limits: Limits = DEFAULT_LIMITS) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        env_names: Collection[str],
+        limits: Limits = DEFAULT_LIMITS,
+        stored: Callable[[], frozenset[str]] = frozenset,
+        connectors: StoredConnectors | None = None,
+    ) -> None:
+        """`stored`: the names of stored secrets at present. `connectors`: those of the database."""
         self._registry = registry
         self._limits = limits
         self._env_names = frozenset(env_names)
+        self._stored = stored
+        self._connectors = connectors
+        self._known: tuple[frozenset[str], int] = frozenset(), 0
         self._results: dict[tuple[str, str | None], Compiled] = {}
 
     async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
-        """Plan and diagnostics; never raises for what is wrong with the document. A large one is compiled in a thread:
-        other tasks run meanwhile."""
+        """Plan and diagnostics; never raises for what is wrong with the document, only StoreError. A large one, or one
+        with Python, is compiled in a thread: other tasks run meanwhile."""
         data = document if isinstance(document, bytes) else orjson.dumps(document)
+        revision = 0
+        if self._connectors is not None:
+            if _CONNECTOR in data:
+                await self._connectors.refresh()
+            revision = self._connectors.revision
+        stored = self._stored() - self._env_names
+        if (stored, revision) != self._known:
+            self._known = stored, revision
+            self._results.clear()
         key = (hashlib.sha256(data).hexdigest(), trigger)
         compiled = self._results.get(key)
         if compiled is None:
             work = partial(
-                compile_document, data, self._registry, trigger=trigger, limits=self._limits, env_names=self._env_names
+                compile_document,
+                data,
+                self._registry,
+                trigger=trigger,
+                limits=self._limits,
+                env_names=self._env_names | stored,
+                stored_secrets=stored,
             )
-            compiled = await asyncio.to_thread(work) if len(data) > COMPILE_ASIDE_BYTES else work()
+            aside = len(data) > COMPILE_ASIDE_BYTES or _SLOW in data
+            compiled = await asyncio.to_thread(work) if aside else work()
             if len(self._results) >= RESULTS_MAX:
                 self._results.pop(next(iter(self._results)))
             self._results[key] = compiled

@@ -9,56 +9,73 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Hashable
+from typing import Any, TypeVar
 
 from executor.runtime.find import find_run
-from executor.runtime.hub import Hub, Lookout
+from executor.runtime.hub import Bell, Hub
+from executor.runtime.lookout import Lookout
+from executor.runtime.tail import size_of
 from executor.store.contract import Store
-from executor.store.rows import TERMINAL, Record
-
-# Without a signal a reader looks again: should one be lost, this is what it costs.
-PATIENCE_S = 30.0
+from executor.store.rows import TERMINAL, Record, RunRow
 
 PAGE = 1_000
 KEPT_BYTES = 16 * 1024 * 1024
 
 Key = tuple[str, int]  # run, and the seq the page begins behind
+T = TypeVar("T")
 
 
 class Cursor:
-    """Behind event `after` of `run`. Take `watch` BEFORE `take`, and wait for it when `take` found nothing: then
-    nothing falls in between. Commits of this process are signalled at once, those of others by the lookout."""
+    """Behind event `after` of `run`. `take` what there is, and `wait` when it was nothing. Commits of this process are
+    signalled at once, those of others by the lookout. Close it. `bell`: rings for other things as well."""
 
-    def __init__(self, store: Store, hub: Hub, pages: Pages, lookout: Lookout, run: str, after: int) -> None:
+    def __init__(
+        self, store: Store, hub: Hub, pages: Pages, lookout: Lookout, run: str, after: int, bell: Bell | None = None
+    ) -> None:
+        self.after = after
+        self.signalled = True  # since the last take began
+        self._bell = bell or Bell()
         self._store = store
         self._hub = hub
         self._pages = pages
-        self._lookout = lookout
         self._run = run
-        self._after = after
         self._idle = True  # since the last take
         self._ended = False
-
-    def watch(self) -> asyncio.Future[None]:
-        """Done at the next commit to the run. Cancel it when it is not needed any more."""
-        self._lookout.begin()
-        return self._hub.watch(self._run)
+        hub.enter(run, self)
+        lookout.begin()
 
     async def take(self) -> list[Record] | None:
         """The next batch; [] when there is nothing yet, None at the end. Raises NotFound: no such run (any more)."""
         if self._ended:
             return None
-        records = await self._pages.read(self._run, self._after)
+        self._bell.clear()
+        self.signalled = False
+        records = await self._pages.read(self._run, self.after)
         if records:
-            self._after = records[-1].seq
+            self.after = records[-1].seq
             self._idle = False
             self._ended = records[-1].type == "run.finished"
             return records
-        if self._idle:  # the row tells that the run had ended before `after`, or was deleted
-            row = await find_run(self._store, self._run)
-            if row.status in TERMINAL and self._after >= row.seq:
+        # The row tells that the run had ended before `after`, or was deleted.
+        if self._idle and self._hub.tails.behind(self._run, self.after) is None:
+            row = await self._pages.row(self._run)
+            if row.status in TERMINAL and self.after >= row.seq:
                 return None
         self._idle = True
         return records
+
+    def wake(self) -> None:
+        self.signalled = True
+        self._bell.ring()
+
+    async def wait(self) -> None:
+        """Until the bell has rung since the last take, or the last wait, began."""
+        await self._bell.wait()
+        self._bell.clear()
+
+    def close(self) -> None:
+        self._hub.leave(self._run, self)
 
 
 class Pages:
@@ -70,23 +87,34 @@ class Pages:
         self._kept_bytes = kept_bytes
         self._size = 0
         self._full: OrderedDict[Key, tuple[list[Record], int]] = OrderedDict()
-        self._reading: dict[Key, tuple[int, asyncio.Task[list[Record]]]] = {}
+        self._reading: dict[Hashable, tuple[int, asyncio.Task[Any]]] = {}
 
     async def read(self, run: str, after: int) -> list[Record]:
         """What the journal holds behind `after`, up to the end of that page; shared: do not change the list. Everything
         committed and signalled before the call is in it. Raises what the store raises."""
+        tail = self._hub.tails.behind(run, after)
+        if tail is not None:
+            return tail
         key = run, after
         full = self._full.get(key)
         if full is not None:
             self._full.move_to_end(key)
             return full[0]
+        return await self._share(key, lambda: self._read(key))
+
+    async def row(self, run: str) -> RunRow:
+        """The row of the run, shared in the same way. Raises NotFound."""
+        return await self._share(run, lambda: find_run(self._store, run))
+
+    async def _share(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:
         reading = self._reading.get(key)
         if reading is None or reading[0] != self._hub.signals:  # one that began before the last commit may not see it
-            task = asyncio.create_task(self._read(key), name=f"journal {run} behind {after}")
+            task = asyncio.create_task(read(), name=f"read {key}")
             reading = self._reading[key] = self._hub.signals, task
             task.add_done_callback(lambda done: self._done(key, done))
         # Shielded: one of those who wait may leave.
-        return await asyncio.shield(reading[1])
+        found: T = await asyncio.shield(reading[1])
+        return found
 
     async def _read(self, key: Key) -> list[Record]:
         run, after = key
@@ -96,14 +124,14 @@ class Pages:
             self._keep(key, records)
         return records
 
-    def _done(self, key: Key, task: asyncio.Task[list[Record]]) -> None:
+    def _done(self, key: Hashable, task: asyncio.Task[Any]) -> None:
         if self._reading.get(key, (0, None))[1] is task:
             del self._reading[key]
         if not task.cancelled():
             task.exception()  # readers who waited have it; if all have left, asyncio must not report it as lost
 
     def _keep(self, key: Key, records: list[Record]) -> None:
-        size = sum(200 + len(record.data or b"") + len(record.output or b"") for record in records)
+        size = size_of(records)
         if key in self._full or size > self._kept_bytes:
             return
         self._full[key] = records, size

@@ -26,10 +26,10 @@ class Deadlines:
         self._run = run
         self._store = parts.store
         self._timers = parts.timers
-        self._now_ms = parts.clock.now_ms
+        self._clock = parts.clock
         self._inbox = inbox
         self._arrivals = arrivals
-        self._numbers: set[int] = set()  # of the timers that are set
+        self._numbers: set[int] | None = None  # of the timers that are set; most runs have none
         self._expiries: set[asyncio.Task[None]] = set()
 
     def set(self, command: c.SetTimer) -> None:
@@ -37,20 +37,23 @@ class Deadlines:
         self._set(command.due_ms, lambda: self._due(command))
 
     def close(self) -> None:
-        for number in self._numbers:
+        for number in self._numbers or ():
             self._timers.cancel(number)
         for task in self._expiries:
             task.cancel()
 
     def _set(self, due_ms: int, callback: Callable[[], None]) -> None:
         number = 0
+        if self._numbers is None:
+            self._numbers = set()
+        numbers = self._numbers
 
         def fire() -> None:
-            self._numbers.discard(number)
+            numbers.discard(number)
             callback()
 
         number = self._timers.set(due_ms, fire)
-        self._numbers.add(number)
+        numbers.add(number)
 
     def _due(self, command: c.SetTimer) -> None:
         key = command.key
@@ -64,17 +67,19 @@ class Deadlines:
             self._expiries.add(task)
             task.add_done_callback(self._expiries.discard)
             return
-        at_ms = max(self._now_ms(), command.due_ms)
+        at_ms = max(self._clock.now_ms(), command.due_ms)
         payload = Payload()
         if wait is not None:
             output = {"status": "completed", "due_ms": command.due_ms, "resumed_ms": at_ms}
-            payload = Payload(encode_payload(output), assigned(self._run.plan.nodes[key[1]], output))
+            payload = Payload(encode_payload(output))
+            if wait.step is None:
+                payload.patches = assigned(self._run.plan.nodes[key[1]], output)
         self._arrivals.add(f.TimerFired(at_ms, key, command.attempt), payload)
 
     async def _expire(self, command: c.SetTimer, wait_id: str, by_row: bool) -> None:
         """Not `by_row`: the run itself takes signals, so the order of its own facts decides, and its append closes the
         row."""
-        now_ms = self._now_ms()
+        now_ms = self._clock.now_ms()
         expired = m.encode(m.Expired(wait_id, now_ms))
         try:
             if by_row:

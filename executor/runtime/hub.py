@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Protocol
 
-from executor.errors import StoreError
-from executor.store.contract import Store
+from executor.runtime.elsewhere import Elsewhere
+from executor.runtime.tail import Tails
+from executor.store.rows import Record
 
 # Deltas a slow reader may be behind before the oldest are dropped: they are a view of what the journal will hold.
 DELTAS_MAX = 1_000
+DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person cannot see 20 ms
 
 
 class Watchers:
@@ -44,19 +47,58 @@ class Watchers:
                 del self._by_run[run]
 
 
+class Bell:
+    """Wakes one reader, for any reason. Rung while its reader is awake, it rings at the next wait."""
+
+    __slots__ = ("_rung", "_waiting")
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        self._rung = True
+        waiting = self._waiting
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def clear(self) -> None:
+        """To be called BEFORE looking for what it may have rung for: then nothing falls in between."""
+        self._rung = False
+
+    async def wait(self) -> None:
+        """Returns at once if it has been rung since it was cleared."""
+        if not self._rung:
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+
+
+class Reader(Protocol):
+    """Of the journal of one run: it has all up to `after`, and is woken when there may be more."""
+
+    after: int
+
+    def wake(self) -> None: ...
+
+
 class Deltas:
     """The live-only pieces of text of one run, for one reader, from when it was made until `close`. Each has the seq
-    behind which it belongs: that of the append that recorded the start of its attempt."""
+    behind which it belongs: that of the append that recorded the start of its attempt. `bell`: rung soon after there is
+    something to take."""
 
-    def __init__(self, leave: Callable[[Deltas], None]) -> None:
+    def __init__(self, leave: Callable[[Deltas], None], bell: Bell | None = None) -> None:
         self._items: deque[tuple[str, str, int]] = deque(maxlen=DELTAS_MAX)
-        self._ready: asyncio.Future[None] | None = None
+        self._bell = bell
+        self._timer: asyncio.TimerHandle | None = None
         self._leave = leave
 
     def put(self, key: str, text: str, seq: int) -> None:
         self._items.append((key, text, seq))
-        if self._ready is not None and not self._ready.done():
-            self._ready.set_result(None)
+        if self._bell is not None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELTA_JOIN_S, self._ring, self._bell)
 
     def take(self, seq: int | None = None) -> dict[str, str]:
         """What came since the last call, joined by node key; only what belongs behind event `seq` or an earlier one."""
@@ -73,44 +115,113 @@ class Deltas:
         """The seqs behind which there is something to take."""
         return {behind for _, _, behind in self._items}
 
-    def watch(self) -> asyncio.Future[None]:
-        """Done as soon as there is something to take. The same one until then: not to be cancelled."""
-        if self._ready is None or self._ready.done():
-            self._ready = asyncio.get_running_loop().create_future()
-            if self._items:
-                self._ready.set_result(None)
-        return self._ready
-
     def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
         self._leave(self)
+
+    def _ring(self, bell: Bell) -> None:
+        self._timer = None
+        bell.ring()
 
 
 class Hub:
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+        self.elsewhere = elsewhere or Elsewhere()
         self._commits = Watchers()
+        self._readers: dict[str, set[Reader]] = {}
         self._deltas: dict[str, set[Deltas]] = {}
+        self.tails = Tails()
         self.messages = asyncio.Event()  # there may be something to send
         self.signals = 0  # so far; a read that began at another count may have missed a commit
 
+    # --- what has happened
+
+    def committed(self, run: str, records: Sequence[Record]) -> None:
+        """This process has committed these events. Not to be called before they are on the disk."""
+        self.tails.add(run, records)
+        self._wake(run)
+
+    def grown(self, run: str) -> None:
+        """This process has committed events of `run` that are not at hand."""
+        self.tails.forget(run)
+        self._wake(run)
+
     def signal(self, run: str) -> None:
-        """Something was committed for `run`."""
+        """Something about `run` was committed that is not in its journal."""
+        self._wake(run)
+
+    def grown_elsewhere(self, run: str) -> None:
+        """Another process says that it has committed something to `run`. Readers look for themselves."""
+        self.tails.forget(run)
+        self.signals += 1
+        for reader in self._readers.get(run, ()):
+            reader.wake()
+
+    def looked(self, run: str, seq: int | None) -> bool:
+        """The journal of `run` ends with event `seq` or a later one; None: the run is gone. Readers that have less are
+        woken, whether or not they were before. False: there was none."""
+        if seq is None:
+            self.tails.forget(run)
+        else:
+            self.tails.heard(run, seq)
+        behind = [reader for reader in self._readers.get(run, ()) if seq is None or reader.after < seq]
+        if behind:
+            self.signals += 1
+        for reader in behind:
+            reader.wake()
+        return bool(behind)
+
+    def _wake(self, run: str) -> None:
         self.signals += 1
         self._commits.signal(run)
+        for reader in self._readers.get(run, ()):
+            reader.wake()
+        if run in self.elsewhere.followed:
+            self.elsewhere.grown(run)
+
+    # --- who hears of it
 
     def watch(self, run: str) -> asyncio.Future[None]:
         """A future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in between."""
         return self._commits.watch(run)
 
+    def enter(self, run: str, reader: Reader) -> None:
+        """It is woken by each signal until it leaves."""
+        self.tails.begin(run)
+        self._readers.setdefault(run, set()).add(reader)
+        self.elsewhere.follow(run)
+
+    def leave(self, run: str, reader: Reader) -> None:
+        """It may have left before."""
+        readers = self._readers.get(run)
+        if readers is not None and reader in readers:
+            readers.remove(reader)
+            if not readers:
+                del self._readers[run]
+                self.tails.end(run)
+
+    def has_readers(self, run: str) -> bool:
+        return run in self._readers
+
     def watched(self) -> list[str]:
-        """The runs that have a waiting reader."""
-        return self._commits.runs()
+        """The runs that have a reader."""
+        return list(self._readers)
+
+    # --- live text
 
     def delta(self, run: str, key: str, text: str, seq: int = 0) -> None:
         """`seq`: of the append that recorded the start of the attempt that says this."""
+        self.delta_elsewhere(run, key, text, seq)
+        if run in self.elsewhere.followed:
+            self.elsewhere.text(run, key, text, seq)
+
+    def delta_elsewhere(self, run: str, key: str, text: str, seq: int) -> None:
+        """The same, of a run that another process executes."""
         for reader in self._deltas.get(run, ()):
             reader.put(key, text, seq)
 
-    def deltas(self, run: str) -> Deltas:
+    def deltas(self, run: str, bell: Bell | None = None) -> Deltas:
         """What handlers emit from now on. Close it."""
 
         def leave(reader: Deltas) -> None:
@@ -119,48 +230,6 @@ class Hub:
             if not readers:
                 self._deltas.pop(run, None)
 
-        reader = Deltas(leave)
+        reader = Deltas(leave, bell)
         self._deltas.setdefault(run, set()).add(reader)
         return reader
-
-
-LOOK_S = 1.0
-
-
-class Lookout:
-    """Notices what other processes commit to the runs that are read here: one query a second for all of them, however
-    many readers there are, and none while nothing is read."""
-
-    def __init__(self, store: Store, hub: Hub) -> None:
-        self._store = store
-        self._hub = hub
-        self._task: asyncio.Task[None] | None = None
-
-    def begin(self) -> None:
-        """Look while the hub has watchers. Call it with each watch."""
-        if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look(), name="lookout")
-
-    async def stop(self) -> None:
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.wait([task])
-
-    async def _look(self) -> None:
-        """A run is signalled when its journal has grown or is gone, and once when it is seen for the first time:
-        between its reader's read and this look something may have been committed."""
-        seen: dict[str, int | None] = {}
-        while True:
-            await asyncio.sleep(LOOK_S)
-            runs = self._hub.watched()
-            if not runs:
-                return
-            try:
-                found = await self._store.last_seqs(runs)
-            except StoreError:
-                continue  # readers meet it themselves
-            for run in runs:
-                if run not in seen or seen[run] != found.get(run):
-                    self._hub.signal(run)
-            seen = {run: found.get(run) for run in runs}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Any
 
 import orjson
@@ -13,6 +14,7 @@ from executor.core import messages as m
 from executor.core.decide import route_of_action
 from executor.core.events import ErrorInfo
 from executor.core.state import Wait
+from executor.errors import BlockError
 from executor.runtime import attention
 from executor.runtime.answers import answer_output, refusal_error, withdrawal_error
 from executor.runtime.children import error_of_end
@@ -21,7 +23,7 @@ from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
 from executor.runtime.results import Arrivals, Payload, assigned
-from executor.store.rows import SignalRow
+from executor.store.rows import InboxRow, SignalRow
 from executor.values.payload import encode as encode_payload
 
 log = logging.getLogger("weft.run")
@@ -29,8 +31,8 @@ log = logging.getLogger("weft.run")
 
 class Inbox:
     """`consumed`: numbers of the messages that were read and that no append has deleted yet. `migration`: number and
-    text of one that asks for another plan; it is deleted by the append that moves the run, or refused. `is_empty`: that
-    of a run that is not there yet."""
+    text of one that asks for another plan; it is deleted by the append that moves the run, or refused. `newest_n`: of
+    the messages that have been read. `is_empty`: that of a run that is not there yet."""
 
     def __init__(
         self,
@@ -46,29 +48,41 @@ class Inbox:
         self._run = run
         self._state = run.state
         self._store = parts.store
-        self._now_ms = parts.clock.now_ms
+        self._clock = parts.clock
         self._recorder = recorder
         self._launcher = launcher
         self._arrivals = arrivals
-        self._may_have_messages = not is_empty
-        self._newest_n = 0  # of the messages that have been read
+        self.may_have_messages = not is_empty
+        self.newest_n = 0
+        self._in_hand: Sequence[InboxRow] = ()
+
+    def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
+        """Messages that were read when the run was claimed. Those of others that come later are read after the commit
+        that deletes these, and before anything starts: it says how far the inbox goes (`read_upto`)."""
+        self._in_hand = messages
 
     def changed(self) -> None:
         """There may be messages, or signals for a wait that has opened."""
-        self._may_have_messages = True
+        self.may_have_messages = True
+        self._in_hand = ()
         self._arrivals.changed.set()
 
     async def read_if_changed(self) -> None:
-        if self._may_have_messages:
-            self._may_have_messages = False
+        if self.may_have_messages:
+            self.may_have_messages = False
             await self._read()
 
     async def read_upto(self, n: int) -> None:
         """At least the messages up to number `n`, which others have committed."""
-        if n > self._newest_n:
-            self._newest_n = n
-            self._may_have_messages = False
+        if n > self.newest_n:
+            self.newest_n = n
+            self.may_have_messages = False
             await self._read()
+
+    def changed_upto(self, n: int) -> None:
+        """Others have committed messages up to number `n`; they are read before the next turn."""
+        if n > self.newest_n:
+            self.changed()
 
     def pop_consumed(self) -> tuple[int, ...]:
         """For the append that deletes them."""
@@ -96,11 +110,12 @@ class Inbox:
 
     async def _read(self) -> None:
         signals = False
-        for row in await self._store.read_inbox(self._run.id):
+        rows, self._in_hand = self._in_hand, ()
+        for row in rows or await self._store.read_inbox(self._run.id):
             if row.n in self.consumed or (self.migration is not None and row.n == self.migration[0]):
                 continue
             self.consumed.append(row.n)
-            self._newest_n = max(self._newest_n, row.n)
+            self.newest_n = max(self.newest_n, row.n)
             match m.decode(row.message):
                 case m.Answer() as answer:
                     await self._answered(answer)
@@ -111,7 +126,7 @@ class Inbox:
                 case m.Withdrawn() as withdrawn:
                     self._withdrawn(withdrawn)
                 case m.Cancel(reason):
-                    self._arrivals.add_first(f.CancelRequested(self._now_ms(), reason))
+                    self._arrivals.add_first(f.CancelRequested(self._clock.now_ms(), reason))
                 case m.Retry(key):
                     self._retry_wanted(key)
                 case m.Migrate() as migrate:
@@ -145,7 +160,7 @@ class Inbox:
         if ended.status == "succeeded":
             await self._end(key, wait, orjson.loads(bytes(ended.output)), payload)
         else:
-            self._arrivals.add(f.WaitFailed(self._now_ms(), key, wait.attempt, error_of_end(ended)), payload)
+            self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error_of_end(ended)), payload)
 
     async def _signalled(self, key: NodeKey, signal: SignalRow) -> None:
         wait = self._state.waits[key]
@@ -163,7 +178,10 @@ class Inbox:
         self, key: NodeKey, wait: Wait, output: Any, payload: Payload, route: str = "out", by: str | None = None
     ) -> None:
         """What a wait brought is the block's output, unless it does not fit the bounds or the block's output schema."""
-        at_ms = self._now_ms()
+        at_ms = self._clock.now_ms()
+        if wait.step is not None:
+            await self._end_step(key, wait, output, payload, by)
+            return
         encoded = await self._launcher.encode_external(key, output)
         if isinstance(encoded, ErrorInfo):
             self._arrivals.add(f.WaitFailed(at_ms, key, wait.attempt, encoded, by), payload)
@@ -171,20 +189,33 @@ class Inbox:
         payload.output, payload.patches = encoded, assigned(self._run.plan.nodes[key[1]], output)
         self._arrivals.add(f.WaitAnswered(at_ms, key, wait.attempt, route, by), payload)
 
+    async def _end_step(self, key: NodeKey, wait: Wait, output: Any, payload: Payload, by: str | None) -> None:
+        """What a wait brought is the output of a step: the schema of the block is not about it."""
+        at_ms = self._clock.now_ms()
+        try:
+            payload.output = encode_payload(output)
+        except BlockError as error:
+            info = ErrorInfo(error.code, error.message, error.retryable, None, error.hint)
+            self._arrivals.add(f.WaitFailed(at_ms, key, wait.attempt, info, by), payload)
+        else:
+            self._arrivals.add(f.WaitAnswered(at_ms, key, wait.attempt, by=by), payload)
+
     def _withdrawn(self, withdrawn: m.Withdrawn) -> None:
         if (found := self._run.open_wait(withdrawn.wait)) is not None:
             self._fail(*found, withdrawal_error(withdrawn), withdrawn.by)
 
     def _fail(self, key: NodeKey, wait: Wait, error: ErrorInfo, by: str | None) -> None:
-        self._arrivals.add(f.WaitFailed(self._now_ms(), key, wait.attempt, error, by))
+        self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error, by))
 
     def _lost_attempt_answered(self, key: NodeKey, wait: Wait, answer: m.Answer) -> None:
         assert answer.action is not None, "the answer was checked before it was posted"
         fields = answer.fields or {}
-        fact, output = attention.answer(self._now_ms(), key, wait.attempt, answer.action, fields, answer.by)
+        fact, output = attention.answer(self._clock.now_ms(), key, wait.attempt, answer.action, fields, answer.by)
         payload = Payload()
         if isinstance(fact, f.WaitAnswered):
-            payload = Payload(encode_payload(output), assigned(self._run.plan.nodes[key[1]], output))
+            payload = Payload(encode_payload(output))
+            if wait.step is None:
+                payload.patches = assigned(self._run.plan.nodes[key[1]], output)
         self._arrivals.add(fact, payload)
 
     async def _expired(self, expired: m.Expired) -> None:
@@ -197,13 +228,14 @@ class Inbox:
         if wait.on_expire not in ("fail", "continue", "skip"):
             output = {"action": wait.on_expire, "answered_by": None, "answered_at": expired.at_ms, "expired": True}
             data = encode_payload(output)
-            error = await self._launcher.validate_output(key, data)
-            if error is None:
+            if wait.step is not None:
+                payload = Payload(data)
+            elif (error := await self._launcher.validate_output(key, data)) is None:
                 payload = Payload(data, assigned(self._run.plan.nodes[key[1]], output))
-        at_ms = max(self._now_ms(), wait.due_ms or 0)
+        at_ms = max(self._clock.now_ms(), wait.due_ms or 0)
         self._arrivals.add(f.TimerFired(at_ms, key, wait.attempt, error), payload)
 
     def _retry_wanted(self, text: str) -> None:
         key = parse_key(self._run.plan, text)
         if key in self._state.retries:
-            self._arrivals.add(f.RetryWanted(self._now_ms(), key, self._state.retries[key][0]))
+            self._arrivals.add(f.RetryWanted(self._clock.now_ms(), key, self._state.retries[key][0]))

@@ -9,28 +9,38 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import orjson
 
+from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
 from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
-from executor.errors import BlockError, Fenced
-from executor.runtime.attempt_log import AttemptLog, Stream, unicode
+from executor.errors import BlockError, Fenced, Lost
+from executor.http.binding import Hosts, bound_to
+from executor.runtime.ahead import Ahead
+from executor.runtime.attempt_log import AttemptLog, Keep, unicode
 from executor.runtime.cached import ResultCache
-from executor.runtime.checkpoints import Checkpoints
+from executor.runtime.checkpoints import Begun, Checkpoints
 from executor.runtime.loaded import LoadedRun
+from executor.runtime.memory import RunMemory
 from executor.runtime.parts import Parts
-from executor.runtime.results import Payload, Result, assigned
+from executor.runtime.placement import as_key
+from executor.runtime.places import Place, Waiting
+from executor.runtime.results import Payload, Result, assigned, run_error
+from executor.runtime.step_note import StepNote
+from executor.runtime.steps import AttemptSteps, Border, Left, StepJournal, left_by
 from executor.runtime.time_limit import OutOfTime, TimeLimit
 from executor.sandbox import Bound
+from executor.store.files import names_files
 from executor.store.patience import with_retries
+from executor.store.places import Ask
 from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
 from executor.values.payload import check, dump
@@ -38,10 +48,9 @@ from executor.values.payload import encode as encode_payload
 from executor.values.redact import seal
 from executor.values.resolve import Template, compile_template
 from executor.values.schema import ASIDE_BYTES, check_output
+from executor.vault.places import environment_names, names_elsewhere
 
 log = logging.getLogger("weft.launch")
-
-Keep = Callable[[str, Stream], None]
 
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
 PLANS_MAX = 256
@@ -57,18 +66,28 @@ class _Found:
 class _Prepared:
     """What every run of a plan needs of a node, made once."""
 
-    __slots__ = ("template", "wired")
+    __slots__ = ("elsewhere", "environment", "template", "wired")
 
-    def __init__(self, node: Node, addresses: Sequence[str]) -> None:
-        self.template: Template = compile_template(node, addresses)
-        self.wired = frozenset(edge.handle for edge in node.out)
+    def __init__(self, node: Node, spec: BlockSpec) -> None:
+        self.template: Template = compile_template(node, spec.addresses)
+        self.environment = environment_names(node)
+        self.elsewhere = names_elsewhere(node, spec) if self.environment else frozenset()
+        self.wired = _shared(frozenset(edge.handle for edge in node.out))
+
+
+@lru_cache(maxsize=1_000)
+def _shared(handles: frozenset[str]) -> frozenset[str]:
+    """One object for all nodes that are wired in the same way: it takes 216 bytes."""
+    return handles
 
 
 class Launcher:
     """Runs attempts of one run. Time, params and values are those of the moment of the call."""
 
-    def __init__(self, run: LoadedRun, parts: Parts) -> None:
+    def __init__(self, run: LoadedRun, parts: Parts, ahead: Ahead | None = None) -> None:
+        self._ahead = ahead
         self._run_id = run.id
+        self._epoch = run.row.epoch
         self._plan = run.plan
         self._codec = run.codec
         self._values = run.fold.values
@@ -77,9 +96,19 @@ class Launcher:
         self._clock = parts.clock
         self._hub = parts.hub
         self._redactor = parts.redactor
+        self._vault = parts.vault
+        self._connections = parts.connections
         self._children = parts.children
+        self._files = parts.files
+        self._places = parts.places
+        self._limited: dict[tuple[NodeKey, int], Waiting] = {}
         self._checkpoints = Checkpoints(parts.store, run.row, parts.clock, parts.redactor)
         self._cache = ResultCache(parts.store, run.row, parts.clock, parts.redactor, parts.services.sandbox.matches)
+        self._memory = RunMemory(parts.store, run.row, parts.clock, parts.redactor)
+        self._fold = run.fold
+        self._steps = run.state.steps
+        self._store = parts.store
+        self._loop = asyncio.get_running_loop()
         self._prepared = _prepared_nodes(run.plan.hash)
 
     async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep, turn: int = 0, count: int = 0) -> Result:
@@ -88,14 +117,25 @@ class Launcher:
         node = self._plan.nodes[key[1]]
         try:
             outcome, cache_key = await self._outcome(key, node, attempt, seq, keep, turn, count)
-            output = await self._encoded(outcome.output) if isinstance(outcome, Done) else b"null"
+            output = b"null"
+            if isinstance(outcome, Done):
+                output = dump(outcome.output)
+                if len(output) > ASIDE_BYTES:  # each item may have to be looked at: others proceed meanwhile
+                    output = await asyncio.to_thread(self._clean, outcome.output, output)
+                else:
+                    output = self._clean(outcome.output, output)
             result = self._result(key, node, attempt, outcome, output, cache_key)
             if node.output_schema is not None and isinstance(outcome, Done) and result.payload.output is not None:
                 await check_output(node, result.payload.output, self._services.sandbox.matches)
+            if names_files(output):
+                await self._hold_files(output)
             return result
         except BlockError as error:
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
             return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
+        except Lost as error:
+            log.warning("block %s of run %s: %s", node.block, self._run_id, error.message)
+            return Result(f.AttemptLost(self._clock.now_ms(), key, attempt, error.together), Payload())
         except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except TimeoutError as error:
@@ -116,6 +156,15 @@ class Launcher:
             log.exception("block %s (%s) raised [%s]", node.block, node.type, reference)
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
             return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
+
+    def place_left(self, key: NodeKey, attempt: int) -> Place | None:
+        """The place that an attempt had, or waited for. It has ended: the append that says so leaves it."""
+        waiting = self._limited.pop((key, attempt), None) if self._limited else None
+        return None if waiting is None else waiting.leave()
+
+    def limits_in_use(self) -> set[str]:
+        """Keys of places that attempts have, or wait for."""
+        return {waiting.ask.key for waiting in self._limited.values()}
 
     async def encode_external(self, key: NodeKey, output: Any) -> bytes | ErrorInfo:
         """An output that came from outside (an answer, a signal, a child) as JSON, or why it cannot be this node's. It
@@ -140,49 +189,59 @@ class Launcher:
 
     async def _outcome(
         self, key: NodeKey, node: Node, attempt: int, seq: int, keep: Keep, turn: int, count: int
-    ) -> tuple[Outcome | _Found | None, str | None]:
+    ) -> tuple[Outcome | _Found | Left | None, str | None]:
         """None: `skip_if` was true. Second value: the key to keep the output under, if it is to be kept."""
         path = self._reader_path(key, node, turn)
         prepared = self._prepared.get(key[1])
         if prepared is None:
-            addresses = self._registry.handler(node.type).spec.addresses
-            prepared = self._prepared[key[1]] = _Prepared(node, addresses)
+            prepared = self._prepared[key[1]] = _Prepared(node, self._registry.handler(node.type).spec)
         template = prepared.template
+        hosts = await self._open_secrets(prepared) if prepared.environment else {}
         key_text = self._codec.key_text(key)
         attempt_log = AttemptLog(
             self._redactor,
             keep,
-            lambda text: self._hub.delta(self._run_id, key_text, self._redactor.redact(text), seq),
+            lambda text: self._show(key_text, self._redactor.redact(text), seq),
         )
-        checkpoints = self._checkpoints.writer(key_text, attempt)
+        begun = None if self._ahead is None else partial(self._ahead.reached, seq)
+        checkpoints = self._checkpoints.writer(key_text, attempt, begun)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
             # A container is passed over by opening nothing: its end sentinel then leads on.
             return (Sized(0) if node.sentinel else None), None
-        context = Context(
-            run_id=self._run_id,
-            workflow=self._plan.name,
-            key=key_text,
-            block=node.block,
-            name=node.name,
-            type=node.type,
-            attempt=attempt,
-            idempotency_key=f"{self._run_id}:{key_text}",
-            params=template.fill(self._values, path),
-            input=self._values.input,
-            variables=self._values.variables,
-            now_ms=self._clock.now_ms(),
-            services=self._services,
-            emit=attempt_log.emit,
-            log=attempt_log.log,
-            evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
-            checkpoint=checkpoints.keep,
-            checkpoint_from_thread=checkpoints.keep_from_thread,
-            wired=prepared.wired,
-            turn=turn,
-            count=count,
-            broke=turn > 0 and self._values.broke((*key[0], (node.body, turn - 1))),
-            prepare_child=self._prepare_child,
+        limit = TimeLimit(node.policy.timeout_ms / 1000)
+        values = self._values
+        context = Context(  # by position: the names of so many fields would take three times as long
+            self._run_id,
+            self._plan.name,
+            key_text,
+            node.block,
+            node.name,
+            node.type,
+            attempt,
+            f"{self._run_id}:{key_text}",  # idempotency_key
+            template.fill(values, path),
+            values.input,
+            values.variables,
+            self._clock.now_ms(),
+            self._services,
+            attempt_log.emit,
+            lambda calls: self._evaluate(key_text, attempt, calls),
+            checkpoints.keep,
+            checkpoints.keep_from_thread,
+            None,  # last_checkpoint
+            prepared.wired,
+            turn,
+            count,
+            turn > 0 and values.broke((*key[0], (node.body, turn - 1))),
+            attempt_log.log,
+            limit.waiting,
+            limit.queueing,
+            self._prepare_child,
+            node.policy.runner,
+            self._memory,
+            self._connections,
+            None if node.inline else lambda: self._steps_of(key, node, attempt, keep, begun),
         )
         cache_key: str | None = None
         if node.policy.cache is not None:
@@ -196,14 +255,66 @@ class Launcher:
             context.last_checkpoint = await self._checkpoints.last(key_text)
         handler = self._registry.handler(node.type)
         try:
+            if node.policy.limit is not None:
+                at_most = node.policy.limit.at_most
+                limit_key = as_key(self._redactor.redact(template.limit_key(values, path)))
+                ask = Ask(self._run_id, self._epoch, key_text, attempt, limit_key, at_most)
+                waiting = self._limited[key, attempt] = Waiting(ask)
+                await self._places.take(waiting)
+                if cache_key is None:  # else the output is kept under what the params were
+                    hosts = await self._open_secrets(prepared) if prepared.environment else {}
+                    context.params = template.fill(values, path)
+                context.variables, context.now_ms = values.variables, self._clock.now_ms()
             if node.inline:
                 return await handler.run(context), None
-            limit = TimeLimit(node.policy.timeout_ms / 1000)
-            context.waiting, context.queueing = limit.waiting, limit.queueing
-            return await limit.around(handler.run(context)), cache_key
+            with bound_to(hosts, self._vault.is_in):
+                outcome = await limit.around(handler.run(context))
+            return outcome if context.steps is None else left_by(context) or outcome, cache_key
+        except (asyncio.CancelledError, TimeoutError):
+            raise
+        except BaseException:
+            if (left := left_by(context)) is None:
+                raise
+            return left, None
         finally:
             checkpoints.end()
             attempt_log.end()
+
+    def _steps_of(self, key: NodeKey, node: Node, attempt: int, keep: Keep, begun: Begun | None) -> AttemptSteps:
+        known, limits = self._steps.get(key), self._services.limits
+        journal = StepJournal(self._store, self._run_id, partial(_keep_note, keep), begun, self._loop)
+        border = Border(
+            self._redactor,
+            self._clean,
+            self._shown,
+            lambda size: run_error(limits) if self._fold.bytes + size > limits.run_bytes else None,
+        )
+        return AttemptSteps(node.name, attempt, {} if known is None else dict(known.by_n), journal, border)
+
+    async def _open_secrets(self, prepared: _Prepared) -> Hosts:
+        """Their newest values. Returns where they may be sent to. Raises BlockError."""
+        return await with_retries(
+            lambda: self._vault.open(prepared.environment, prepared.elsewhere),
+            what=f"reading secrets for run {self._run_id}",
+            failed="the database could not be read",
+            log=log,
+        )
+
+    async def _hold_files(self, output: bytes) -> None:
+        """Those that an output names, before it is recorded. Raises BlockError."""
+        await with_retries(
+            lambda: self._files.hold(self._run_id, output),
+            what=f"holding files of run {self._run_id}",
+            failed="the database could not be written",
+            log=log,
+        )
+
+    def _show(self, key_text: str, text: str, seq: int) -> None:
+        """Live text, to readers: not before the start of its attempt is on disk."""
+        if self._ahead is None:
+            self._hub.delta(self._run_id, key_text, text, seq)
+        else:
+            self._ahead.after(seq, partial(self._hub.delta, self._run_id, key_text, text, seq))
 
     async def _prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
@@ -226,23 +337,17 @@ class Launcher:
         seed = f"{self._run_id}:{key_text}:{attempt}"
         return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed, owner=self._run_id)
 
-    async def _encoded(self, output: Any) -> bytes:
-        """JSON without secrets. Each item of a large output may have to be looked at, which is done in a thread: other
-        runs and requests proceed meanwhile. Raises BlockError."""
-        data = dump(output)
-
-        def checked() -> bytes:
-            check(output, data)
-            return self._redactor.redact_json(data)
-
-        return await asyncio.to_thread(checked) if len(data) > ASIDE_BYTES else checked()
+    def _clean(self, output: Any, data: bytes) -> bytes:
+        """`data`, the JSON of an output, without secrets. Can be called in a thread. Raises BlockError."""
+        check(output, data)
+        return self._redactor.redact_json(data)
 
     def _result(
         self,
         key: NodeKey,
         node: Node,
         attempt: int,
-        outcome: Outcome | _Found | None,
+        outcome: Outcome | _Found | Left | None,
         output: bytes,
         cache_key: str | None,
     ) -> Result:
@@ -252,11 +357,14 @@ class Launcher:
             case None:
                 return Result(f.NodePassed(at_ms, key, attempt), Payload())
             case Done():
-                redact, clean = self._redactor.redact, self._redactor.redact_value
-                patches: list[list[Any]] = [[p.op, redact(p.path), clean(p.value)] for p in outcome.patches]
+                payload = Payload(output)
+                if outcome.patches:
+                    redact, clean = self._redactor.redact, self._redactor.redact_value
+                    payload.patches = [[p.op, redact(p.path), clean(p.value)] for p in outcome.patches]
                 if node.policy.assign:
-                    patches += assigned(node, orjson.loads(output))
-                payload = Payload(output, patches, response=clean(outcome.response))
+                    payload.patches += assigned(node, orjson.loads(output))
+                if outcome.response is not None:
+                    payload.response = self._redactor.redact_value(outcome.response)
                 if cache_key is not None and not (outcome.patches or outcome.response):
                     payload.cached = self._cache.row(node, cache_key, output, outcome.route)
                 return Result(f.NodeDone(at_ms, key, attempt, outcome.route, outcome.response is not None), payload)
@@ -264,16 +372,21 @@ class Launcher:
                 patches = assigned(node, orjson.loads(row.output)) if node.policy.assign else []
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))
             case Suspend():
-                fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire)
-                suspend = self._without_secrets(outcome)
-                _check_json(suspend)
-                return Result(fact, Payload(suspend=suspend))
+                return self._suspended(at_ms, key, attempt, outcome, None)
+            case Left(suspend, step):
+                return self._suspended(at_ms, key, attempt, suspend, step)
             case Sized():
                 items = None if outcome.items is None else encode_payload(list(outcome.items))
                 items = None if items is None else self._redactor.redact_json(items)
                 return Result(f.RegionSizeKnown(at_ms, key, attempt, outcome.count), Payload(items))
             case Tested():
                 return Result(f.LoopTested(at_ms, key, attempt, outcome.again), Payload())
+
+    def _suspended(self, at_ms: int, key: NodeKey, attempt: int, outcome: Suspend, step: f.WaitStep | None) -> Result:
+        fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire, step)
+        suspend = self._without_secrets(outcome)
+        _check_json(suspend)
+        return Result(fact, Payload(suspend=suspend))
 
     def _without_secrets(self, suspend: Suspend) -> Suspend:
         redact, clean, label = self._redactor.redact, self._redactor.redact_value, self._redactor.label
@@ -288,7 +401,8 @@ class Launcher:
         )
 
     def _sealed(self, target: bytes) -> bytes:
-        return seal(target, self._services.env, self._services.secrets, self._redactor)
+        values = self._vault.values
+        return seal(target, values, self._services.secrets | values.stored.keys(), self._redactor)
 
     def _erred(
         self,
@@ -304,6 +418,10 @@ class Launcher:
     def _shown(self, error: ErrorInfo) -> ErrorInfo:
         message, hint = (unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))
         return ErrorInfo(error.code, message, error.retryable, error.block, hint)
+
+
+def _keep_note(keep: Keep, note: StepNote) -> None:
+    keep(note, "log")
 
 
 @lru_cache(maxsize=PLANS_MAX)

@@ -55,6 +55,15 @@ class Links:
     def webhook_url(self, id: str) -> str:
         return f"{self._base_url}/hooks/{id}"
 
+    def page_token(self, id: str, generation: int) -> str:
+        """The last part of the address of a public page: each generation has its own, and none is stored."""
+        digest = hmac.new(self._secret, f"page\0{id}\0{generation}".encode(), hashlib.sha256).digest()
+        return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def page_url(self, kind: Literal["form", "chat"], name: str, id: str, generation: int) -> str:
+        folder = "forms" if kind == "form" else kind
+        return f"{self._base_url}/{folder}/{name}/{self.page_token(id, generation)}"
+
 
 def token_of(text: str, purpose: Purpose = "resume") -> str:
     """The token in a link, or the text itself when it is no link."""

@@ -1,40 +1,100 @@
-"""A run in memory: its row, its plan, and what its journal folds to."""
+"""A run in memory: its row, its plan, and what its journal folds to: state, values and notes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Self
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
 
 import orjson
 
-from compiler.keys import NodeKey, parse_key, parse_wait
+from compiler.keys import ROOT, NodeKey, parse_key, parse_wait
 from compiler.plan import Plan
-from executor.core.state import State, Wait
-from executor.journal.codec import Codec
-from executor.store.rows import RunRow
+from executor.core.events import Event, WaitClosed, WaitOpened
+from executor.core.evolve import evolve
+from executor.core.state import DECIDED, State, Status, Wait
+from executor.journal.codec import Codec, data_of
+from executor.store.rows import Record, RunRow
 from executor.values.fold import Fold
 from executor.values.scope import Values
 
 
+@dataclass(slots=True)
+class Notes:
+    """What recording an event takes of earlier ones, beside state and values. `reused`: outputs of nodes that are
+    reused from another run, by node number; `signal_names`: name and correlation of open waits for a signal;
+    `children`: the run that an open wait waits for; `is_parent`: it has had children."""
+
+    reused: Mapping[int, bytes] = field(default_factory=dict)
+    signal_names: dict[NodeKey, tuple[str, str | None]] = field(default_factory=dict)
+    children: dict[NodeKey, str] = field(default_factory=dict)
+    is_parent: bool = False
+
+    def replay(self, event: Event, record: Record) -> None:
+        """An event that is stored."""
+        if type(event) is WaitOpened:
+            if event.kind == "signal":
+                data = data_of(record)
+                self.signal_names[event.key] = (data["name"], data.get("correlation"))
+            elif event.kind == "child":
+                self.children[event.key] = data_of(record)["child"]
+                self.is_parent = True
+        elif type(event) is WaitClosed:
+            self.closed(event.key)
+
+    def closed(self, key: NodeKey) -> str | None:
+        """The wait of a node is. Returns the child it waited for."""
+        self.signal_names.pop(key, None)
+        return self.children.pop(key, None)
+
+    def left_to_reuse(self, plan: Plan, state: State) -> dict[int, bytes]:
+        """Outputs of nodes that are not decided yet."""
+        root = state.scopes.get(ROOT)
+        if root is None:
+            return {}
+        first = plan.regions[root.region].first
+        return {n: output for n, output in self.reused.items() if Status(root.status[n - first]) not in DECIDED}
+
+
+class Saved(NamedTuple):
+    """The last snapshot of a run: how many events it is of, and its size. None: of 0."""
+
+    seq: int = 0
+    bytes: int = 0
+
+
+NOT_SAVED = Saved()
+
+
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """`row` is as it was claimed; `state` and `fold` are changed by each event."""
+    """`row` is as it was claimed; `state`, `fold` and `notes` are changed by each event."""
 
     row: RunRow
     plan: Plan
     codec: Codec
     state: State
     fold: Fold
+    notes: Notes = field(default_factory=Notes)
+    saved: Saved = NOT_SAVED
 
     @classmethod
-    def empty(cls, row: RunRow, plan: Plan, env: Mapping[str, str]) -> Self:
+    def empty(cls, row: RunRow, plan: Plan, env: Mapping[str, str], saved: Saved = NOT_SAVED) -> Self:
         """Before the first event."""
-        return cls(row, plan, Codec(plan), State.new(plan), Fold(plan, Values(plan, orjson.loads(row.input), env)))
+        fold = Fold(plan, Values(plan, orjson.loads(row.input), env))
+        return cls(row, plan, Codec(plan), State.new(plan), fold, saved=saved)
 
     @property
     def id(self) -> str:
         return self.row.id
+
+    def apply(self, record: Record, output: bytes | None) -> Event:
+        """The next event, as it is stored; `output` also if it is not in the row."""
+        event = self.codec.to_event(record)
+        evolve(self.plan, self.state, event)
+        self.fold.apply(event, output)
+        self.notes.replay(event, record)
+        return event
 
     def open_wait(self, id: str) -> tuple[NodeKey, Wait] | None:
         """None: this wait is closed, though the node may have another one by now."""

@@ -6,15 +6,18 @@ The order that carries the promises:
   3. ONE append commits all of it: the completion, its successors' starts, waits, consumed answers.
   4. Only then effects start, readers are woken, the run parks or ends.
 A failed append poisons this object: it is dropped and the journal folded again. It is never patched.
+
+With `durability: ahead`, 4 may come before 3 for blocks that change nothing outside: see `ahead.py`.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from typing import Literal
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
@@ -28,34 +31,43 @@ from executor.core.state import RunPhase
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.adoption import Adoption
+from executor.runtime.ahead import Ahead
 from executor.runtime.attempts import Attempts
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.deadlines import Deadlines
 from executor.runtime.inbox import Inbox
 from executor.runtime.launch import Launcher
-from executor.runtime.loaded import LoadedRun
+from executor.runtime.loaded import LoadedRun, Saved
 from executor.runtime.move import move, translator
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
 from executor.runtime.results import Log, Payload, Result, family_error, run_error, without_output
-from executor.store.rows import Append, Appended, RunStatus
+from executor.runtime.snapshots import Snapshots
+from executor.runtime.step_note import StepNote
+from executor.store.rows import Append, Appended, InboxRow, RunStatus, SnapshotRow
 
 # Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
 INLINE_BATCH_MAX = 256
 # Fewer, when their outputs are large: what is not committed yet is in memory twice, and delays the writes of others.
 INLINE_BATCH_BYTES = 1024 * 1024
 
+_CANCELS = (f.CancelRequested, f.RunAborted)
+
 Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
 
-@dataclass(slots=True)
-class _Turn:
-    """What is decided between two commits: from which results and logs, and what has to be done after the commit."""
+class _Turn(Struct):
+    """What is decided between two commits: from which results and logs, and what has to be done after the commit.
+    `steps`: those among the logs."""
 
-    results: list[Result] = field(default_factory=list)
-    logs: list[Log] = field(default_factory=list)
+    results: list[Result] = []
+    logs: list[Log] = []
     inline: deque[c.RunNode] = field(default_factory=deque)
-    commands: list[c.Command] = field(default_factory=list)
+    commands: list[c.Command] = []
+
+    @property
+    def steps(self) -> list[StepNote]:
+        return [said for _, _, said, _ in self.logs if type(said) is StepNote]
 
 
 class RunLoop:
@@ -75,10 +87,15 @@ class RunLoop:
         self._state = run.state
         self._store = parts.store
         self._adoption = adoption
+        self._watched = adoption.watched if adoption is not None else None
         self._recorder = recorder
-        self._launcher = Launcher(run, parts)
+        self._snapshots = Snapshots(run, parts.turns)
         self._arrivals = attempts.arrivals
         self._results = attempts.arrivals.results
+        self._ahead: Ahead | None = None
+        if run.plan.settings.durability == "ahead":
+            self._ahead = Ahead(run, parts.store, recorder, self._arrivals, self._committed_ahead)
+        self._launcher = Launcher(run, parts, self._ahead)
         self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals, is_empty=adoption is not None)
         self.deadlines = Deadlines(run, parts, self._inbox, attempts.arrivals)
         self._stopping = False
@@ -90,6 +107,10 @@ class RunLoop:
     def inbox_changed(self) -> None:
         """There may be messages in the inbox."""
         self._inbox.changed()
+
+    def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
+        """What was in the inbox when the run was claimed, before anything else is read of it."""
+        self._inbox.put_in_hand(messages)
 
     def end_with_family(self) -> None:
         """The root of its family was cancelled, or has ended: so does this run."""
@@ -114,6 +135,11 @@ class RunLoop:
         return self._held_bytes
 
     @property
+    def saved(self) -> Saved:
+        """The snapshot that it was recovered from."""
+        return self._run.saved
+
+    @property
     def root(self) -> str | None:
         return self._run.row.root_id
 
@@ -122,6 +148,9 @@ class RunLoop:
     async def drive(self, first: list[f.Fact]) -> Ended:
         """`first`: the facts recovery found (attempts lost), or a StartRequested for a journal that is empty."""
         self._results.extend(Result(fact, Payload()) for fact in first)
+        ahead = self._ahead
+        if ahead is not None and any(isinstance(fact, f.AttemptLost) for fact in first):
+            ahead.lost()
         # The limit is on one stretch of activity: days spent waiting for people are not work. By the loop's clock: the
         # wall clock may be set by days, when a machine without a battery has started, and nothing took that long.
         turns = self._parts.turns
@@ -129,13 +158,22 @@ class RunLoop:
         limit = asyncio.get_running_loop().call_later(limit_s, self._run_is_late)
         try:
             while True:
-                await self._inbox.read_if_changed()
+                if self._inbox.may_have_messages:
+                    await self._inbox.read_if_changed()
+                if ahead is not None:
+                    ahead.look()
                 if self._results or self._arrivals.logs or self._inbox.consumed:
                     if not turns.take():
                         await turns.wait()
+                    if self._state.seq >= self._snapshots.due_seq:
+                        if ahead is not None:
+                            await ahead.write()
+                        await self._snapshots.make()
                     ended = await self._turn()
                     if ended is not None:
                         return ended
+                elif ahead is not None and ahead.holds and (self._inbox.migration or self._may_leave()):
+                    await ahead.write()
                 elif self._inbox.migration is not None:
                     if await self._migrate(*self._inbox.migration):
                         return "moved"
@@ -148,6 +186,8 @@ class RunLoop:
         finally:
             limit.cancel()
             self.deadlines.close()
+            if ahead is not None:
+                ahead.close()
             if not self._continues:
                 self.attempts.cancel_all()
 
@@ -155,26 +195,62 @@ class RunLoop:
         """Everything that has arrived: decide, commit once, act."""
         turn = _Turn()
         await self._decide_all(turn)
-        append = self._recorder.pop_append(self._inbox.pop_consumed())
-        if append is not None:
-            try:
-                appended = await (self._adoption or self._store).append(append)
-            except (Unheard, LimitExceeded) as error:
-                self._begin_again(turn, error)
-                return "refused"
-            self._adoption = None
-            await self._committed(append, appended)
+        if self._ahead is not None and self._may_hold(self._ahead, turn):
+            self._ahead.hold(turn.results)
+        elif not await self._commit(turn):
+            return "refused"
+        if turn.logs:
+            for note in turn.steps:
+                note.settle()
         for command in turn.inline:  # over the bound: their starts are committed, and they run in the next turn
             self._results.append(await self._run_inline(command))
         return "finished" if self._act(turn.commands) else None
 
+    def _may_hold(self, ahead: Ahead, turn: _Turn) -> bool:
+        waits = turn.inline or self._inbox.consumed or self._snapshots.is_made or (turn.logs and turn.steps)
+        return not waits and ahead.may_hold(turn.results, turn.commands)
+
+    async def _commit(self, turn: _Turn) -> bool:
+        """What was decided, and everything that was held before. False: it was refused."""
+        append = self._recorder.pop_append(self._inbox.pop_consumed())
+        if append is None:
+            return True
+        if (snapshot := self._snapshots.pop()) is not None and not append.finished:
+            append = replace(append, snapshot=snapshot)
+        ahead = self._ahead
+        try:
+            if ahead is not None:
+                ahead.popped()
+                await ahead.written()
+            appended = await (self._adoption or self._store).append(append)
+        except (Unheard, LimitExceeded) as error:
+            held = self._recorder.only_held(append)
+            if ahead is not None and held is not None:  # its attempts have begun
+                appended = await self._store.append(held)
+                ahead.stored(appended.seq)
+                self._committed_ahead(held, appended)
+            self._begin_again(turn, error)
+            return False
+        self._adoption = None
+        if append.places is not None:
+            left = {result.place.key for result in turn.results if result.place is not None}
+            self._parts.places.left(left | self._launcher.limits_in_use() if append.finished else left)
+        if ahead is not None:
+            ahead.stored(appended.seq)
+        await self._committed(append, appended)
+        return True
+
     # --- decide ---
 
     async def _decide_all(self, turn: _Turn) -> None:
-        self._log(turn)
+        if self._arrivals.logs:
+            self._log(turn)
         while self._results:
-            turn.results.append(self._results.popleft())
-            self._decide(turn.results[-1], turn)
+            result = self._results.popleft()
+            turn.results.append(result)
+            self._decide(result, turn)
+        if not turn.inline:
+            return
         left = INLINE_BATCH_MAX
         fold, most = self._run.fold, self._run.fold.bytes + INLINE_BATCH_BYTES
         while turn.inline and left and fold.bytes < most:
@@ -190,7 +266,11 @@ class RunLoop:
         logs = self._arrivals.logs
         while logs:
             turn.logs.append(logs.popleft())
-            self._recorder.log(*turn.logs[-1])
+            key, attempt, said, stream = turn.logs[-1]
+            if isinstance(said, StepNote):
+                self._recorder.step(key, attempt, said)
+            else:
+                self._recorder.log(key, attempt, said, stream)
 
     def _decide(self, result: Result, turn: _Turn) -> None:
         limits, fold = self._parts.services.limits, self._run.fold
@@ -206,8 +286,9 @@ class RunLoop:
 
     def _decide_one(self, result: Result, turn: _Turn) -> None:
         events = self._recorder.decide(self._deciding, result)
+        nodes = self._plan.nodes
         for command in commands_of(self._plan, self._state, events):
-            if isinstance(command, c.RunNode) and self._plan.nodes[command.key[1]].inline:
+            if type(command) is c.RunNode and nodes[command.key[1]].inline:
                 turn.inline.append(command)
             else:
                 turn.commands.append(command)
@@ -232,25 +313,41 @@ class RunLoop:
     # --- after the append ---
 
     async def _committed(self, append: Append, appended: Appended) -> None:
-        self._parts.hub.signal(self.id)
+        self._tell(append)
         if append.notifications:
             self._parts.hub.messages.set()
-        if not self._state.parked and any(wait.kind == "signal" for wait in append.waits):
+        if append.waits and not self._state.parked and any(wait.kind == "signal" for wait in append.waits):
             self._inbox.changed()  # the signal may be here; a run that parks looks for it as it leaves
-        for run in {child.id for child in append.children} | {run for run, _ in (*append.posts, *append.cancels)}:
-            self._parts.wake(run)
-        if not append.finished:
+        if append.children or append.posts or append.cancels:
+            for run in {child.id for child in append.children} | {run for run, _ in (*append.posts, *append.cancels)}:
+                self._parts.wake(run)
+        if not append.finished and (appended.inbox_n > self._inbox.newest_n or appended.family is not None):
             await self._hear(appended)
+
+    def _tell(self, append: Append) -> None:
+        """Readers."""
+        self._parts.hub.committed(self.id, append.records)
+        if self._watched is not None:
+            self._watched.add(append)
 
     async def _hear(self, appended: Appended) -> None:
         """What others have committed before this commit: read now, so that what it made ready does not start any more
         if it was a cancel."""
         await self._inbox.read_upto(appended.inbox_n)
+        self._hear_family(appended)
+
+    def _hear_family(self, appended: Appended) -> None:
         family, limits = appended.family, self._parts.services.limits
         if family is not None and family.over:
             self.end_with_family()
         elif family is not None and family.bytes > limits.family_bytes and self._state.phase is not RunPhase.CANCELLING:
             self._arrivals.add_first(f.RunAborted(self._now_ms(), family_error(limits)))
+
+    def _committed_ahead(self, append: Append, appended: Appended) -> None:
+        """In the background: what was acted upon before is on disk."""
+        self._tell(append)
+        self._inbox.changed_upto(appended.inbox_n)
+        self._hear_family(appended)
 
     def _begin_again(self, turn: _Turn, error: Unheard | LimitExceeded) -> None:
         """The append was refused, so nothing of `turn` has happened: the run is folded again from what is on disk, and
@@ -265,7 +362,7 @@ class RunLoop:
 
     def _act(self, commands: list[c.Command]) -> bool:
         """After the commit. True when the run has ended."""
-        cancelled = any(isinstance(result.fact, f.CancelRequested | f.RunAborted) for result in self._results)
+        cancelled = bool(self._results) and any(isinstance(result.fact, _CANCELS) for result in self._results)
         starts: dict[NodeKey, int] = {}
         for command in commands:
             match command:
@@ -309,7 +406,7 @@ class RunLoop:
         if plan is None:
             self._inbox.consumed.append(n)
             return False
-        self._parts.hub.signal(self.id)
+        self._parts.hub.grown(self.id)
         self.attempts.rekey(translator(self._plan, plan))
         self._continues = True
         return True
@@ -325,13 +422,14 @@ class RunLoop:
 
     async def _leave(self) -> bool:
         """Free the lease. False: something arrived meanwhile, go on."""
+        await self._snapshots.make_before_leaving()
         if self._state.parked:
             await self._inbox.match_signals()
             if self._results:
                 return False
-            released = await self._release("waiting", self._state.due_ms())
+            released = await self._release("waiting", self._state.due_ms(), self._snapshots.pop())
         else:
-            released = await self._release("running", self._now_ms())
+            released = await self._release("running", self._now_ms(), self._snapshots.pop())
         if released:
             self._parts.hub.signal(self.id)  # the run's status changed, though its journal did not
         else:
@@ -341,13 +439,11 @@ class RunLoop:
                 raise Fenced
         return released
 
-    async def _release(self, status: RunStatus, next_run_at_ms: int | None) -> bool:
+    async def _release(
+        self, status: RunStatus, next_run_at_ms: int | None, snapshot: SnapshotRow | None = None
+    ) -> bool:
         epoch, seq = self._run.row.epoch, self._recorder.appended_seq
-        return await self._store.release(self.id, epoch, seq, next_run_at_ms, status)
-
-    async def abandon(self) -> None:
-        """After `drive` was cancelled at shutdown: let another worker have the run at once."""
-        await self._release("running", self._now_ms())
+        return await self._store.release(self.id, epoch, seq, next_run_at_ms, status, snapshot)
 
 
 def _without_child(result: Result, error: LimitExceeded) -> Result:

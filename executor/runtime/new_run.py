@@ -14,9 +14,9 @@ from msgspec.structs import replace
 
 from compiler.plan import Plan
 from executor.core import facts as f
-from executor.core.decide import decide
-from executor.core.state import State
+from executor.core.decide import first_event
 from executor.journal.codec import Codec
+from executor.runtime.placement import placement_of
 from executor.store.rows import DraftHead, NewRun, Record
 from executor.values.payload import trimmed
 
@@ -60,10 +60,10 @@ def new_run(
     idempotency_key: str | None = None,
     request_hash: str = "",
     taken_over: Sequence[Record] = (),
+    priority: int | None = None,
 ) -> NewRun:
     """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one. The run that
-    `start` names as its source must still be there when this one is stored."""
-    started = decide(plan, State.new(plan), start)[0]
+    `start` names as its source must still be there when this one is stored. `priority`: in place of the workflow's."""
     return NewRun(
         id=start.run,
         workflow=origin.workflow,
@@ -72,7 +72,7 @@ def new_run(
         plan=plan.encoded,
         input=trimmed(orjson.dumps(checked)),
         records=(
-            Codec(plan).to_record(1, start.at_ms, started),
+            Codec(plan).to_record(1, start.at_ms, first_event(start)),
             *(replace(record, at_ms=start.at_ms) for record in taken_over),
         ),
         now_ms=start.at_ms,
@@ -84,6 +84,7 @@ def new_run(
         draft_rev=origin.draft_rev,
         sources=(start.source_run,) if start.source_run is not None else (),
         source_run_id=start.source_run,
+        placement=placement_of(plan, checked, priority),
     )
 
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sized
 from typing import Protocol
 
 from compiler.plan import Plan
+from executor.runtime.elsewhere import DUE, FAMILY, INBOX, LEFT, Elsewhere
 from executor.runtime.hub import Watchers
+from executor.runtime.watched import Watched
 from executor.store.rows import Answered, NewRun, RunRow, WaitRow
 
 
@@ -24,14 +26,16 @@ class Loop(Protocol):
     @property
     def held_bytes(self) -> int: ...
 
+    @property
+    def attempts(self) -> Sized: ...
+
     def stop(self) -> None: ...
 
-    async def abandon(self) -> None: ...
 
-
-Adopt = Callable[[NewRun, Plan], Awaitable[tuple[RunRow, bool] | None]]
-# The wait, the answer as it is stored, who answered, the message for the run; False: it has to be answered as usual.
-AnswerHere = Callable[[WaitRow, bytes, str | None, bytes, int], Awaitable[tuple[Answered | None] | None]]
+Adopt = Callable[[NewRun, Plan, Watched | None], Awaitable[tuple[RunRow, bool] | None]]
+# The wait, the answer as it is stored, who answered, the message for the run. What came of it, and the run if it was
+# claimed.
+AnswerHere = Callable[[WaitRow, bytes, str | None, bytes, int], Awaitable[tuple[Answered | None, RunRow | None] | None]]
 
 
 class OwnedRuns:
@@ -39,7 +43,8 @@ class OwnedRuns:
     memory in the same commit; `answer` does so with a run that it answers a question of. They return None, and nothing
     was done, when there is no room for it, or others wait. All are the worker's to change."""
 
-    def __init__(self) -> None:
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+        self._elsewhere = elsewhere or Elsewhere()
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
         self.adopt: Adopt | None = None
@@ -55,11 +60,20 @@ class OwnedRuns:
         loop = self.loops.get(run) if run is not None else None
         if loop is not None:
             loop.inbox_changed()
+            return
+        self.due.set()
+        if run is None:
+            self._elsewhere.tell(DUE, "")
         else:
-            self.due.set()
+            self._elsewhere.tell(INBOX, run)
 
     def wake_family(self, root: str) -> None:
-        """A run was cancelled: those below it that are in memory here need not wait until it tells them."""
+        """A run was cancelled: those below it that are in memory need not wait until it tells them."""
+        self.end_family(root)
+        self._elsewhere.tell(FAMILY, root)
+
+    def end_family(self, root: str) -> None:
+        """Those that are in memory here."""
         for loop in list(self.loops.values()):
             if loop.root == root:
                 loop.end_with_family()
@@ -70,10 +84,15 @@ class OwnedRuns:
 
     def watch_left(self, run: str) -> asyncio.Future[None]:
         """Done when this run leaves memory. Take it BEFORE reading its row, then await it. Cancel it when it is not
-        needed any more. A run that another process has does not leave here."""
+        needed any more. Of a run that another process has that is heard by the bus, or not at all."""
         return self._left.watch(run)
 
     def left(self, run: str) -> None:
         self._left.signal(run)
+        self._elsewhere.grown(run, LEFT)
         for call in self._on_left:
             call()
+
+    def left_elsewhere(self, run: str) -> None:
+        """It has left the memory of another process."""
+        self._left.signal(run)

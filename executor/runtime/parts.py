@@ -8,34 +8,47 @@ from typing import Self
 from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from executor.blocks.registry import Registry
+from executor.connectors.stored import StoredConnectors
+from executor.files import Files
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock, Timers
 from executor.runtime.compiler import Compiler
+from executor.runtime.elsewhere import Elsewhere
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
 from executor.runtime.owned import OwnedRuns
+from executor.runtime.places import Places
 from executor.runtime.turns import Turns
 from executor.services import Services
 from executor.store.contract import Store
-from executor.values.redact import Redactor
+from executor.values.live_redactor import LiveRedactor
+from executor.vault.connections import Connections
+from executor.vault.sealing import Keys
+from executor.vault.vault import Vault
 
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`hub` wakes readers, `owned` wakes the run loops of this process."""
+    """`hub` wakes readers, `owned` wakes the run loops of this process, `elsewhere` those of others."""
 
     store: Store
     registry: Registry
     services: Services
     clock: Clock
     links: Links
-    redactor: Redactor
+    redactor: LiveRedactor
+    vault: Vault
+    files: Files
+    connections: Connections
+    connectors: StoredConnectors
     compiler: Compiler
     children: ChildRuns
     timers: Timers
     turns: Turns
     hub: Hub
     owned: OwnedRuns
+    places: Places
+    elsewhere: Elsewhere
 
     @classmethod
     def make(
@@ -47,21 +60,34 @@ class Parts:
         clock: Clock,
         links: Links,
         documents: Limits = DEFAULT_LIMITS,
+        keys: Keys | None = None,
     ) -> Self:
-        compiler = Compiler(registry, services.env, documents)
+        secrets = {name: services.env[name] for name in services.secrets if name in services.env}
+        redactor = LiveRedactor(secrets)
+        files = services.files = Files(store, clock.now_ms, services.limits.file_bytes, redactor.redact)
+        elsewhere = Elsewhere()
+        vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command)
+        connectors = StoredConnectors(store, registry)
+        compiler = Compiler(registry, services.env, documents, lambda: vault.names, connectors)
         return cls(
             store=store,
             registry=registry,
             services=services,
             clock=clock,
             links=links,
-            redactor=Redactor({name: services.env[name] for name in services.secrets if name in services.env}),
+            redactor=redactor,
+            vault=vault,
+            files=files,
+            connections=Connections(store, vault, services.http, clock.now_ms),
+            connectors=connectors,
             compiler=compiler,
             children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
             timers=Timers(clock),
-            turns=Turns(),
-            hub=Hub(),
-            owned=OwnedRuns(),
+            turns=Turns(clock.now_ms),
+            hub=Hub(elsewhere),
+            owned=OwnedRuns(elsewhere),
+            places=Places(store, elsewhere),
+            elsewhere=elsewhere,
         )
 
     def wake(self, run: str) -> None:

@@ -6,11 +6,11 @@ The core decides without payloads; here each event meets the payload of the atte
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
+from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
@@ -27,6 +27,7 @@ from executor.core.events import (
     RegionExited,
     RegionSized,
     RunFinished,
+    StepFinished,
     VariablesPatched,
     WaitClosed,
     WaitOpened,
@@ -34,7 +35,6 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
-from executor.journal.codec import data_of
 from executor.runtime.answers import ASK_PEOPLE
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
@@ -42,6 +42,8 @@ from executor.runtime.children import cancel_message, end_message
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result
+from executor.runtime.step_note import StepNote
+from executor.runtime.usage import usage_row
 from executor.services import NotifySettings
 from executor.store.rows import (
     Append,
@@ -53,30 +55,43 @@ from executor.store.rows import (
     WaitRow,
     WaitUpdate,
 )
+from executor.store.usage import UsageRow
 from executor.values.fold import NULL
+from executor.values.payload import INLINE_MAX_BYTES, split, trimmed
 from executor.values.payload import encode as encode_payload
-from executor.values.payload import split, trimmed
 
 # Sealed JSON: the addresses are those of the server, as they are when the message goes out.
 SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
 
 
-@dataclass(slots=True)
-class _More:
+class _More(Struct):
     """What an append writes beside its events, as `Append` names it. Most write nothing."""
 
-    waits: list[WaitRow] = field(default_factory=list)
-    closed_waits: list[WaitUpdate] = field(default_factory=list)
-    consumed_signals: list[tuple[int, str]] = field(default_factory=list)
-    blobs: list[tuple[str, bytes]] = field(default_factory=list)
-    notifications: list[NotificationRow] = field(default_factory=list)
-    children: list[NewRun] = field(default_factory=list)
-    posts: list[tuple[str, bytes]] = field(default_factory=list)
-    cancels: list[tuple[str, bytes]] = field(default_factory=list)
-    cached: list[CacheRow] = field(default_factory=list)
+    waits: list[WaitRow] = []
+    closed_waits: list[WaitUpdate] = []
+    consumed_signals: list[tuple[int, str]] = []
+    blobs: list[tuple[str, bytes]] = []
+    notifications: list[NotificationRow] = []
+    children: list[NewRun] = []
+    posts: list[tuple[str, bytes]] = []
+    cancels: list[tuple[str, bytes]] = []
+    cached: list[CacheRow] = []
+    usage: list[UsageRow] = []
+    places: list[tuple[str, int]] | None = None
     status: RunStatus | None = None
     output: bytes | None = None
     error: bytes | None = None
+
+
+class _Held(NamedTuple):
+    """The first records of the next append, the bytes of their outputs, and the family they count for."""
+
+    records: int = 0
+    output_bytes: int = 0
+    root: str | None = None
+
+
+_NOTHING_HELD: Final = _Held()
 
 
 class Recorder:
@@ -85,15 +100,13 @@ class Recorder:
     def __init__(self, run: LoadedRun, parts: Parts) -> None:
         self._run = run
         self._parts = parts
-        self._now_ms = parts.clock.now_ms
+        self._clock = parts.clock
         self._plan = run.plan
         self._codec = run.codec
         self._state = run.state
         self._fold = run.fold
         self._root = run.row.root_id  # the topmost run above, or this one once it has children
-        self._reused: Mapping[int, bytes] = {}
-        self._signal_names: dict[NodeKey, tuple[str, str | None]] = {}
-        self._children: dict[NodeKey, str] = {}  # the run that an open wait waits for
+        self._notes = run.notes
         self._response: Mapping[str, Any] | None = None
         self._seq = self._expected_seq = 0
         self._at_ms = 0
@@ -101,31 +114,19 @@ class Recorder:
         self._records: list[Record] = []
         self._output_bytes = 0
         self._more: _More | None = None
+        self._held = self._popped_held = _NOTHING_HELD
 
     @property
     def appended_seq(self) -> int:
         """Of the last event in an append. The state may be ahead: a turn decides first, then it writes."""
         return self._expected_seq
 
-    # --- replay ---
-
-    def replay(self, event: Event, record: Record) -> None:
-        """An event that is stored: what later events and appends need to know of it."""
-        self._seq = self._expected_seq = record.seq
-        self._at_ms = max(self._at_ms, record.at_ms)
-        match event:
-            case WaitOpened() if event.kind == "signal":
-                data = data_of(record)
-                self._signal_names[event.key] = (data["name"], data.get("correlation"))
-            case WaitOpened() if event.kind == "child":
-                self._children[event.key] = data_of(record)["child"]
-                self._root = self._root or self._run.id
-            case WaitClosed():
-                self._children.pop(event.key, None)
-
-    def reuse(self, outputs: Mapping[int, bytes]) -> None:
-        """Outputs of nodes that are reused from another run, by node number."""
-        self._reused = outputs
+    def stand_at(self, seq: int, at_ms: int) -> None:
+        """Number and time of the last event that is stored. The run has all of them."""
+        self._seq = self._expected_seq = seq
+        self._at_ms = at_ms
+        if self._notes.is_parent:
+            self._root = self._root or self._run.id
 
     # --- forward ---
 
@@ -134,7 +135,10 @@ class Recorder:
         decide by."""
         state = self._state
         fact, payload = result.fact, result.payload
-        self._at_ms = max(self._at_ms, fact.at_ms)
+        if fact.at_ms > self._at_ms:
+            self._at_ms = fact.at_ms
+        if result.place is not None:
+            self.leave_places((result.place.node, result.place.attempt))
         if payload.patches and _fresh(state, fact):
             try:
                 patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]  # with patches it names a node
@@ -159,38 +163,77 @@ class Recorder:
         key = getattr(fact, "key", None)
         for event in events:
             if type(event) is NodeStarted:  # every second one: no payload, nothing for the values
-                self._record(event)
+                self._seq += 1
+                self._records.append(self._codec.started(self._seq, self._at_ms, event))
                 continue
             own = payload if key is not None and getattr(event, "key", None) == key else None
             self._record_with(event, own)
         return events
+
+    def leave_places(self, *places: tuple[str, int]) -> None:
+        """With the next append: these (node key and attempt), and those of older leases."""
+        self._beside.places = [*(self._beside.places or ()), *places]
 
     def log(self, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
         """What an attempt logged, into the next append; dropped when the attempt has ended."""
         state = self._state
         if state.running.get(key) != attempt or state.phase is RunPhase.FINISHED:
             return
-        self._at_ms = max(self._at_ms, self._now_ms())
+        self._at_ms = max(self._at_ms, self._clock.now_ms())
         logged = NodeLog(key, attempt, message, stream)
         evolve(self._plan, state, logged)
         self._record(logged)
 
+    def step(self, key: NodeKey, attempt: int, note: StepNote) -> None:
+        """An event of a step, into the next append; refused when the attempt has ended."""
+        state = self._state
+        if state.running.get(key) != attempt or state.phase is RunPhase.FINISHED:
+            note.refuse()
+            return
+        self._at_ms = max(self._at_ms, self._clock.now_ms())
+        event = replace(note.event, key=key)
+        evolve(self._plan, state, event)
+        self._record(event, self._fold.apply(event, note.output))
+        if type(event) is StepFinished and (event.usage or event.cost is not None):
+            name = state.steps[key].by_n[event.n].name
+            row = self._run.row
+            self._beside.usage.append(usage_row(row.id, row.workflow, name, event, self._at_ms))
+
+    @property
+    def has_only_events(self) -> bool:
+        """Whether the next append writes nothing beside its events, as far as is known now."""
+        return self._more is None
+
+    def hold(self) -> None:
+        """What was decided so far has had its effects: see `only_held`."""
+        self._held = _Held(len(self._records), self._output_bytes if self._root is not None else 0, self._root)
+
+    def only_held(self, append: Append) -> Append | None:
+        """The part of the last append that was held before; None: nothing was. It has only events."""
+        held = self._popped_held
+        if not held.records:
+            return None
+        return Append(
+            append.run_id,
+            append.epoch,
+            append.expected_seq,
+            append.records[: held.records],
+            append.now_ms,
+            root=held.root,
+            output_bytes=held.output_bytes,
+        )
+
     def pop_append(self, consumed_inbox: tuple[int, ...]) -> Append | None:
         """What has to be written since the last call; None when there is nothing."""
         records, more = self._records, self._more
-        if not (records or consumed_inbox):
+        if not (records or consumed_inbox or (more is not None and more.places is not None)):
             return None
         assert self._seq == self._state.seq, "every event has its record"
-        append = Append(
-            self._run.id,
-            self._run.row.epoch,
-            self._expected_seq,
-            tuple(records),
-            self._now_ms(),
-            consumed_inbox=consumed_inbox,
-            root=self._root,
-            output_bytes=self._output_bytes if self._root is not None else 0,
-        )
+        row = self._run.row
+        append = Append(row.id, row.epoch, self._expected_seq, tuple(records), self._clock.now_ms())
+        if consumed_inbox or self._root is not None:
+            bytes = self._output_bytes if self._root is not None else 0
+            append = replace(append, consumed_inbox=consumed_inbox, root=self._root, output_bytes=bytes)
         if more is not None:
             append = replace(
                 append,
@@ -204,12 +247,15 @@ class Recorder:
                 cancels=tuple(more.cancels),
                 family_max=self._parts.services.limits.family,
                 cached=tuple(more.cached),
+                usage=tuple(more.usage),
+                places=None if more.places is None else tuple(more.places),
                 status=more.status,
                 output=more.output,
                 error=more.error,
                 finished=more.status is not None,
             )
         self._records, self._output_bytes, self._more = [], 0, None
+        self._popped_held, self._held = self._held, _NOTHING_HELD
         self._expected_seq = self._seq
         return append
 
@@ -225,18 +271,20 @@ class Recorder:
         extra: dict[str, Any] | None = None
         match event:
             case NodeSucceeded():
-                output = (payload.output if payload else self._reused.get(event.key[1])) or NULL
+                output = (payload.output if payload else self._notes.reused.get(event.key[1])) or NULL
                 if event.end_run and payload is not None:
                     self._response = payload.response
                 if payload is not None and payload.cached is not None:
                     self._beside.cached.append(payload.cached)
+            case StepFinished() if event.error is None:
+                output = (payload.output if payload is not None else None) or NULL
             case RegionSized():
                 output = payload.output if payload else None
             case RegionExited() if event.reused:
-                output = self._reused.get(event.key[1], NULL)
+                output = self._notes.reused.get(event.key[1], NULL)
             case WaitOpened():
                 suspend = payload.suspend if payload is not None else None
-                if event.kind == "attention":  # asked by the core, not by a handler
+                if event.kind == "attention" and event.step is None:  # asked by the core, not by a handler
                     suspend = question(self._plan.nodes[event.key[1]], event.attempt)
                 assert suspend is not None
                 extra = self._wait_opened(event, suspend)
@@ -244,7 +292,7 @@ class Recorder:
                 # Answers and expiries are in the row since their message was posted; timers, cancels, and the end of a
                 # wait for a signal are written here.
                 wait_id = self._codec.wait_id(event.key, event.attempt)
-                child = self._children.pop(event.key, None)
+                child = self._notes.closed(event.key)
                 if child is not None and (payload is None or payload.child != child):
                     self._beside.cancels.append((child, cancel_message(self._run.id)))
                 if event.outcome in ("cancelled", "expired"):
@@ -254,6 +302,8 @@ class Recorder:
                     self._beside.closed_waits.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
             case RunFinished():
                 output, extra = self._finished(event)
+                if self._plan.has_limits:
+                    self.leave_places()  # attempts may be under way, when a response ends the run
         self._record(event, self._fold.apply(event, output), extra)
 
     def _record(self, event: Event, output: bytes | None = None, extra: dict[str, Any] | None = None) -> None:
@@ -261,8 +311,9 @@ class Recorder:
         if output is not None:
             if type(event) is not RunFinished:
                 self._output_bytes += len(output)
-            inline, blob = split(output)
-            if blob is not None:
+            if len(output) > INLINE_MAX_BYTES:
+                inline, blob = split(output)
+                assert blob is not None
                 self._beside.blobs.append((blob, output))
                 extra = {**(extra or {}), "blob": blob, "size": len(output)}
                 output = inline
@@ -293,14 +344,15 @@ class Recorder:
         extra: dict[str, Any] = {"wait": wait_id}
         if suspend.child is not None:
             extra["child"] = suspend.child.id
-            self._children[event.key] = suspend.child.id
+            self._notes.children[event.key] = suspend.child.id
+            self._notes.is_parent = True
             self._begin_family()
             self._beside.children.append(
                 replace(suspend.child, parent_run_id=self._run.id, parent_key=wait_id, now_ms=self._at_ms)
             )
         if suspend.name is not None:
             extra |= {"name": suspend.name, "correlation": suspend.correlation}
-            self._signal_names[event.key] = (suspend.name, suspend.correlation)
+            self._notes.signal_names[event.key] = (suspend.name, suspend.correlation)
         if "title" in suspend.request:
             extra["title"] = suspend.request["title"]
         return extra
@@ -331,7 +383,9 @@ class Recorder:
 
     def signal_waits(self) -> list[tuple[NodeKey, str, str | None]]:
         """Open signal waits with name and correlation, oldest first."""
-        return [(key, *self._signal_names[key]) for key, wait in self._state.waits.items() if wait.kind == "signal"]
+        return [
+            (key, *self._notes.signal_names[key]) for key, wait in self._state.waits.items() if wait.kind == "signal"
+        ]
 
 
 def _fresh(state: State, fact: f.Fact) -> bool:

@@ -11,9 +11,9 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
@@ -22,18 +22,20 @@ from executor.blocks.base import Suspend
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.runtime.attempt_log import Stream
+from executor.runtime.places import Place
+from executor.runtime.step_note import StepNote
 from executor.services import RunLimits
 from executor.store.rows import CacheRow
 
-Log = tuple[NodeKey, int, str, Stream]  # the attempt of a node, a message of it
+# The attempt of a node, and a message of it; or of one of its steps.
+Log = tuple[NodeKey, int, str | StepNote, Stream]
 
 
-@dataclass(slots=True)
-class Payload:
+class Payload(Struct, gc=False):
     """What an outcome carries besides its route. `output` is encoded JSON. `cached`: to be stored for later runs."""
 
     output: bytes | None = None
-    patches: list[list[Any]] = field(default_factory=list)
+    patches: list[list[Any]] = []
     suspend: Suspend | None = None
     response: Mapping[str, Any] | None = None
     signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
@@ -41,10 +43,12 @@ class Payload:
     child: str | None = None  # the child run whose end this is
 
 
-@dataclass(slots=True)
-class Result:
+class Result(Struct, gc=False):
+    """`place`: of a limit, which the attempt leaves that has ended with this."""
+
     fact: f.Fact
     payload: Payload
+    place: Place | None = None
 
 
 def assigned(node: Node, output: Any) -> list[list[Any]]:
@@ -64,6 +68,10 @@ class Arrivals:
 
     def add(self, fact: f.Fact, payload: Payload | None = None) -> None:
         self.results.append(Result(fact, payload or Payload()))
+        self.changed.set()
+
+    def put(self, result: Result) -> None:
+        self.results.append(result)
         self.changed.set()
 
     def add_first(self, fact: f.Fact) -> None:

@@ -41,6 +41,7 @@ class BackgroundTask:
 
     def start(self, after_s: float = 0.0) -> None:
         assert self._task is None, "started twice"
+        self._ending = False
         self._task = asyncio.create_task(self._run(after_s), name=self._name)
 
     async def end(self, within_s: float) -> None:
@@ -51,9 +52,12 @@ class BackgroundTask:
             await asyncio.wait([self._task], timeout=within_s)
 
     async def stop(self) -> None:
-        """The step under way is cancelled."""
+        """The step under way is cancelled. One that ends at that moment may not notice: the wait_for of Python 3.11
+        returns the result then, and the cancel is lost. So no other is called either."""
         task, self._task = self._task, None
         if task is not None:
+            self._ending = True
+            self.wake.set()
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from contextvars import copy_context
 from functools import partial
 
@@ -20,15 +21,21 @@ from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
+from executor.journal.reader import load_plan
 from executor.runtime.admission import Admission
 from executor.runtime.adoption import Adoption, NotAdopted
 from executor.runtime.attempts import Attempts
 from executor.runtime.children import cancel_of_orphan
+from executor.runtime.elsewhere import DUE
+from executor.runtime.lacking import Lacking
 from executor.runtime.loop import Ended, RunLoop
+from executor.runtime.pace import Load, Pace
 from executor.runtime.parts import Parts
 from executor.runtime.recover import begin, recover
 from executor.runtime.task import BackgroundTask
-from executor.store.rows import Answered, NewRun, RunRow, WaitRow
+from executor.runtime.watched import Watched
+from executor.store.placement import DEFAULT_POOL, Placement
+from executor.store.rows import Answered, NewRun, Resumed, RunRow, WaitRow
 
 log = logging.getLogger("weft.worker")
 
@@ -54,12 +61,19 @@ LEASE_MAX_AT_START_MS = 60_000
 
 class Worker:
     def __init__(
-        self, parts: Parts, *, name: str | None = None, lease_ms: int = LEASE_MS, runs_max: int = RUNS_MAX
+        self,
+        parts: Parts,
+        *,
+        name: str | None = None,
+        lease_ms: int = LEASE_MS,
+        runs_max: int = RUNS_MAX,
+        pools: Sequence[str] = (DEFAULT_POOL,),
     ) -> None:
         self.name = name or f"w-{secrets.token_hex(6)}"
         self._parts = parts
         self._lease_ms = lease_ms
         self._runs_max = runs_max
+        self._pools = dict.fromkeys(pools, "")  # with the key whose turn was last
         self._loops = parts.owned.loops
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wake = parts.owned.due
@@ -67,16 +81,29 @@ class Worker:
         self._renewed_at_ms = 0
         self._last_ms = 0  # the clock when it was last looked at
         self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set
+        self.claims = 0  # runs that it took into memory, new ones included
         self._stopping = False
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
+        self._pace = Pace(parts.elsewhere, self._load)
+        self._lacking = Lacking(parts)
         self._adopting: dict[str, Adoption] = {}
+        self._dropped = False  # a run that is still owned, and that the next renewal frees
         self._answering: set[str] = set()  # runs that are being answered and claimed
         self._others_wait = True  # there may be runs to claim that were there before
+        self._has_looked = asyncio.Event()
         self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
         self._claiming = BackgroundTask(
-            f"{self.name}:claim", self._claim, failed="claiming failed", log=log, wake=self._wake
+            f"{self.name}:claim", self._look, failed="claiming failed", log=log, wake=self._wake
         )
         self._renewing = BackgroundTask(f"{self.name}:renew", self._renew_all, failed="renewing leases failed", log=log)
+
+    def active(self) -> tuple[int, int]:
+        """Runs in memory, and attempts of blocks under way."""
+        return len(self._tasks), sum(len(loop.attempts) for loop in self._loops.values())
+
+    def _load(self) -> Load:
+        attempts = [len(loop.attempts) for loop in self._loops.values()]
+        return Load(len(self._tasks), len(self._tasks) - len(attempts) + attempts.count(0), sum(attempts))
 
     def start(self) -> None:
         parts = self._parts
@@ -87,28 +114,43 @@ class Worker:
         self._context = copy_context()  # of what runs, not of who asks for it
         parts.owned.adopt, parts.owned.answer = self._adopt, self._answer
 
+    async def first_look(self, within_s: float) -> None:
+        """Until it has looked for runs to claim, or failed to, or this time is over. Runs that are submitted before
+        are not adopted, because others may wait."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await self._has_looked.wait()
+
     async def stop(self, grace_s: float = 8.0) -> None:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
         self._stopping = True
         self._admission.close()
+        self._parts.places.close()
         for loop in self._loops.values():
             loop.stop()
         await self._claiming.end(within_s=grace_s)  # the runs of a claim under way are freed as well
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace_s)
-        left = dict(self._loops)
         tasks = [task for task in self._tasks.values() if not task.done()]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._claiming.stop(), self._renewing.stop(), return_exceptions=True)
-        freed = await asyncio.gather(*(loop.abandon() for loop in left.values()), return_exceptions=True)
-        for run_id, failure in zip(left, freed, strict=True):
-            if isinstance(failure, StoreError):
-                log.warning("run %s: its lease could not be released; it will expire", run_id)
-            elif failure is not None:
-                raise failure
+        # All that this worker owns, behind all that it has written: also what a claim or a new run that was cut off has
+        # committed, and what was still being recovered.
+        try:
+            await self._parts.store.renew(self.name, [], self._parts.clock.now_ms(), self._lease_ms)
+        except StoreError:
+            log.warning("the leases could not be released; they will expire")
+        else:
+            self._parts.elsewhere.tell(DUE, "")
 
     # --- claiming ---
+
+    async def _look(self) -> float:
+        try:
+            return await self._claim()
+        finally:
+            self._has_looked.set()
 
     async def _claim(self) -> float:
         """What can be claimed. Returns the seconds until there may be more."""
@@ -122,19 +164,23 @@ class Worker:
             # This process slept. It keeps the runs that no other has claimed, instead of claiming them from itself.
             await self._renew()
         self._admission.look()
-        room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
+        free = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
         if self._admission.waiting > self._runs_max // 2:  # another process may have room
-            room = 0
+            free = 0
+        room = await self._pace.room(free)
         rows: list[RunRow] = []
         if room > 0:
             async with self._leases:
-                rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, limit=room)
+                rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, room, pools=self._pools)
                 for row in rows:
+                    self._pools[row.pool] = row.fair
                     self._begin(row)
         self._others_wait = bool(rows) or room <= 0
         if rows:
             return 0
-        due_ms = await store.next_due() if room > 0 else None
+        if room <= 0 < free:
+            return self._pace.pause_s
+        due_ms = await store.next_due(self._pools) if room > 0 else None
         if due_ms is None:
             return IDLE_MAX_S
         return min(IDLE_MAX_S, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
@@ -151,11 +197,12 @@ class Worker:
         if asked_ms + repair.ahead_ms > clock.now_ms():  # else others wrote what is of a later time while this waited
             log.warning("the clock was set back: %d runs had leases or due times in the future", repair.runs)
 
-    def _begin(self, row: RunRow) -> None:
+    def _begin(self, row: RunRow, resumed: Resumed | None = None) -> None:
         stale = self._tasks.get(row.id)  # this process slept through its own lease and has now claimed the run again
         if stale is not None:
             stale.cancel()
-        enter = partial(self._enter, row, stale)
+        self.claims += 1
+        enter = partial(self._enter, row, stale, resumed)
         self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
     def _has_room(self) -> bool:
@@ -164,74 +211,91 @@ class Worker:
         free = not (self._stopping or self._others_wait or self._admission.waiting)
         return awake and free and len(self._tasks) + len(self._answering) < self._runs_max
 
+    def _may_claim(self, placement: Placement) -> bool:
+        """At once, without a look at limits."""
+        return placement.pool in self._pools and not placement.is_limited
+
     # --- new runs ---
 
-    async def _adopt(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool] | None:
+    async def _adopt(self, new: NewRun, plan: Plan, watched: Watched | None = None) -> tuple[RunRow, bool] | None:
         """Only when no other run waits to be claimed: the order in which runs are begun is that of their due times."""
-        if not (self._has_room() and Adoption.suits(new)):
+        if not (self._has_room() and Adoption.suits(new) and self._may_claim(new.placement)):
             return None
-        adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self._lease_ms)
-        task = self._context.copy().run(asyncio.create_task, self._drive_adopted(adoption, plan), name=f"run:{new.id}")
+        adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self._lease_ms, watched)
+        work, name = self._drive_adopted(adoption, plan), f"run:{new.id}"
+        task = asyncio.create_task(work, name=name, context=self._context.copy())
         self._tasks[new.id] = task
+        self.claims += 1
         return await adoption.made()
 
     async def _drive_adopted(self, adoption: Adoption, plan: Plan) -> None:
-        async def enter() -> tuple[RunLoop, list[f.Fact]]:
-            return begin(self._parts, adoption, plan)
-
         try:
-            await self._drive(adoption.row, enter)
+            await self._drive(adoption.row, partial(self._enter_adopted, adoption, plan))
             if await adoption.end():
                 self._wake.set()
         finally:
             adoption.refuse()
             self._adopting.pop(adoption.row.id, None)
 
+    async def _enter_adopted(self, adoption: Adoption, plan: Plan) -> tuple[RunLoop, list[f.Fact]]:
+        return begin(self._parts, adoption, plan)
+
     # --- runs that are answered ---
 
     async def _answer(
         self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int
-    ) -> tuple[Answered | None] | None:
+    ) -> tuple[Answered | None, RunRow | None] | None:
         """A run that waits for people is not in memory: it is answered and claimed in one commit."""
         if wait.run_id in self._tasks or wait.run_id in self._answering or not self._has_room():
             return None
         self._answering.add(wait.run_id)
         task = asyncio.create_task(self._answer_and_claim(wait, response, by, message, now_ms))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # who answers may have left
-        return (await asyncio.shield(task),)  # the claim is heard of all the same
+        return await asyncio.shield(task)  # the claim is heard of all the same
 
     async def _answer_and_claim(
         self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int
-    ) -> Answered | None:
+    ) -> tuple[Answered | None, RunRow | None]:
         parts = self._parts
         try:
-            answered, row = await parts.store.answer_and_claim(
-                wait.token_hash, response, by, message, now_ms, self.name, self._lease_ms
+            answered, resumed = await parts.store.answer_and_claim(
+                wait.token_hash, response, by, message, now_ms, self.name, self._lease_ms, self._pools
             )
         finally:
             self._answering.discard(wait.run_id)
+        row = resumed.row if resumed is not None else None
         if row is not None and self._stopping:
             await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
         elif row is not None:
-            self._context.copy().run(self._begin, row)
+            self._context.copy().run(self._begin, row, resumed)
             parts.hub.signal(row.id)
         elif answered is not None and answered.won:  # another process has it in memory, or it is about to leave here
             parts.wake(wait.run_id)
-        return answered
+        return answered, row
 
     # --- a run in memory ---
 
-    async def _enter(self, row: RunRow, stale: asyncio.Task[None] | None) -> tuple[RunLoop, list[f.Fact]] | None:
-        """A claimed run. None: the process ends, and it stays out."""
+    async def _enter(
+        self, row: RunRow, stale: asyncio.Task[None] | None, resumed: Resumed | None
+    ) -> tuple[RunLoop, list[f.Fact]] | None:
+        """A claimed run. None: it stays out, as the process ends, or lacks a block."""
         if stale is not None:
             await asyncio.wait([stale])
         parts = self._parts
-        # A run that begins has put out nothing.
-        if not await self._admission.enter(row.id, await parts.store.output_bytes(row.id) if row.seq > 1 else 0):
+        plan = await load_plan(parts.store, row.plan_hash)
+        await parts.connectors.refresh_for(plan)
+        lacks = self._lacking.of(plan)
+        if lacks is not None:
+            await self._lacking.give_back(row, lacks)
+            return None
+        size = resumed.output_bytes if resumed is not None else None
+        if size is None:  # a run that begins has put out nothing
+            size = await parts.store.output_bytes(row.id) if row.seq > 1 else 0
+        if not await self._admission.enter(row.id, size):
             await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
             return None
         await parts.turns.turn()
-        loop, first = await recover(parts, self._lost_together(row))
+        loop, first = await recover(parts, self._lost_together(row), resumed=resumed)
         if row.stalls > STALLS_MAX:
             message = f"{row.stalls} workers claimed this run and none made progress"
             # What was under way is lost in any case; the run cannot end before that is said.
@@ -250,9 +314,11 @@ class Worker:
             if entered is None:
                 return
             loop, first = entered
+            del enter, entered
             while ended in (None, "moved", "refused"):
                 if ended is not None:
                     attempts = loop.attempts
+                    self._admission.leaves_to_be_read(row.id, loop.held_bytes)
                     self._loops.pop(row.id, None)
                     del loop  # all outputs of the run: they are not held twice
                     loop, first = await self._continue(attempts, row)
@@ -266,12 +332,14 @@ class Worker:
         except Fenced:
             log.warning("run %s: lost the lease to another worker", row.id)
         except StoreError as error:
+            self._dropped = True
             log.error(
                 "run %s: the database failed (%s); it is free for the next claim at the next renewal", row.id, error
             )
         except asyncio.CancelledError:
             raise
         except Exception:
+            self._dropped = True
             log.exception(
                 "run %s: dropped from memory; it recovers from its journal at the next claim after a renewal", row.id
             )
@@ -282,7 +350,8 @@ class Worker:
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._parts.owned.left(row.id)
             self._admission.entered(row.id)
-            if ended != "finished" or self._others_wait:  # its due time, or room for another one
+            # Its due time, or room for another one, or its place of a limit.
+            if ended != "finished" or self._others_wait or row.limited:
                 self._wake.set()
 
     def _held_bytes(self) -> int:
@@ -331,8 +400,13 @@ class Worker:
         now_ms = self._parts.clock.now_ms()
         held = dict(self._tasks)
         not_created = {run_id for run_id, adoption in self._adopting.items() if not adoption.is_over}
-        if held:
-            kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self._lease_ms)
+        dropped, self._dropped = self._dropped, False
+        if held or dropped:
+            try:
+                kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self._lease_ms)
+            except BaseException:
+                self._dropped = self._dropped or dropped
+                raise
             for run_id, task in held.items():
                 if run_id not in kept:
                     if not task.done() and run_id not in not_created:

@@ -1,12 +1,17 @@
-"""The one boundary for everything a user can type: JavaScript in QuickJS, compiled to WebAssembly, run by wasmtime.
+"""The one boundary for everything a user can type: JavaScript in QuickJS, and Python in CPython, compiled to
+WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
     simple.py     the expressions whose result Python knows without a guest
+    exchange.py   what a guest is asked, and how its answer is read
+    elsewhere.py  a guest in another process, for `policy.runner`
     guest.py      one call: restore, deadlines, run, classify what stopped it
-    prelude.py    the JavaScript side: wrapping, seeded random, console
+    prelude.py    the JavaScript side: wrapping, seeded random, console, timers
+    javascript/   globals of browsers and Node: URL, TextEncoder, crypto, structuredClone; dates
     instance.py   the WebAssembly instance and the memory image it starts from
     imports.py    what the guest can ask of the host: next to nothing
     artifact.py   the guest program and its compiled form on disk
+    python/       programs in Python: CPython as a component, one instance for each call
     engine.py     the one engine of the process; epochs, the clock of the hard deadlines
 
 Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
@@ -24,7 +29,8 @@ from typing import Any, Literal
 
 KIB = 1024
 MIB = 1024 * KIB
-Reason = Literal["timeout", "memory", "stack", "stopped", "output"]
+Reason = Literal["timeout", "memory", "stack", "stopped", "output", "refused"]
+Language = Literal["javascript", "python"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +59,15 @@ class Limits:
     code_max_ms: int = 60_000
     code_grace_ms: int = 200
     code_memory: int = 80 * MIB
+    python_memory: int = 128 * MIB
     console: int = 64 * KIB
     output: int = 1 * MIB
     depth: int = 64
 
 
 class GuestStopped(Exception):
-    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long."""
+    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long; `refused`: it asked
+    for something of the host."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)

@@ -33,17 +33,17 @@ def guest_module() -> wasmtime.Module:
 def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
     """Read the compiled guest from `folder`, or compile it and try to keep it there."""
     wasm = (resources.files("quickjs_rs") / "_guest.wasm").read_bytes()
-    if folder is None or not _private(folder):
+    if folder is None or not private_folder(folder):
         return wasmtime.Module(target, wasm)
     digest = hashlib.sha256(wasm).hexdigest()[:32]
     file = folder / f"quickjs-{digest}-wasmtime-{metadata.version('wasmtime')}-{platform.machine()}.cwasm"
-    blob = _read(file)
+    blob = read_checked(file)
     if blob is not None:
         with contextlib.suppress(wasmtime.WasmtimeError):  # another CPU or other settings: wasmtime says so
             return wasmtime.Module.deserialize(target, blob)
     module = wasmtime.Module(target, wasm)
     with contextlib.suppress(OSError):  # a full or read-only disk costs time at the next start, nothing else
-        _write(file, bytes(module.serialize()))
+        write_checked(file, bytes(module.serialize()))
     return module
 
 
@@ -59,7 +59,7 @@ def cache_folder() -> Path | None:
         return None
 
 
-def _private(folder: Path) -> bool:
+def private_folder(folder: Path) -> bool:
     """Make the folder if need be; True when it is a real folder, ours, and closed to everybody else."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -76,21 +76,21 @@ def _ours(info: os.stat_result, kind: object) -> bool:
     return info.st_uid == os.getuid() and not info.st_mode & 0o077
 
 
-def _read(file: Path) -> bytes | None:
+def read_checked(file: Path) -> bytes | None:
+    """What `write_checked` wrote; None if it is not there, not ours alone, or not whole."""
     try:
         with open(file, "rb") as source:
             if not _ours(os.fstat(source.fileno()), stat.S_ISREG):
                 return None
-            content = source.read()
+            digest, blob = source.read(_DIGEST_BYTES), source.read()
     except OSError:
         return None
-    digest, blob = content[:_DIGEST_BYTES], content[_DIGEST_BYTES:]
     return blob if hashlib.sha256(blob).digest() == digest else None
 
 
-def _write(file: Path, blob: bytes) -> None:
+def write_checked(file: Path, blob: bytes) -> None:
     """Atomically: another process may read or write the same file at this moment."""
-    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".quickjs-")  # mkstemp makes it 0600
+    handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".draft-")  # mkstemp makes it 0600
     try:
         with os.fdopen(handle, "wb") as target:
             target.write(hashlib.sha256(blob).digest() + blob)

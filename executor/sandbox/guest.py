@@ -15,9 +15,10 @@ import wasmtime
 from executor.sandbox import GuestStopped, Reason
 from executor.sandbox.engine import ticker, ticks
 from executor.sandbox.imports import Imports
-from executor.sandbox.instance import Instance, guest_image
+from executor.sandbox.instance import Image, Instance, guest_image, wide_image
+from executor.sandbox.prelude import GLOBALS
 
-_PENDING = b"P"
+_PENDING, _TIMER, _JOBS = b"P", b"T", b"J"  # instead of a result
 _JOBS_AT_A_TIME = 100_000  # by the guest
 
 
@@ -28,7 +29,7 @@ class Guest:
         self._memory_bytes = memory_bytes
         self._output_bytes = output_bytes
         self._imports = Imports()
-        self._instance: Instance | None = None
+        self._instances: dict[bool, Instance] = {}  # one for each of the two images
 
     def call(
         self,
@@ -44,42 +45,58 @@ class Guest:
 
         `should_stop` is asked every few thousand byte codes and must not raise. Raises GuestStopped.
         """
-        host, image = self._imports, guest_image()
+        host, wide = self._imports, any(name in request for name in GLOBALS)
+        image = wide_image() if wide else guest_image()
         host.now_ms, host.should_stop, host.interrupted = now_ms, should_stop, False
-        instance = self._instance = self._instance or Instance(host, memory_bytes=self._memory_bytes)
+        instance = self._instances.get(wide)
+        if instance is None:
+            instance = self._instances[wide] = Instance(host, memory_bytes=self._memory_bytes)
         with ticker().running():
             instance.restore(image)
             host.soft_at = time.monotonic() + soft_ms / 1000
             instance.store.set_epoch_deadline(ticks(hard_ms))
             try:
-                answer = self._enter(instance, "run", request)
+                answer = self._enter(instance, image, "run", request)
                 if jobs and answer.startswith(b"O"):
-                    answer = self._finish(instance)
+                    answer = self._finish(instance, image, now_ms, soft_ms)
             except wasmtime.Trap as trap:
                 raise GuestStopped(_reason(trap.trap_code)) from None
             finally:
                 if instance.memory_bytes > image.size:
-                    self._drop()
+                    self._instances.pop(wide).close()
         if host.interrupted:  # a program may catch the interruption of a promise job and go on: that is no result
             raise self._interruption()
         return answer
 
     def close(self) -> None:
-        self._drop()
+        for instance in self._instances.values():
+            instance.close()
+        self._instances.clear()
         self._imports.close()
 
-    def _finish(self, instance: Instance) -> bytes:
-        """Run promise jobs until the program has a result or there are none left; the guest does so many at a time."""
+    def _finish(self, instance: Instance, image: Image, now_ms: int, soft_ms: int) -> bytes:
+        """Run promise jobs, a number of them at a time, and timers until the program has a result or nothing can bring
+        one. A timer is called as soon as there are no jobs, and the clock of the program is moved to its time: waiting
+        takes no time, and a timer behind the end of the program's time is never called."""
+        host, due = self._imports, b""
         while True:
-            ran = instance.export("execute_pending_jobs")
-            answer = self._enter(instance, "finish", b"")
-            if not answer.startswith(_PENDING):
+            ran = instance.export("execute_pending_jobs") if not due else 0
+            answer = self._enter(instance, image, "finish", due)
+            due = b""
+            if answer.startswith((b"O", b"E")) or host.interrupt():
                 return answer
-            if ran < _JOBS_AT_A_TIME or self._imports.interrupted:
+            if answer.startswith(_JOBS) or ran >= _JOBS_AT_A_TIME:
+                continue
+            if answer.startswith(_PENDING):
                 return answer.removeprefix(_PENDING)
+            due = answer.removeprefix(_TIMER)
+            passed_ms = int(due)
+            if passed_ms > soft_ms:
+                raise GuestStopped("timeout")
+            host.now_ms = now_ms + passed_ms
 
-    def _enter(self, instance: Instance, function: Literal["run", "finish"], text: bytes) -> bytes:
-        answer = instance.call(function, guest_image(), text)
+    def _enter(self, instance: Instance, image: Image, function: Literal["run", "finish"], text: bytes) -> bytes:
+        answer = instance.call(function, image, text)
         if answer is None:  # the prelude catches everything but an interruption, and running out of memory in a `catch`
             raise self._interruption() if self._imports.interrupted else GuestStopped("memory")
         if answer[1] > self._output_bytes:
@@ -88,11 +105,6 @@ class Guest:
 
     def _interruption(self) -> GuestStopped:
         return GuestStopped("stopped" if self._imports.stop_asked else "timeout")
-
-    def _drop(self) -> None:
-        if self._instance is not None:
-            self._instance.close()
-            self._instance = None
 
 
 def _reason(code: wasmtime.TrapCode | None) -> Reason:

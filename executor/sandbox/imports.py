@@ -38,7 +38,8 @@ class Imports:
     def stop_asked(self) -> bool:
         return self.should_stop is not None and self.should_stop()
 
-    def _interrupt(self) -> int:
+    def interrupt(self) -> int:
+        """1 when the time of the call is over or its caller has gone."""
         if time.monotonic() > self.soft_at or self.stop_asked:
             self.interrupted = True
             return 1
@@ -53,7 +54,7 @@ class Imports:
     def _link(self) -> wasmtime.Linker:
         linker = wasmtime.Linker(engine())
         plain: dict[str, Callable[..., Any]] = {
-            "host_interrupt": self._interrupt,
+            "host_interrupt": self.interrupt,
             "host_call": lambda *_: -1,
             "host_module_normalize": lambda *_: 0,
             "host_module_load": lambda *_: 0,

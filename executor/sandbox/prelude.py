@@ -1,8 +1,10 @@
 """The part of the sandbox that is JavaScript: it runs once per process, before the memory image is taken.
 
-`PRELUDE` evaluates to `[run, finish]`. Both take a text and return a text: `O` + JSON for a result, `E` + JSON
+A prelude evaluates to `[run, finish]`. Both take a text and return a text: `O` + JSON for a result, `E` + JSON
 `{message, memory, index, stdout}` for an error; `finish` puts a `P` in front of that while the program has no result
-and promise jobs may bring it one. The request of `run` is JSON:
+and promise jobs may bring it one, and answers `T` + milliseconds when it waits for a timer that is due so long after
+the start of the program. `finish` of a text that is not empty calls that timer first, and then answers `J`: there may
+be promise jobs. No time passes meanwhile: the host moves the clock of the program. The request of `run` is JSON:
 
     {"kind": "expressions", "calls": [{"s": source, "v": values, "t": texts, "p": it parsed before}], "seed": [4 x u32]}
         -> O[result, ...]
@@ -17,9 +19,26 @@ early, the next token would have to be `,` or `)` for the first, and neither can
 
 User code may spoil the built-ins it shares with this file. It can then only spoil its own answer, which the host checks
 like any foreign text; the next evaluation starts from the image again.
+
+What browsers and Node have beyond the language is in `javascript/`, one function a file. To compile these takes up to
+10 ms, and each call would be 20 us slower if they lay in its image. So there are two preludes: in that of `wide` they
+are compiled, for calls whose request has one of the names in it; otherwise they are texts, compiled when a program
+reaches them all the same (as `globalThis["U" + "RL"]`).
 """
 
-PRELUDE = r"""
+import json
+from pathlib import Path
+from typing import Final
+
+_FILES: Final = {
+    "url": ("URL", "URLSearchParams"),
+    "text": ("TextEncoder", "TextDecoder"),
+    "crypto": ("crypto",),
+    "clone": ("structuredClone",),
+    "dates": ("dates",),
+}
+
+_PRELUDE = r"""
 (function () {
 'use strict';
 const parse = JSON.parse, stringify = JSON.stringify, text = String, script = eval;
@@ -100,6 +119,76 @@ function print(...values) {
 }
 globalThis.console = { log: print, info: print, warn: print, error: print, debug: print };
 
+const wellFormed = (value) => `${value}`.toWellFormed();
+function utf8(whole) {
+  const out = [];
+  for (const c of whole) {
+    const p = c.codePointAt(0);
+    if (p < 0x80) out.push(p);
+    else if (p < 0x800) out.push(p >> 6 | 0xc0, p & 0x3f | 0x80);
+    else if (p < 0x10000) out.push(p >> 12 | 0xe0, p >> 6 & 0x3f | 0x80, p & 0x3f | 0x80);
+    else out.push(p >> 18 | 0xf0, p >> 12 & 0x3f | 0x80, p >> 6 & 0x3f | 0x80, p & 0x3f | 0x80);
+  }
+  return out;
+}
+const define = Object.defineProperty, names = Object.keys;
+function settle(name, value) {
+  define(globalThis, name, { value, writable: true, enumerable: false, configurable: true });
+}
+function offer(name, make) {
+  define(globalThis, name, {
+    configurable: true, enumerable: false, set(value) { settle(name, value); },
+    get() {
+      const made = (typeof make === 'string' ? script(RUN + make) : make)({ utf8, wellFormed, next });
+      for (const one of names(made)) settle(one, made[one]);
+      return made[name];
+    },
+  });
+}
+$OFFERS
+
+// Timers in the order in which they are due, then in which they were set.
+let timers = [], serial = 0, elapsed = 0, programs = false;
+function arm(callback, delay, values, every) {
+  if (typeof callback !== 'function') throw new TypeError('the callback is not a function');
+  if (!programs) throw new TypeError('timers are for code, not for expressions');
+  const wanted = Math.min(Math.max(Math.trunc(Number(delay)) || 0, every ? 1 : 0), 2147483647);
+  const id = ++serial;
+  insert({ id, due: elapsed + wanted, callback, values, every: every ? wanted : 0 });
+  return id;
+}
+function insert(timer) {
+  let low = 0, high = timers.length;
+  while (low < high) {
+    const middle = (low + high) >> 1;
+    if (timers[middle].due <= timer.due) low = middle + 1; else high = middle;
+  }
+  timers.splice(low, 0, timer);
+}
+function disarm(id) {
+  const at = timers.findIndex((timer) => timer.id === id);
+  if (at >= 0) timers.splice(at, 1);
+  else if (fired !== null && fired.id === id) fired.every = 0;
+}
+let fired = null;
+function fire() {
+  fired = timers.shift();
+  elapsed = fired.due;
+  try {
+    (0, fired.callback)(...fired.values);
+    if (fired.every) insert({ ...fired, due: elapsed + fired.every });
+  } catch (error) { failed = true; outcome = error; }
+  fired = null;
+  return failed ? failure(outcome, undefined, printed) : 'J';
+}
+const late = {
+  setTimeout(callback, delay, ...values) { return arm(callback, delay, values, false); },
+  setInterval(callback, delay, ...values) { return arm(callback, delay, values, true); },
+  clearTimeout(id) { disarm(id); },
+  clearInterval(id) { disarm(id); },
+};
+for (const name of names(late)) settle(name, late[name]);
+
 function expressions(calls) {
   let out = '[';
   for (let i = 0; i < calls.length; i++) {
@@ -129,12 +218,15 @@ function run(request) {
   a = q.seed[0]; b = q.seed[1]; c = q.seed[2]; d = q.seed[3];
   if (q.kind === 'expressions') return expressions(q.calls);
   room = q.console;
+  programs = true;
   return code(q.calls[0]);
 }
 
-function finish() {
+function finish(due) {
   if (failed) return failure(outcome, undefined, printed);
+  if (due !== '' && outcome === null) return fire();
   if (outcome === null) {
+    if (timers.length) return 'T' + timers[0].due;
     return 'P' + failure({ message: 'the code awaits a promise that nothing will resolve' }, undefined, printed);
   }
   return 'O[' + outcome + ',' + stringify(printed) + ']';
@@ -142,3 +234,18 @@ function finish() {
 return [run, finish];
 })()
 """
+
+
+GLOBALS: Final = tuple(name.encode() for names in _FILES.values() for name in names)
+
+
+def prelude(*, wide: bool) -> str:
+    """`wide`: with `javascript/` compiled."""
+    folder = Path(__file__).parent / "javascript"
+    lines: list[str] = []
+    for file, names in _FILES.items():
+        text = (folder / f"{file}.js").read_text(encoding="ascii")
+        text = "\n".join(line.strip() for line in text.splitlines() if not line.lstrip().startswith("//"))
+        lines.append(f"const make_{file} = {text if wide else json.dumps(text)};")
+        lines += [f"offer('{name}', make_{file});" for name in names]
+    return _PRELUDE.replace("$OFFERS", "\n".join(lines))

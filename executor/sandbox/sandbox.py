@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import json
 import os
-import struct
 import threading
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from compiler.catalog import CodeKind
 from executor.errors import SandboxError
-from executor.sandbox import Bound, GuestStopped, Limits
+from executor.sandbox import Bound, GuestStopped, Language, Limits
+from executor.sandbox.elsewhere import Elsewhere, asked, decode_reply
+from executor.sandbox.exchange import encoded, program_result_of, request_of, result_of, stopped, too_long
 from executor.sandbox.simple import Closure, Closures, Unsure, evaluate_simple
 from executor.sandbox.workers import Waiting, Workers
 
 if TYPE_CHECKING:
     from executor.sandbox.guest import Guest
+    from executor.sandbox.python.guest import PythonGuest
 
 _PARSED_MAX = 4096
+_PYTHON_CHECK_MS = 500
 CODE_THREADS_MAX = 16  # each may hold the memory of a program
-_REPORTED = {"index": int, "stdout": str}
 _MATCH = """((pattern, text) => {
   let found
   try { found = new RegExp(pattern, "u") } catch { found = new RegExp(pattern) }
@@ -64,16 +66,18 @@ class Sandbox:
         limits = self.limits
         for index, call in enumerate(calls):
             if len(call.source.encode("utf-8", "surrogatepass")) > limits.expression_source:
-                raise SandboxError(_too_long(limits.expression_source), code="expression_failed", index=index)
+                raise SandboxError(too_long(limits.expression_source), code="expression_failed", index=index)
         if not self._expressions.closed and (simple := self._simply(calls)) is not None:
             return simple
 
         def work(guest: Guest) -> list[Any]:
-            answer = _ask(
-                guest, _request("expressions", calls, seed, limits.expression_memory, known=self._parsed), "expression",
-                now_ms=now_ms, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms,
-            )  # fmt: skip
-            results = _result(answer, "expression", limits.depth + 1)
+            request = request_of("expressions", calls, seed, limits.expression_memory, known=self._parsed)
+            soft_ms, hard_ms = limits.expression_soft_ms, limits.expression_hard_ms
+            try:
+                answer = guest.call(request, now_ms=now_ms, soft_ms=soft_ms, hard_ms=hard_ms)
+            except GuestStopped as stop:
+                raise stopped(stop.reason, "expression", soft_ms) from None
+            results = result_of(answer, "expression", limits.depth + 1)
             if not isinstance(results, list) or len(results) != len(calls):
                 raise SandboxError("the expressions corrupted their own results", code="expression_failed")
             if len(self._parsed) > _PARSED_MAX:
@@ -106,31 +110,48 @@ class Sandbox:
         timeout_ms: int,
         owner: str = "",
         waiting: Waiting | None = None,
+        elsewhere: Elsewhere | None = None,
+        language: Language = "javascript",
     ) -> tuple[Any, str]:
         """Run a program (strict mode; `return` gives the result, `await` works) -> (JSON as above, console text).
+        One in Python is the body of a function, without `await`.
 
-        It has no timers, no network and no modules, so a promise that nothing settles is an error. `timeout_ms` is
-        capped at `limits.code_max_ms` and begins with the program. Cancelling the caller stops the program.
+        It has no network and no modules, and its timers take no time, so a promise that nothing settles is an error.
+        `timeout_ms` is capped at `limits.code_max_ms` and begins with the program. Cancelling the caller stops it.
         `owner`: the run; runs take turns, and one run's programs get half of the threads at most. `waiting` is entered
-        until a thread takes the program.
-        Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has what was printed, if known.
+        until a thread takes the program. `elsewhere`: it runs in the guest of another process, with the same bounds.
+        Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has what was printed, if known;
+        python_missing.
         """
         limits = self.limits
         if len(code.source.encode("utf-8", "surrogatepass")) > limits.code_source:
-            raise SandboxError(_too_long(limits.code_source), code="code_failed", stdout="")
+            raise SandboxError(too_long(limits.code_source), code="code_failed", stdout="")
         soft_ms = max(1, min(timeout_ms, limits.code_max_ms))
+        memory = limits.python_memory if language == "python" else limits.code_memory
+        build = partial(request_of, "code", [code], seed, memory, console=limits.console, now=now_ms)
+        how = {"now_ms": now_ms, "soft_ms": soft_ms, "hard_ms": soft_ms + limits.code_grace_ms}
+        try:
+            if elsewhere is None:
+                return await self._program(build, how, owner, waiting, language)
+            request = asked(await asyncio.to_thread(build), memory, limits.output, language, **how)
+            return program_result_of(decode_reply(await elsewhere(request)), limits.depth)
+        except GuestStopped as stop:
+            raise stopped(stop.reason, "code", soft_ms, language) from None
+
+    async def _program(
+        self,
+        build: Callable[[], bytes],
+        how: dict[str, int],
+        owner: str,
+        waiting: Waiting | None,
+        language: Language,
+    ) -> tuple[Any, str]:
+        """In a thread of this process: Python in the same ones as JavaScript. Raises GuestStopped."""
         stop = threading.Event()
 
         def work(guest: Guest) -> tuple[Any, str]:
-            answer = _ask(
-                guest, _request("code", [code], seed, limits.code_memory, console=limits.console), "code",
-                now_ms=now_ms, soft_ms=soft_ms, hard_ms=soft_ms + limits.code_grace_ms, jobs=True,
-                should_stop=stop.is_set,
-            )  # fmt: skip
-            pair = _result(answer, "code", limits.depth + 1)
-            if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
-                raise SandboxError("the code corrupted its own result", code="code_failed")
-            return pair[0], pair[1]
+            calling = self._python_guest().call if language == "python" else guest.call
+            return program_result_of(calling(build(), **how, jobs=True, should_stop=stop.is_set), self.limits.depth)
 
         try:
             return await self._programs.run(work, owner, waiting)
@@ -138,18 +159,25 @@ class Sandbox:
             stop.set()
             raise
 
-    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
-        """None when `source` parses, else the engine's message. Never runs it. Blocks the caller, for about 0.1 ms."""
+    def _python_guest(self) -> PythonGuest:
+        from executor.sandbox.python.guest import PythonGuest  # and with it wasmtime
+
+        return PythonGuest(memory_bytes=self.limits.python_memory, output_bytes=self.limits.output)
+
+    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
+        """None when `source` parses, else the engine's message. Never runs it. Blocks the caller, for about 0.1 ms;
+        Python for 5 ms. Where Python is not built, nothing is found to be wrong with it."""
         limits = self.limits
         most = limits.expression_source if kind == "expression" else limits.code_source
         if len(source.encode("utf-8", "surrogatepass")) > most:
-            return _too_long(most)
+            return too_long(most)
         if kind == "expression" and not source.strip():
             return "SyntaxError: the expression is empty"
         if kind == "expression" and self._closures.of(source) is not None:
             return None
+        request = encoded({"kind": "check", "source": source, "form": kind})
         try:
-            answer = self._check(_encode({"kind": "check", "source": source, "form": kind}))
+            answer = self._check_python(request) if kind == "python" else self._check(request)
         except GuestStopped as stop:
             return f"SyntaxError: the text is too complex to parse ({stop.reason})"
         message: str | None = orjson.loads(answer[1:])
@@ -159,12 +187,19 @@ class Sandbox:
         """Does this regular expression of JavaScript (flag u, if it is one with it) match somewhere in `text`? Blocks
         the caller, for 100 ms at most. Raises SandboxError: expression_failed (it is none), expression_timeout."""
         call = {"s": _MATCH, "v": {"pattern": pattern, "text": text}, "t": {}, "p": False}
-        request = _encode({"kind": "expressions", "calls": [call], "seed": (1, 2, 3, 4)})
+        request = encoded({"kind": "expressions", "calls": [call], "seed": (1, 2, 3, 4)})
         try:
-            found = _result(self._check(request), "expression", 2)
+            found = result_of(self._check(request), "expression", 2)
         except GuestStopped as stop:
             raise SandboxError(f"pattern {pattern[:80]!r}: {stop.reason}", code="expression_timeout") from None
         return bool(found == [True])
+
+    def _check_python(self, request: bytes) -> bytes:
+        """Raises GuestStopped."""
+        try:
+            return self._python_guest().call(request, now_ms=0, soft_ms=_PYTHON_CHECK_MS, hard_ms=_PYTHON_CHECK_MS)
+        except SandboxError:
+            return b"Onull"
 
     def _check(self, request: bytes) -> bytes:
         """A short call of the guest that is kept for checks. Raises GuestStopped."""
@@ -186,110 +221,3 @@ class Sandbox:
             if self._checker is not None:
                 self._checker.close()
                 self._checker = None
-
-
-def _request(
-    kind: str, calls: Sequence[Bound], seed: str, memory: int, known: Collection[str] = frozenset(), **extra: Any
-) -> bytes:
-    """Values are encoded one by one and counted: what would not fit into the guest's `memory` bytes is not built here
-    either. Raises SandboxError: expression_memory, code_memory."""
-    words = struct.unpack("<4I", hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16])
-    items: list[dict[str, Any]] = []
-    for call in calls:
-        values: list[bytes] = []
-        for name, value in call.values.items():
-            values.append(_encode(name) + b":" + _encode(value))
-            memory -= len(values[-1])
-            if memory < 0:
-                code = "code_memory" if kind == "code" else "expression_memory"
-                raise SandboxError("out of memory: the values it refers to are too large", code=code)
-        items.append(
-            {
-                "s": orjson.Fragment(_encode(call.source)),
-                "v": orjson.Fragment(b"{" + b",".join(values) + b"}"),
-                "t": orjson.Fragment(_encode(dict(call.texts))),
-                "p": call.source in known,
-            }
-        )
-    return _encode({"kind": kind, "calls": items, "seed": words, **extra})
-
-
-def _encode(value: Any) -> bytes:
-    try:
-        return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME)
-    except orjson.JSONEncodeError:
-        pass  # lone surrogates and integers beyond 64 bits are JSON too
-    try:
-        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise SandboxError(f"a bound value is not JSON: {error}", code="expression_failed") from None
-
-
-def _ask(guest: Guest, request: bytes, kind: str, **how: Any) -> bytes:
-    try:
-        return guest.call(request, **how)
-    except GuestStopped as stop:
-        match stop.reason:
-            case "timeout":
-                raise SandboxError(f"stopped after {how['soft_ms']} ms", code=f"{kind}_timeout") from None
-            case "stopped":
-                raise SandboxError("stopped: the result is no longer needed", code=f"{kind}_timeout") from None
-            case "memory":
-                raise SandboxError("out of memory", code=f"{kind}_memory") from None
-            case "output":
-                raise SandboxError("RangeError: the result is too large", code=f"{kind}_failed") from None
-            case "stack":
-                raise SandboxError("RangeError: Maximum call stack size exceeded", code=f"{kind}_failed") from None
-
-
-def _result(answer: bytes, kind: str, depth: int) -> Any:
-    """The prelude's answer, read as foreign text: user code may have spoiled the built-ins that made it."""
-    try:
-        value = _decode(answer[1:])
-    except ValueError:
-        raise SandboxError("the result is not JSON, or nested too deeply", code=f"{kind}_failed") from None
-    if answer[:1] != b"O":
-        raise _failure(value, kind)
-    if answer.count(b"[") + answer.count(b"{") > depth and not _within(value, depth):
-        raise SandboxError("the result is nested too deeply", code=f"{kind}_failed")
-    return value
-
-
-def _decode(text: bytes) -> Any:
-    try:
-        return orjson.loads(text)
-    except orjson.JSONDecodeError:
-        if b"\\u" not in text:  # lone surrogates are what the standard library reads and orjson refuses
-            raise
-    try:
-        return json.loads(text)
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
-
-
-def _failure(value: Any, kind: str) -> SandboxError:
-    report = value if isinstance(value, dict) else {}
-    extra = {name: report[name] for name, kind_ in _REPORTED.items() if isinstance(report.get(name), kind_)}
-    message = str(report.get("message") or "Error")[:2000]
-    if report.get("memory") is True:
-        return SandboxError("out of memory", code=f"{kind}_memory", **extra)
-    return SandboxError(message, code=f"{kind}_failed", **extra)
-
-
-def _within(value: Any, depth: int) -> bool:
-    level = [value]
-    while level:
-        if depth == 0:
-            return all(not isinstance(item, list | dict) for item in level)
-        level = [
-            inner
-            for item in level
-            if isinstance(item, list | dict)
-            for inner in (item.values() if isinstance(item, dict) else item)
-        ]
-        depth -= 1
-    return True
-
-
-def _too_long(most: int) -> str:
-    return f"SyntaxError: the source has more than {most} bytes"

@@ -11,7 +11,8 @@ Every store
  5. Times are Unix milliseconds and always come from the caller; the store has no clock and no policy. Times of
     different processes may differ, and rows may have equal times: each order of a list is completed by ids, or is the
     order of numbers that the store gives out (`seq`, `n`). Ids, names and paths are ordered by code point.
- 6. Bytes that go in come out unchanged. The store looks into them for one name only: `blob` in a record's `data`.
+ 6. Bytes that go in come out unchanged. The store looks into them for two things only: the name `blob` in a record's
+    `data`, and ids of files in the input of a run (`executor.store.files`), which it holds as soon as it exists.
 
 The journal
 
@@ -27,7 +28,8 @@ The journal
 11. A run that is claimed below one that has a cancel request, or has ended, has `orphaned` set.
 12. A run moves to another plan (`Append.move`) in the append that says so: its row and its journal never disagree.
 13. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs as soon as it exists,
-    and at that time the other runs exist: nothing that it refers to can have been deleted.
+    and holds the files that they hold; at that time the other runs exist: nothing that it refers to can have been
+    deleted.
 
 Waits, and notifications about them
 
@@ -36,7 +38,7 @@ Waits, and notifications about them
 15. A notification exists if and only if its wait does: both are written in one transaction.
 16. `claim_notifications` gives a notification to one caller, and to no other before `lease_ms` have passed. Each claim
     is one attempt. A notification whose wait is closed becomes `cancelled` when it is due, and is not
-    claimed.
+    claimed; but one of the channel `job` is: it has to end what it began.
 17. `settle_notification` counts only for the attempt that was claimed last: a caller whose lease lapsed changes
     nothing.
 
@@ -59,48 +61,99 @@ Cached results and checkpoints
     written and Fenced is raised. A node key has one checkpoint, the last; it is no event, and `seq` stays. It is
     deleted with its run.
 
+Snapshots of long open runs
+
+24. A run has at most one snapshot, the last that was written (`Append.snapshot`, `release`): in the same transaction as
+    what it was given to, and not at all if that fails. It is deleted when the run ends, moves to another plan, or is
+    deleted. Nothing else depends on it: it may be deleted at any time.
+
 Workflows: numbered versions of a document
 
-24. One version of a workflow is active: the one stored last, or an older one that was stored or activated again. It
+25. One version of a workflow is active: the one stored last, or an older one that was stored or activated again. It
     runs where no version is named.
-25. The triggers of a document are written in the transaction that makes its version active. What people set (`enabled`)
+26. The triggers of a document are written in the transaction that makes its version active. What people set (`enabled`)
     and what happened (`last_run_id`, the secret's generation) outlives a version.
-26. `delete_workflow` deletes the active version, schedules and webhooks of a name in one transaction, and only while no
+27. `delete_workflow` deletes the active version, schedules and webhooks of a name in one transaction, and only while no
     run of it is open. The versions stay for the runs that ended; the next one stored under the name counts on from
     them. `delete_orphans` deletes them when the last run of the name has been deleted.
 
 Schedules and webhooks
 
-27. One fire time of a schedule starts one run, whichever process asks: `fire` names the time that it expects, moves the
+28. One fire time of a schedule starts one run, whichever process asks: `fire` names the time that it expects, moves the
     schedule on and creates the run in one transaction. If another process was first, nothing is written.
-28. A delivery starts one run: a delivery with the id or the digest of an earlier one is not stored, and the run of that
+29. A delivery starts one run: a delivery with the id or the digest of an earlier one is not stored, and the run of that
     one is returned. Nor is one to a webhook that was changed, switched off or deleted after the request was checked
     against it. Ids are remembered for at least a day; digests of `github`, whose signature contains no time, as long as
     the webhook exists and its secret's generation is the same.
-29. Of refused requests there is one row for each webhook and reason, and none of a webhook that does not exist.
+30. Of refused requests there is one row for each webhook and reason, and none of a webhook that does not exist.
 
 Deletion
 
-30. `delete_runs` deletes a run with everything that belongs to it in one transaction: no reader sees half a run. It
+31. `delete_runs` deletes a run with everything that belongs to it in one transaction: no reader sees half a run. It
     decides in that transaction whether a run may be deleted: it has ended, no child of it is open, and no open run
     reads outputs of it (`NewRun.source_run_id`).
-31. A child is deleted after its parent, never before it, so a reader of a parent finds its children.
-32. `delete_orphans` deletes a plan, document or blob only if no run refers to it in the transaction that deletes it,
+32. A child is deleted after its parent, never before it, so a reader of a parent finds its children.
+33. `delete_orphans` deletes a plan, document or blob only if no run refers to it in the transaction that deletes it,
     and nothing has used it since the time that the caller names, as far back as a use may be noted late
     (USED_EVERY_MS) at least. Storing it again is a use. A plan that a message in an inbox asks a run to move to is
     referred to.
 
 Sessions: one row for each browser that is signed in, by the hash of what it holds; the server decides how long it lasts
 
-33. A session that was deleted is never found again. `seen_at_ms` only grows, and seeing a session does not bring back
+34. A session that was deleted is never found again. `seen_at_ms` only grows, and seeing a session does not bring back
     one that was deleted. Of more than SESSIONS_MAX, those seen longest ago are deleted.
+35. A claim takes runs of its pools only, which have equal shares of it. The `fair` keys of a pool take turns, in order
+    of the text, from behind the key that the claim names, and from the first again: with k keys and room for m runs
+    each has ceil(m / k). Within a key the highest priority comes first, then the longest due, then the lowest id; the
+    first run of every key comes before the second of any. Runs whose owner's lease has lapsed come before these, by the
+    time since when they are free; they have half of the claim, and what the others leave.
+36. Of the runs with the key of a limit, no more than its `at_most` have an owner at the same time; a run whose owner's
+    lease has lapsed counts until it is claimed again. A run for which there is no place is not claimed, and does not
+    keep others from being claimed; when a place is free, the one with the highest priority, then the longest due, is
+    found again. A run with a cancel request needs no place. Of the runs with the key of a rate, the first claims are
+    1 / per_s seconds apart: one that comes too early makes the run due at its time.
+37. Of the attempts with the key of a block's limit, no more than `at_most` have a place at once, reserved or used, each
+    by its own `at_most`. Those that wait are served in the order in which they asked. A place is left with the append
+    that ends its attempt (`Append.places`), or when the run has another epoch. An attempt of an older epoch whose place
+    was not used has not begun.
+38. A secret gets a new value only from who knows its version: of two at once one is refused. A secret that is sealed
+    again keeps its version, and one that has a new value meanwhile is left as it is. Of two documents of a connector,
+    the one committed last counts.
+
+People (`executor.store.people`)
+
+39. A user who was deleted has no sessions, tokens and sign-in links from then on. A code of a sign-in link counts once.
+40. The first change that is audited and is submitted while a person or a program acts (`acting`) has a row of the audit
+    in its transaction, if it changed something; no row exists without its change. Which ones are audited is said in
+    `topics/store.py`.
+41. Rows of the audit have the numbers 1..n. Each has the hash of itself and of the hash before it; `audit_head` has
+    that of the last. No row is changed or deleted.
+
+What agents remember (`executor.store.memory`)
+
+42. A turn of a conversation is written once, however often it is asked for. Turns have the order in which they were
+    written, the same for each reader, and of two that are written at the same time one is first. What a workflow
+    remembers is deleted with it; what belongs to a scope is not.
+
+Usage (`executor.store.usage`)
+
+43. What a step used and cost (`Append.usage`) is added in the append that records its end, so each end counts once.
+    What a run takes over from another one counts for that one alone.
+44. When a run is deleted, what it used stays: the sums of a day are the same before and after.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from executor.store.connectors import ConnectorStore
+from executor.store.files import FileStore
+from executor.store.memory import MemoryStore
+from executor.store.people import PeopleStore
+from executor.store.placement import DEFAULT_POOLS, Full
+from executor.store.places import PlaceStore
 from executor.store.rows import (
     DELIVERIES_KEPT,
     FIRES_KEPT,
@@ -130,11 +183,14 @@ from executor.store.rows import (
     Record,
     RefusalRow,
     Removable,
+    Resumed,
+    Retired,
     RunRow,
     RunStatus,
     ScheduleRow,
     SessionRow,
     SignalRow,
+    SnapshotRow,
     Stored,
     VersionRow,
     WaitRow,
@@ -143,6 +199,8 @@ from executor.store.rows import (
     WorkflowHead,
     WorkflowRow,
 )
+from executor.store.secrets import SecretStore
+from executor.store.usage import UsageStore
 
 
 class ContentStore(Protocol):
@@ -190,7 +248,7 @@ class WorkflowStore(Protocol):
         """Newest first, below `before`; [] for a workflow that was deleted."""
 
     async def delete_workflow(self, name: str) -> DeletedWorkflow | None:
-        """See rule 26. Drafts of it are based on nothing from then on. None: there is no such workflow."""
+        """See rule 27. Drafts of it are based on nothing from then on. None: there is no such workflow."""
 
 
 class DraftStore(Protocol):
@@ -228,9 +286,12 @@ class RunStore(Protocol):
     async def begin_run(self, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
         """What `create_run` does and returns; when the run is new, also what `claim` of it by `owner` and `append` of
         `first` do, in the same transaction. `first` is of epoch 1, behind the records of `run`, and makes no
-        children."""
+        children. A run that ends in `first` needs no lease: that of `owner` may stay as it is."""
 
     async def get_run(self, run_id: str) -> RunRow | None: ...
+
+    async def runs_by_key(self, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:
+        """Runs whose idempotency key is from `first` to `last`, by it: the last ones, backwards."""
 
     async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
         """The last seq of each; runs that do not exist are left out."""
@@ -263,25 +324,46 @@ class LeaseStore(Protocol):
     """Who executes a run, and when it is due."""
 
     async def claim(
-        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
+        self,
+        owner: str,
+        now_ms: int,
+        lease_ms: int,
+        limit: int = 1,
+        run_id: str | None = None,
+        pools: Mapping[str, str] = DEFAULT_POOLS,
     ) -> list[RunRow]:
         """Own runs that are due: status queued, running or waiting, next_run_at <= now, without an owner or with one
-        whose lease has lapsed; oldest first. epoch + 1, stalls + 1, status running, started_at kept; the lease of
-        `owner` ends `lease_ms` from now. `run_id` narrows the claim to one run."""
+        whose lease has lapsed. epoch + 1, stalls + 1, status running, started_at kept; the lease of `owner` ends
+        `lease_ms` from now. `run_id` narrows the claim to one run. Which runs, and in which order: rule 35."""
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
         """The lease of `owner` ends `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
         were claimed by another worker, or have ended. What it owns beside `run_ids` has no owner from now on: it has
-        dropped that, or does not know that it claimed it."""
+        dropped that, or does not know that it claimed it. A worker that owns nothing then has no lease."""
 
-    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+    async def release(
+        self,
+        run_id: str,
+        epoch: int,
+        seq: int,
+        next_run_at_ms: int | None,
+        status: RunStatus,
+        snapshot: SnapshotRow | None = None,
+    ) -> bool:
         """Give the run up. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
         inbox is not empty. next_run_at None: only a message wakes it. `running`: it continues as soon as it is
-        claimed."""
+        claimed. Sets stalls to 0: who gives a run up was not taken down by it."""
 
-    async def next_due(self) -> int | None:
-        """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, end of its
-        owner's lease)."""
+    async def next_due(self, pools: Collection[str] = DEFAULT_POOLS) -> int | None:
+        """When `claim` could find something: min over open runs of these pools of max(next_run_at, end of its owner's
+        lease). While there are runs that are due, any time at which one of them was."""
+
+    async def count_queued(self, pool: str, upto: int) -> int:
+        """Runs of the pool that wait for a worker: without an owner and due, or without a place of a limit. Not counted
+        further than `upto`. One that becomes due by time may be missing until the next claim."""
+
+    async def waits_for(self, run_id: str) -> Full | None:
+        """The limit for which the run was not claimed."""
 
     async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
         """After the wall clock was set back: free the runs of workers whose lease ends later than `lease_max_ms` from
@@ -371,8 +453,16 @@ class WaitStore(Protocol):
         """pending -> answered once, message into the inbox, run due now; one transaction. None: no such wait."""
 
     async def answer_and_claim(
-        self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int, owner: str, lease_ms: int
-    ) -> tuple[Answered | None, RunRow | None]:
+        self,
+        token_hash: str,
+        response: bytes,
+        by: str | None,
+        message: bytes,
+        now_ms: int,
+        owner: str,
+        lease_ms: int,
+        pools: Mapping[str, str] = DEFAULT_POOLS,
+    ) -> tuple[Answered | None, Resumed | None]:
         """What `answer_wait` does and returns; if this is the answer, also what `claim` of its run by `owner` does, in
         the same transaction. The second value is None when the run was not free."""
 
@@ -453,6 +543,15 @@ class CheckpointStore(Protocol):
     async def get_checkpoint(self, run_id: str, node: str) -> CheckpointRow | None: ...
 
 
+class SnapshotStore(Protocol):
+    """See rule 24. An append or a release writes them."""
+
+    async def get_snapshot(self, run_id: str) -> SnapshotRow | None: ...
+
+    async def delete_snapshots(self) -> int:
+        """All of them. Returns how many there were."""
+
+
 class ScheduleStore(Protocol):
     async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
         """Make it, or change it: see `merged_schedule` for what stays. Returns the row as it is now."""
@@ -479,7 +578,7 @@ class ScheduleStore(Protocol):
         """The earliest `next_run_at_ms`, and whether any fire time is queued."""
 
     async def fire(self, fire: Fire) -> Fired | None:
-        """None, and nothing changed: the schedule is not as the fire expects. See rule 27."""
+        """None, and nothing changed: the schedule is not as the fire expects. See rule 28."""
 
     async def list_fires(self, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
         """Newest first."""
@@ -522,6 +621,14 @@ class WebhookStore(Protocol):
 class UpkeepStore(Protocol):
     """Deletion of what is no longer needed."""
 
+    def deleting(self) -> AbstractAsyncContextManager[bool]:
+        """For a sweep of old runs. False: another process is at it, where several share the database for long."""
+
+    async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
+        """By the holder of `deleting`. Where journals are in parts, each of the runs of so many days: begin a new part,
+        and drop those whose runs ended before this time; a run that may not go moves to another. None: there are no
+        parts."""
+
     async def find_removable(
         self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
     ) -> list[Removable]:
@@ -533,15 +640,16 @@ class UpkeepStore(Protocol):
         """One transaction. Returns the ids that were deleted: those that may not be, or do not exist, are left out."""
 
     async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
-        """At most `limit` of each kind, versions of at most `limit` workflows. All zero: there are none left."""
+        """At most `limit` of each kind, versions of at most `limit` workflows, and no more blobs behind 32 MiB of them.
+        All zero: there are none left."""
 
     async def count_orphans(self, unused_since_ms: int) -> Orphans:
         """What `delete_orphans` would delete in all."""
 
 
 class SessionStore(Protocol):
-    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
-        """A new one. Those that were created, or seen, no later than these times are deleted."""
+    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:
+        """True. A new one. Those that were created, or seen, no later than these times are deleted."""
 
     async def get_session(self, hash: str) -> SessionRow | None: ...
 
@@ -549,16 +657,21 @@ class SessionStore(Protocol):
 
     async def delete_session(self, hash: str) -> bool: ...
 
-    async def delete_sessions(self) -> int:
-        """All of them."""
+    async def list_sessions(self) -> list[SessionRow]:
+        """Seen last first."""
+
+    async def delete_sessions(self, user_id: str | None = None) -> int:
+        """All of them, or those of a user."""
 
 
 class Store(
     ContentStore,
+    FileStore,
     WorkflowStore,
     DraftStore,
     RunStore,
     LeaseStore,
+    PlaceStore,
     JournalStore,
     InboxStore,
     WaitStore,
@@ -566,10 +679,16 @@ class Store(
     ChildStore,
     CacheStore,
     CheckpointStore,
+    SnapshotStore,
     ScheduleStore,
     WebhookStore,
     UpkeepStore,
     SessionStore,
+    SecretStore,
+    ConnectorStore,
+    PeopleStore,
+    MemoryStore,
+    UsageStore,
     Protocol,
 ):
     """All of them. Every method raises DatabaseWriteFailed or DatabaseUnavailable (executor.errors) when the database
@@ -587,6 +706,14 @@ class Store(
     def check_identity(self) -> None:
         """Waits for nothing. Raises DatabaseReplaced: what is open is no longer the database that was opened, so
         nothing is written."""
+
+    async def time_us(self) -> int | None:
+        """The Unix time of the database server, which is the time of all processes on it. None: it has no clock but
+        that of this machine."""
+
+    @property
+    def commits(self) -> int:
+        """Groups of changes that this process has committed."""
 
     async def ping_read(self) -> None:
         """A read proves that the database can be read; raises otherwise."""

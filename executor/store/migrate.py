@@ -55,10 +55,10 @@ def migrate(database: Database, migrations: Sequence[Migration]) -> int:
     return newest
 
 
-def packaged_migrations() -> list[Migration]:
-    """The `sql/sqlite/NNNN_name.sql` files that come with this package, in order: 1, 2, 3, ..."""
+def packaged_migrations(database: str = "sqlite") -> list[Migration]:
+    """The `sql/<database>/NNNN_name.sql` files that come with this package, in order: 1, 2, 3, ..."""
     found = []
-    for file in files("executor.store").joinpath("sql", "sqlite").iterdir():
+    for file in files("executor.store").joinpath("sql", database).iterdir():
         match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
         if match:
             found.append(Migration(int(match[1]), match[2], file.read_text("utf-8")))

@@ -5,19 +5,21 @@ The rules are in `executor.store.contract`. Times are Unix milliseconds.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.plan import CacheScope
+from executor.store.placement import Placement
+from executor.store.usage import UsageRow
 
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 
 # --- the journal
 
 
-class Record(Struct, frozen=True):
+class Record(Struct, frozen=True, gc=False):
     """One row of the journal. `node` and `path` are texts of compiler.keys; `data` is JSON without key and attempt."""
 
     seq: int
@@ -30,14 +32,27 @@ class Record(Struct, frozen=True):
     output: bytes | None = None
 
 
+class Batch(NamedTuple):
+    """What one append writes into a journal, or a part of it: one row. In the order of the columns."""
+
+    seq: int
+    first_seq: int
+    output_bytes: int
+    checksum: int
+    head: str
+    payload: bytes
+
+
 class EventFilter(Struct, frozen=True):
-    """`after` is exclusive. `node` is a node id (every scope of it); `types` empty means all."""
+    """`after` is exclusive. `node` is a node id (every scope of it, unless `path` names one); `types` empty means
+    all."""
 
     after: int = 0
     limit: int = 1000
     node: str | None = None
     types: tuple[str, ...] = ()
     since_ms: int | None = None
+    path: str | None = None
 
 
 COUNT_MAX: Final = 100_000  # nothing is counted further: so many means "so many or more"
@@ -163,6 +178,7 @@ class NewRun(Struct, frozen=True):
     waits: tuple[WaitRow, ...] = ()
     signals: tuple[SignalRow, ...] = ()
     blobs: tuple[tuple[str, bytes], ...] = ()
+    placement: Placement = Placement()
 
 
 class RunRow(Struct, frozen=True):
@@ -197,6 +213,9 @@ class RunRow(Struct, frozen=True):
     former_owner: str | None = None  # whose lease had lapsed, says `claim`
     lost_together: bool = False  # `claim` says so when that owner had other runs as well
     orphaned: bool = False  # `claim` says so of a run below one that has a cancel request, or has ended
+    pool: str = ""  # a claim of any runs says where in the queue it was: the next begins behind that
+    fair: str = ""
+    limited: bool = False  # `claim` says so of a run that has places of limits
 
 
 class ClockRepair(Struct, frozen=True):
@@ -291,6 +310,21 @@ class Answered(Struct, frozen=True):
     wait: WaitRow
 
 
+RESUMED_EVENTS_MAX: Final = 100
+RESUMED_OUTPUT_BYTES_MAX: Final = 64 * 1024
+
+
+class Resumed(Struct, frozen=True):
+    """A run that was claimed, with what its owner needs first, of the same moment: `output_bytes` of all its outputs,
+    the messages in its inbox, and its journal. `output_bytes` None: it has more than RESUMED_EVENTS_MAX events.
+    `records` None: for that, or their outputs are large, or they are damaged."""
+
+    row: RunRow
+    output_bytes: int | None
+    messages: tuple[InboxRow, ...]
+    records: tuple[Record, ...] | None
+
+
 class InboxRow(Struct, frozen=True):
     """A message for the run's owner. `n` is unique per run and growing."""
 
@@ -367,14 +401,33 @@ class CheckpointRow(Struct, frozen=True):
     data: bytes
 
 
+# --- snapshots
+
+SNAPSHOT_SEQ_MIN = 1_000  # events of a run that may have one: a shorter journal is folded as quickly
+
+
+class SnapshotRow(Struct, frozen=True):
+    """What a run's journal folds to after `seq` events. The store does not look into it: `format`, `code` and
+    `plan_hash` say who can read it, `checksum` is of all other fields and the run's id (`runtime/snapshots`)."""
+
+    seq: int
+    format: int
+    code: str
+    plan_hash: str
+    checksum: int
+    data: bytes
+
+
 # --- what the owner of a run writes
 
 
-class Append(Struct, frozen=True):
+class Append(Struct, frozen=True, gc=False):
     """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events. `children`: runs
     that waits opened here wait for; `posts`: (run id, message) for the inboxes of other runs; `cancels`: the same, as
     `cancel_run` posts it; `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
-    its row is changed, and `output_bytes` are added to it."""
+    its row is changed, and `output_bytes` are added to it. `snapshot`: of events before this append. `places`: of
+    limits, which attempts leave that end here: node key and number of each; with them, if only with an empty list, go
+    those of older epochs, and all when the run ends. `usage`: of steps that end here."""
 
     run_id: str
     epoch: int
@@ -399,9 +452,12 @@ class Append(Struct, frozen=True):
     output: bytes | None = None
     error: bytes | None = None
     finished: bool = False
+    snapshot: SnapshotRow | None = None
+    places: tuple[tuple[str, int], ...] | None = None
+    usage: tuple[UsageRow, ...] = ()
 
 
-class Appended(Struct, frozen=True):
+class Appended(Struct, frozen=True, gc=False):
     """`seq`: the new one. `inbox_n`: of the newest message in its inbox, 0: it is empty. `family`: as it is now, with
     `Append.root`."""
 
@@ -579,15 +635,26 @@ class Orphans(Struct, frozen=True):
         return self.plans + self.documents + self.blobs + self.versions
 
 
+class Retired(Struct, frozen=True):
+    """What went with parts of the journals, and how many of these were dropped."""
+
+    runs: int = 0
+    events: int = 0
+    parts: int = 0
+
+
 # --- sessions
 
 SESSIONS_MAX: Final = 1_000
 
 
 class SessionRow(Struct, frozen=True):
-    """`mark` is of the token that it was made with: with another token it does not count."""
+    """`mark` is of the token that it was made with: with another token it does not count. `user_id`: who signed in;
+    `device`: what their browser calls itself."""
 
     hash: str
     mark: str
     created_at_ms: int
     seen_at_ms: int
+    user_id: str = ""
+    device: str = ""

@@ -8,8 +8,9 @@ And how a change is written, so that any number of processes may make changes at
     row is selected. A repeated key is never an error.
  3. Where several rows change together, they are taken in one order, by writing them: the run's row (of several runs in
     the order of their ids; a parent's append makes children behind its own), then the run's waits, its inbox, its
-    signals, then its family. A schedule's and a webhook's row comes before the run it starts, a workflow's active
-    version before its schedules and webhooks, what is deleted before the rows that belong to it.
+    signals, then its family. A workflow's active version comes first, before its schedules and webhooks: who begins a
+    run of it keeps it from being deleted, and shares it with all others who do. A schedule's and a webhook's row comes
+    before the run it starts, what is deleted before the rows that belong to it.
  4. After a row was taken, what depends on it is read by a statement of its own: it sees what others have committed
     until then.
 """

@@ -23,6 +23,7 @@ from executor.topics.workflows import Workflows
 from executor.views import SavedWorkflow, Submitted, view_of
 
 NAME_LENGTH_MAX = 200
+TO_DO_MAX = 8_000  # characters of what an import left to do
 
 
 class DraftView(Struct, frozen=True):
@@ -52,12 +53,15 @@ class Drafts:
     async def create(
         self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
     ) -> DraftView:
-        """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost.
+        """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost, and
+        so does its description, which stays.
         Raises NoWorkflow for JSON that has nothing of a workflow."""
         if not any(name in document for name in ("format", "blocks", "state")):
             hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
             raise NoWorkflow(pointer="/document", hint=hint)
-        ours = as_ours(document, frozenset(self._parts.services.env))
+        ours = as_ours(document, frozenset(self._parts.services.env), self._parts.registry)
+        if ours.imported is not None and ours.diagnostics:
+            ours.document["description"] = _to_do(ours.diagnostics)
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
         row, written = await self._store.put_draft(
             id, 0, _name(name, ours.document), data, self._parts.clock.now_ms(), base_version
@@ -160,3 +164,10 @@ def _name(name: str | None, document: Mapping[str, Any]) -> str:
 
 def _not_found(id: str) -> NotFound:
     return NotFound(f"there is no draft '{id}'", code="draft_not_found")
+
+
+def _to_do(findings: Sequence[Diagnostic]) -> str:
+    """What an import left out or changed, for people to work through. Findings about a draft are those of its document
+    as it is now: these would be seen once."""
+    lines = [f"- {found.message} {found.hint}".rstrip() for found in findings]
+    return "\n".join(("Imported from Sim. To do:", *lines))[:TO_DO_MAX]

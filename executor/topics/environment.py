@@ -78,4 +78,4 @@ class Environment:
     def _names_in(self, data: bytes) -> dict[str, list[str]]:
         document: Any = orjson.loads(data)
         known = frozenset(self._services.env)
-        return environment_names(as_ours(document, known).document, self._registry, known)
+        return environment_names(as_ours(document, known, self._registry).document, self._registry, known)

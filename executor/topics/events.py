@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 
 import orjson
 
 from executor.journal.codec import data_of, key_of
 from executor.journal.reader import output_of
-from executor.runtime.cursor import PATIENCE_S, Cursor, Pages
+from executor.runtime.cursor import Cursor, Pages
 from executor.runtime.find import existing_run, find_run
-from executor.runtime.hub import Deltas, Lookout
+from executor.runtime.hub import Bell, Deltas
+from executor.runtime.lookout import Lookout
 from executor.runtime.parts import Parts
 from executor.store.contract import Store
 from executor.store.rows import EventFilter, Record
@@ -28,18 +28,14 @@ class Events:
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
         """The journal after seq `after`, in batches, then live; ends after run.finished."""
         cursor = self.cursor(run, after)
-        while True:
-            signal = cursor.watch()
-            try:
-                records = await cursor.take()
-                if records is None:
-                    return
+        try:
+            while (records := await cursor.take()) is not None:
                 if records:
                     yield records
                 else:
-                    await asyncio.wait([signal], timeout=PATIENCE_S)
-            finally:
-                signal.cancel()
+                    await cursor.wait()
+        finally:
+            cursor.close()
 
     async def stream(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
         """The same, one event after the other, decoded and with outputs. Raises NotFound."""
@@ -48,18 +44,22 @@ class Events:
             for record in records:
                 yield await _decoded(self._store, run, record)
 
-    def cursor(self, run: str, after: int = 0) -> Cursor:
-        """The same by hand, for a reader that waits for other things as well."""
-        return Cursor(self._store, self._hub, self._pages, self._lookout, run, after)
+    def cursor(self, run: str, after: int = 0, bell: Bell | None = None) -> Cursor:
+        """The same by hand, for a reader that waits for other things as well: they ring the same bell. Close it."""
+        return Cursor(self._store, self._hub, self._pages, self._lookout, run, after, bell)
 
-    def deltas(self, run: str) -> Deltas:
+    def deltas(self, run: str, bell: Bell | None = None) -> Deltas:
         """Live-only (node key, text) pieces, as handlers emit them. Close it."""
-        return self._hub.deltas(run)
+        return self._hub.deltas(run, bell)
 
     async def find(self, run: str, where: EventFilter) -> tuple[list[Record], int]:
         """One page of the events that match, and how many do. Raises NotFound."""
         async with existing_run(self._store, run):
             return await self._store.find_events(run, where)
+
+    def look(self, run: str | None) -> None:
+        """Another process has committed something to this run; None: to any."""
+        self._lookout.changed(run)
 
     async def stop(self) -> None:
         await self._lookout.stop()

@@ -39,6 +39,7 @@ from executor.errors import BadRequest, BlockError, Conflict
 from executor.journal.codec import Codec, data_of
 from executor.journal.reader import output_of, read
 from executor.runtime.links import Links
+from executor.runtime.placement import placement_of
 from executor.store.contract import Store
 from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
 from executor.values.fold import Fold
@@ -129,6 +130,7 @@ async def fork(
         waits=tuple(await _waits(store, row.id, opened, id, links, now_ms)),
         signals=tuple(await _signals(store, row.id, opened, copied, id)),
         blobs=blobs,
+        placement=placement_of(plan, orjson.loads(row.input)),
     )
 
 

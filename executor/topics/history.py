@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from executor.core.state import DECIDED
 from executor.journal.reader import load_plan
 from executor.runtime.find import existing_run
 from executor.runtime.parts import Parts
@@ -11,6 +14,8 @@ from executor.views import state as state_view
 from executor.views import why as why_view
 from executor.views.diff import RunDiff
 from executor.views.state import RunState
+
+_DECIDED = frozenset(status.name.lower() for status in DECIDED)
 
 
 class History:
@@ -28,7 +33,15 @@ class History:
         """Every node that is not decided yet, or the one asked for (a node id or a whole key), as it stood after event
         `seq`. Raises NotFound."""
         async with existing_run(self._store, run) as row:
-            return await why_view.build(self._store, await load_plan(self._store, row.plan_hash), row, node, seq)
+            plan = await load_plan(self._store, row.plan_hash)
+            found = await why_view.build(self._store, plan, row, node, seq)
+            if seq is None and plan.has_limits and row.finished_at_ms is None:
+                found = why_view.with_limits(found, await self._store.places_of(run), row.epoch)
+            full = await self._store.waits_for(run) if seq is None else None
+        if full is None:
+            return found
+        waits = f"the run waits for limit {full.key} ({full.held} of {full.at_most})"
+        return [why if why.state in _DECIDED else replace(why, reasons=(waits, *why.reasons)) for why in found]
 
     async def diff(self, a: str, b: str) -> RunDiff:
         """Where two runs went different ways. Blocks are the same when their ids are, whatever version of the workflow

@@ -25,6 +25,7 @@ from executor.runtime.find import existing_run, find_version
 from executor.runtime.move import Misfit, fit
 from executor.runtime.new_run import Origin, new_run, new_run_id, request_hash
 from executor.runtime.parts import Parts
+from executor.store.people import present_actor
 from executor.store.rows import TERMINAL, RunRow
 from executor.topics.forks import beginning, fork
 from executor.topics.runs import Runs
@@ -84,7 +85,7 @@ class Lifecycle:
         matches = self._parts.services.sandbox.matches
         checked = orjson.loads(row.input) if input is None else check_input(plan, input, matches)
         now_ms = self._parts.clock.now_ms()
-        start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run)
+        start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
         new = new_run(
             plan,

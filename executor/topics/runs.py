@@ -11,25 +11,32 @@ import orjson
 from msgspec.structs import replace
 
 from compiler.diagnostics import Diagnostic
+from compiler.document import PRIORITY_MAX, PRIORITY_MIN
 from compiler.keys import parse_wait
 from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.messages import Cancel, encode
-from executor.errors import Conflict, NotFound
+from executor.errors import BadRequest, Conflict, NotFound
 from executor.journal.reader import keep_plan, load_plan
 from executor.runtime.answers import check_input
 from executor.runtime.compiler import plan_of
-from executor.runtime.find import existing_run, find_run, find_version
+from executor.runtime.find import SharedRows, existing_run, find_run, find_version
 from executor.runtime.new_run import Origin, new_run, new_run_id, origin_of, request_hash
 from executor.runtime.parts import Parts
+from executor.runtime.pressure import Pressure
+from executor.runtime.watched import Watched
+from executor.store.people import present_actor
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
 from executor.topics.waits import Waits
 from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
 from executor.views import node as node_view
 from executor.views import run as run_view
+from executor.views.usage import usage_view
 
 # Who waits for a run looks so often whether another process has ended it. One that is in memory here says it itself.
 WAIT_POLL_S = 1.0
+# Its first looks, where there is a bus: the process that executes the run has yet to hear that it is waited for.
+FIRST_POLL_S = 0.05
 OWNED_POLL_S = 5.0
 FOR_EVER_S = 1e9  # thirty years
 # How often a view of a waiting run is built again because the run has changed meanwhile.
@@ -50,7 +57,9 @@ class Runs:
     def __init__(self, parts: Parts, waits: Waits) -> None:
         self._parts = parts
         self._store = parts.store
+        self._rows = SharedRows(parts.store)
         self._waits = waits
+        self._pressure = Pressure(parts.store, parts.clock, parts.services.limits.queued)
 
     # --- new runs ---
 
@@ -64,10 +73,12 @@ class Runs:
         idempotency_key: str | None = None,
         stop_after: str | None = None,
         draft: DraftHead | None = None,
+        priority: int | None = None,
     ) -> Submitted:
-        """Start a run of a stored workflow (by name) or of a document, which may be that of a `draft`. Raises
-        CompileError, NotFound, InputInvalid, and Conflict when `idempotency_key` was used for a different request."""
-        asked = await self._asked(workflow, input, trigger, version, idempotency_key, stop_after, draft)
+        """Start a run of a stored workflow (by name) or of a document, which may be that of a `draft`. `priority`: in
+        place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest (no such priority),
+        QueueFull, and Conflict when `idempotency_key` was used for a different request."""
+        asked = await self._asked(workflow, input, trigger, version, idempotency_key, stop_after, draft, priority)
         stored, created = await self.create(asked.new, asked.plan)
         diagnostics = tuple(asked.diagnostics)
         return Submitted(stored.id, stored.workflow, stored.version, stored.status, created, diagnostics)
@@ -81,7 +92,11 @@ class Runs:
         idempotency_key: str | None,
         stop_after: str | None = None,
         draft: DraftHead | None = None,
+        priority: int | None = None,
     ) -> _Asked:
+        if priority is not None and not PRIORITY_MIN <= priority <= PRIORITY_MAX:
+            message = f"the priority is {priority}, and must be from {PRIORITY_MIN} to {PRIORITY_MAX}"
+            raise BadRequest(message, code="priority_invalid")
         row: WorkflowRow | None = None
         if isinstance(workflow, str):
             row = await find_version(self._store, workflow, version)
@@ -90,10 +105,11 @@ class Runs:
             document = orjson.dumps(workflow)
         compiled = await self._parts.compiler.compile(document, trigger)
         plan = plan_of(compiled)
-        checked = check_input(plan, input, self._parts.services.sandbox.matches)
+        admitted = await self._parts.files.admit(input, "/input")
+        checked = check_input(plan, admitted, self._parts.services.sandbox.matches)
         stop = _node_number(plan, stop_after) if stop_after is not None else None
         now_ms = self._parts.clock.now_ms()
-        start = f.StartRequested(now_ms, new_run_id(now_ms), stop_after=stop)
+        start = f.StartRequested(now_ms, new_run_id(now_ms), stop_after=stop, by=present_actor())
         origin = Origin(row.name, row.version) if row is not None else origin_of(document, plan, draft)
         new = new_run(
             plan,
@@ -102,6 +118,7 @@ class Runs:
             checked,
             idempotency_key=idempotency_key,
             request_hash=request_hash(row.hash if row else plan.hash, checked, trigger, stop_after),
+            priority=priority,
         )
         return _Asked(new, plan, compiled.diagnostics)
 
@@ -114,45 +131,71 @@ class Runs:
         version: int | None = None,
         idempotency_key: str | None = None,
         timeout_s: float | None = None,
+        priority: int | None = None,
     ) -> RunView:
         """Start a run and wait until it has ended. After `timeout_s` (None: never) the view shows it as it is then: the
         run continues, and may wait for a person for a long time. Raises as `submit`."""
-        asked = await self._asked(workflow, input, trigger, version, idempotency_key)
+        asked = await self._asked(workflow, input, trigger, version, idempotency_key, priority=priority)
         left = self._parts.owned.watch_left(asked.new.id)  # before it is there: it may end at once
+        watched = Watched()
         row: RunRow | None = None
         try:
-            stored, created = await self.create(asked.new, asked.plan)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    if created:
-                        await self._may_have_changed(stored.id, left)
-                    row = await self._ended(stored.id)
+            stored, created = await self.create(asked.new, asked.plan, watched)
+            del asked  # its document and its plan, which may be large: the run may take long
+            if timeout_s is None:
+                row = await self._over(stored.id, created, left, watched)
+            else:
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(timeout_s):
+                        row = await self._over(stored.id, created, left, watched)
         finally:
             left.cancel()
+        if watched.ended is not None:  # here, and nothing of it has to be read
+            plan = await load_plan(self._store, watched.ended.plan_hash)
+            view = await run_view.build(self._store, plan, watched.ended, (), watched.records)
+            return await self._with_usage(view)
         return await self._view_now(stored.id, row)
+
+    async def _over(self, run: str, created: bool, left: asyncio.Future[None], watched: Watched) -> RunRow | None:
+        """When it has ended. None: `watched` has all of it."""
+        if created and watched.is_here:
+            await left
+        elif created:
+            await self._may_have_changed(run, left, FIRST_POLL_S)
+        return await self._ended(run) if watched.ended is None else None
 
     async def _ended(self, run: str) -> RunRow:
         """When it has, in this or another process."""
+        poll_s = FIRST_POLL_S
         while True:
             left = self._parts.owned.watch_left(run)
             try:
                 row = await find_run(self._store, run)
                 if row.status in TERMINAL:
                     return row
-                await self._may_have_changed(run, left)
+                poll_s = await self._may_have_changed(run, left, poll_s)
             finally:
                 left.cancel()
 
-    async def _may_have_changed(self, run: str, left: asyncio.Future[None]) -> None:
+    async def _may_have_changed(self, run: str, left: asyncio.Future[None], poll_s: float) -> float:
         """Until its row is worth another look: it has left memory, or another process may have it. Its journal is not
-        followed: reading that once for each commit cost a run a third of its time."""
-        owned = run in self._parts.owned.loops
-        await asyncio.wait([left], timeout=OWNED_POLL_S if owned else WAIT_POLL_S)
+        followed: reading that once for each commit cost a run a third of its time. Returns `poll_s` for the next
+        time."""
+        elsewhere = self._parts.elsewhere
+        if run in self._parts.owned.loops:
+            timeout_s = OWNED_POLL_S
+        else:
+            timeout_s = min(WAIT_POLL_S, poll_s) if elsewhere.is_connected else WAIT_POLL_S
+            elsewhere.follow(run)
+        await asyncio.wait([left], timeout=timeout_s)
+        return 2 * poll_s
 
-    async def create(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool]:
-        """The stored run, and whether it is new. Raises Conflict: its idempotency key was used for another request."""
+    async def create(self, new: NewRun, plan: Plan, watched: Watched | None = None) -> tuple[RunRow, bool]:
+        """The stored run, and whether it is new. Raises QueueFull, and Conflict: its idempotency key was used for
+        another request. `watched`: of a caller who waits for its end."""
+        await self._pressure.admit(new.placement.pool)
         owned = self._parts.owned
-        adopted = await owned.adopt(new, plan) if owned.adopt is not None else None
+        adopted = await owned.adopt(new, plan, watched) if owned.adopt is not None else None
         stored, created = adopted or await self._store.create_run(new)
         if not created and stored.request_hash != new.request_hash:
             raise Conflict(
@@ -189,13 +232,20 @@ class Runs:
         plan = await load_plan(self._store, row.plan_hash)
         waits = () if row.status in TERMINAL else tuple(await self._waits.list("pending", row.id))
         view = await _with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
+        view = await self._with_usage(view)
         # After its children: one that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
         return replace(view, unread=unread) if unread else view
 
+    async def _with_usage(self, view: RunView) -> RunView:
+        """Most runs have no steps, and nothing is read for them."""
+        asked = any(node.steps or node.child for node in view.nodes)
+        used = await self._store.usage_of(view.id) if asked else []
+        return replace(view, usage=usage_view(used)) if used else view
+
     async def row(self, run: str) -> RunRow:
         """The run's own row, without its nodes: cheap."""
-        return await find_run(self._store, run)
+        return await self._rows.find(run)
 
     async def graph(self, run: str) -> RunGraph:
         async with existing_run(self._store, run) as row:
@@ -209,7 +259,7 @@ class Runs:
     async def document(self, run: str) -> RunDocument:
         """The document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
         async with existing_run(self._store, run) as row:
-            return await run_view.document(self._store, row, frozenset(self._parts.services.env))
+            return await run_view.document(self._store, row, frozenset(self._parts.services.env), self._parts.registry)
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
         """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).
@@ -224,6 +274,8 @@ class Runs:
         itself in this time, or after `timeout_s`, whichever is first."""
         clock = asyncio.get_running_loop().time
         until = clock() + min(timeout_s, FOR_EVER_S)
+        ended: RunRow | None = None
+        poll_s = FIRST_POLL_S
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -232,14 +284,17 @@ class Runs:
                         row = await find_run(self._store, run)
                         # Computed again in each round: the clock may have been set.
                         until_ms = self._parts.clock.now_ms() + round((until - clock()) * 1000)
-                        if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row, until_ms)):
+                        if row.status in TERMINAL:
+                            ended = row
                             break
-                        await self._may_have_changed(run, left)
+                        if row.status == "waiting" and await self._asleep(row, until_ms):
+                            break
+                        poll_s = await self._may_have_changed(run, left, poll_s)
                     finally:
                         left.cancel()
         except TimeoutError:
             pass
-        return await self.view(run)
+        return await self._view_now(run, ended)
 
     async def _asleep(self, row: RunRow, until_ms: int) -> bool:
         """With a timer or a retry that is due by then, with an answer in the inbox, or while its children work or have

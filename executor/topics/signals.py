@@ -36,7 +36,8 @@ class Signals:
         Raises NotFound, Conflict (the run has ended)."""
         parts = self._parts
         await find_run(self._store, run)
-        data = parts.redactor.redact_json(check_payload(payload))
+        data = parts.redactor.redact_json(check_payload(await parts.files.admit(payload, "/payload")))
+        await parts.files.hold(run, data)
         by = parts.redactor.redact_value(by)
         # As what a block waits for is recorded: with the names of secrets in place of them.
         label = parts.redactor.label

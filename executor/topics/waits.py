@@ -17,7 +17,15 @@ from compiler.plan import Plan
 from executor.core.messages import Answer, Withdrawn, encode
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.journal.reader import load_plan
-from executor.runtime.answers import ASK_PEOPLE, CANCELLABLE, answer_message, check_answer
+from executor.runtime.answers import (
+    ASK_PEOPLE,
+    CANCELLABLE,
+    Answerer,
+    answer_message,
+    check_answer,
+    check_answerer,
+    needs_sign_in,
+)
 from executor.runtime.find import find_run
 from executor.runtime.links import Purpose, purpose_of, token_of
 from executor.runtime.parts import Parts
@@ -85,18 +93,29 @@ class Waits:
         return await self.view(await self._row(run, wait))
 
     async def answer(
-        self, link: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
+        self,
+        link: str,
+        fields: Mapping[str, Any],
+        action: str | None = None,
+        by: str | None = None,
+        who: Answerer | None = None,
     ) -> WaitView:
-        """Answer a wait, once, by its resume link or the token in it. Raises NotFound, AnswerInvalid (still open),
-        AlreadyAnswered (`extra["wait"]` says by whom)."""
+        """Answer a wait, once, by its resume link or the token in it. `by`: the name that they say they have; `who`:
+        whom they have signed in as, which is recorded if the wait is for certain people. Raises NotFound, AnswerInvalid
+        (still open), SignInRequired, NotYours, AlreadyAnswered (`extra["wait"]` says by whom)."""
         parts = self._parts
         row = await self.by_token(token_of(link), "resume")
         now_ms = parts.clock.now_ms()
         if row.status != "pending" or row.kind not in ASK_PEOPLE:
             raise answered_before(await self.view(row))
+        await check_answerer(self._store, row, who)
+        if who is not None and needs_sign_in(orjson.loads(row.request)):
+            by = who.name
+        fields = await parts.files.admit(dict(fields), "/fields")
         cleaned = check_answer(row, fields, action, parts.services.sandbox.matches)
         cleaned, by = parts.redactor.redact_value(cleaned), by and parts.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
+        await parts.files.hold(row.run_id, response)
         return await self.record_answer(row, response, by, answer_message(row, cleaned, action, by, now_ms), now_ms)
 
     async def record_answer(
@@ -106,8 +125,9 @@ class Waits:
         ended and was deleted meanwhile."""
         owned, message = self._parts.owned, encode(answer)
         here = await owned.answer(row, response, by, message, now_ms) if owned.answer is not None else None
+        run: RunRow | None = None
         if here is not None:
-            (answered,) = here
+            answered, run = here
         else:
             answered = await self._store.answer_wait(row.token_hash, response, by, message, now_ms)
         if answered is None:
@@ -116,7 +136,7 @@ class Waits:
             raise answered_before(await self.view(answered.wait))
         if here is None:
             self._parts.wake(row.run_id)  # the run continues while the reply is made
-        return await self.view(answered.wait)
+        return await self.view(answered.wait, run)
 
     async def cancel(self, run: str, wait: str, by: str | None = None, reason: str = "") -> WaitView:
         """Take a question back: the wait is cancelled and its block fails with `wait_cancelled`. `wait` as in `get`.
@@ -159,20 +179,21 @@ class Waits:
 
     # --- views ---
 
-    async def view(self, row: WaitRow) -> WaitView:
-        """Raises NotFound when its run was deleted meanwhile."""
-        views = await self.views([row])
+    async def view(self, row: WaitRow, run: RunRow | None = None) -> WaitView:
+        """`run`: if its row was read just now. Raises NotFound when its run was deleted meanwhile."""
+        views = await self.views([row], run)
         if not views:
             raise _no_such_wait(row.run_id, row.id)
         return views[0]
 
-    async def views(self, rows: Sequence[WaitRow]) -> list[WaitView]:
-        """But for those whose run was deleted since they were read."""
+    async def views(self, rows: Sequence[WaitRow], run: RunRow | None = None) -> list[WaitView]:
+        """But for those whose run was deleted since they were read. `run`: that of all of them, if it was read just
+        now."""
         runs: dict[str, tuple[RunRow, Plan]] = {}
         for run_id in {row.run_id for row in rows}:
-            if (run := await self._store.get_run(run_id)) is not None:
+            if (found := run or await self._store.get_run(run_id)) is not None:
                 try:
-                    runs[run_id] = run, await load_plan(self._store, run.plan_hash)
+                    runs[run_id] = found, await load_plan(self._store, found.plan_hash)
                 except CorruptJournal:  # unless its plan went with it
                     if await self._store.get_run(run_id) is not None:
                         raise

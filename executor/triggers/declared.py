@@ -1,4 +1,9 @@
-"""The schedules and webhooks that a document declares, as rows. Storing a version stores them with it."""
+"""The schedules, webhooks and public pages that a document declares, as rows. Storing a version stores them with it.
+
+A public form and a chat are rows of the webhooks: what they have of their own is a page, so the id says so
+(`form:orders:intake`, `chat:orders:ask`), and the token in its address stands for the secret that a webhook has. Ids of
+blocks and of the API hold no colon.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +11,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
-from typing import Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import orjson
 from msgspec import Meta
@@ -14,6 +19,7 @@ from msgspec import Meta
 from compiler.imports import as_ours
 from compiler.plan import Node, Plan
 from compiler.references import escape
+from executor.blocks.form_trigger import WAIT_S
 from executor.errors import InputInvalid
 from executor.runtime.answers import check_input
 from executor.runtime.find import find_version
@@ -21,7 +27,10 @@ from executor.runtime.parts import Parts
 from executor.store.rows import VERSION_MAX, Declared, ScheduleRow, WebhookRow
 from executor.values import cron
 
-TYPES: Final = frozenset({"schedule", "webhook"})
+TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"})
+FORM: Final = "form:"
+CHAT: Final = "chat:"
+Pages = Literal["form", "chat"]
 # As it is, a name may be part of an address: no percent signs in what people copy.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 SHORT: Final = 60
@@ -37,6 +46,15 @@ def trigger_id(workflow: str, block: str) -> str:
     return f"{workflow}:{block}"
 
 
+def page_of(id: str) -> tuple[Pages, str] | None:
+    """("form", `orders:intake`) of `form:orders:intake`; None for what has no public page."""
+    if id.count(":") != 2:
+        return None
+    if id.startswith(FORM):
+        return "form", id.removeprefix(FORM)
+    return ("chat", id.removeprefix(CHAT)) if id.startswith(CHAT) else None
+
+
 async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
     """What `document` declares, stored as `workflow`. Raises CompileError when one of its triggers cannot start runs,
     InputInvalid when the input of a schedule does not fit: a schedule that can only fail is no version."""
@@ -48,6 +66,10 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
         id = trigger_id(workflow, block)
         if kind == "schedule":
             schedules.append(_schedule(parts, plan, id, workflow, block, params, now_ms))
+        elif kind == "form_trigger":
+            webhooks.append(_form(id, workflow, block, params, now_ms))
+        elif kind == "chat_trigger":
+            webhooks.append(_chat(id, workflow, block, params, now_ms))
         else:
             webhooks.append(_webhook(id, workflow, block, params, now_ms))
     return Declared(tuple(schedules), tuple(webhooks))
@@ -144,3 +166,13 @@ def _webhook(id: str, workflow: str, block: str, params: Mapping[str, Any], now_
         created_at_ms=now_ms,
         updated_at_ms=now_ms,
     )
+
+
+def _form(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    wait_s = float(params.get("wait_s", WAIT_S))
+    declared = {"auth": "token", "respond": "run" if wait_s else "immediate", "timeout_s": wait_s}
+    return _webhook(FORM + id, workflow, block, {**declared, "enabled": params.get("enabled", True)}, now_ms)
+
+
+def _chat(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    return _webhook(CHAT + id, workflow, block, {"auth": "token", "enabled": params.get("enabled", True)}, now_ms)

@@ -12,6 +12,7 @@ import logging
 from typing import Final, Protocol
 
 from executor.errors import CronInvalid, StoreError, ZoneUnknown
+from executor.runtime.elsewhere import SCHEDULES
 from executor.runtime.parts import Parts
 from executor.runtime.task import RETRY_S, BackgroundTask
 from executor.store.contract import ScheduleStore
@@ -43,6 +44,7 @@ class Scheduler:
         self._store: ScheduleStore = parts.store
         self._clock = parts.clock
         self._owned = parts.owned
+        self._elsewhere = parts.elsewhere
         self._starter = starter
         self._task = BackgroundTask("scheduler", self._step, failed="schedules could not be checked", log=log)
         self._queued = True  # for all that is known
@@ -58,6 +60,11 @@ class Scheduler:
 
     def wake(self) -> None:
         """Schedules have changed."""
+        self.changed_elsewhere()
+        self._elsewhere.tell(SCHEDULES, "")
+
+    def changed_elsewhere(self) -> None:
+        """Another process has changed them."""
         self._task.wake.set()
 
     def _run_left(self) -> None:

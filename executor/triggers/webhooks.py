@@ -9,8 +9,9 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable
-from typing import Annotated, Any, Final
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Annotated, Any, Final, Literal
 
 import orjson
 from msgspec import Meta, Struct
@@ -34,9 +35,9 @@ from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
 from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
-from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
+from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, page_of, start_of
 from executor.triggers.refusals import Refusals
-from executor.triggers.requests import Received, body_of, envelope, prove
+from executor.triggers.requests import Proof, Received, body_of, envelope, prove
 from executor.triggers.schedules import API_ID
 from executor.views import Submitted, view_of
 
@@ -64,11 +65,15 @@ class WebhookSpec(Struct, forbid_unknown_fields=True):
     enabled: bool = True
 
 
+Kind = Literal["webhook", "form", "chat"]
+
+
 class WebhookView(Struct, frozen=True):
     """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `problem`: why
-    requests cannot be accepted."""
+    requests cannot be accepted. `kind` form or chat: a public page, whose address is `url`."""
 
     id: str
+    kind: Kind
     url: str
     workflow: str
     version: int | None
@@ -134,9 +139,10 @@ class Webhooks:
         return self._view(await self._row(id))
 
     async def secret(self, id: str) -> str | None:
-        """What senders sign with, or send as token; None when the environment has it, or none is needed."""
+        """What senders sign with, or send as token; None when the environment has it, or none is needed: the address of
+        a page is its secret."""
         row = await self._row(id)
-        made_here = row.auth != "none" and row.secret_env is None
+        made_here = row.auth != "none" and row.secret_env is None and page_of(id) is None
         return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
 
     async def deliveries(self, id: str) -> list[DeliveryView]:
@@ -205,22 +211,32 @@ class Webhooks:
         return self._view(row)
 
     async def rotate(self, id: str) -> str:
-        """A new secret; the old one counts no more. Raises NotFound, and Conflict when there is none to rotate."""
+        """A new secret; the old one counts no more. Of a page it is the last part of its new address.
+        Raises NotFound, and Conflict when there is none to rotate."""
         row = await self._row(id)
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
             raise Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
         row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._parts.clock.now_ms()))
-        return self._parts.links.webhook_secret(row.id, row.generation)
+        secret = self._parts.links.webhook_secret if page_of(id) is None else self._parts.links.page_token
+        return secret(row.id, row.generation)
 
     async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
         """Start the run that a request asks for. `admit` is called once the request has proved what the webhook asks
         for, before anything is done with it, and may raise. Raises NotFound, DeliveryRefused, WebhookDisabled,
         BadRequest, InputInvalid, WebhookNotReady, and Conflict (delivery_replayed, `run`) for a copy."""
+        if page_of(id) is not None:
+            raise _unknown(id)
         row = await self._row(id)
+        with self.noted(id):
+            return await self._receive(row, request, admit)
+
+    @contextmanager
+    def noted(self, id: str) -> Iterator[None]:
+        """Around what comes in for a webhook that exists: what is refused is counted."""
         self._seen.add(id)
         try:
-            return await self._receive(row, request, admit)
+            yield
         except StoreError:
             raise
         except WeftError as error:
@@ -246,23 +262,34 @@ class Webhooks:
         proof = prove(row.auth, self._known_secret(row), request, now_ms)
         if admit is not None:
             admit(row.auth)
+        start = await self.ready(row)
+        delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
+        checked = self._input_of(row, start, request, delivery, now_ms)
+        try:
+            return await self.deliver(row, start, checked, Proof(delivery, proof.digest), now_ms)
+        except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
+            return await self._receive(await self._row(row.id), request, admit)
+
+    async def ready(self, row: WebhookRow) -> StartOf:
+        """What it starts. Raises WebhookDisabled, WebhookNotReady."""
         if not row.enabled:
             raise WebhookDisabled()
         try:
-            start = await start_of(self._parts, row)
+            return await start_of(self._parts, row)
         except (NotFound, CompileError) as error:
             # A stranger need not know what is in the workflow.
             log.error("webhook %s cannot start its workflow: %s", row.id, error)
             raise WebhookNotReady() from error
-        delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
-        checked = self._input_of(row, start, request, delivery, now_ms)
+
+    async def deliver(self, row: WebhookRow, start: StartOf, input: Any, proof: Proof, now_ms: int) -> Delivered:
+        """Store the run with its checked input; `proof` names its delivery. Raises Fenced: the row was changed since it
+        was read; Conflict (delivery_replayed, `run`)."""
+        assert proof.delivery is not None
         requested = f.StartRequested(now_ms, new_run_id(now_ms))
-        run = new_run(start.plan, requested, Origin(start.workflow, start.version), checked)
-        try:
-            delivered = DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id)
-            first, stored = await self._store.deliver(row, delivered, run)
-        except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
-            return await self._receive(await self._row(row.id), request, admit)
+        clean = self._parts.redactor.redact_value(input)  # it came from outside, as answers and signals do
+        run = new_run(start.plan, requested, Origin(start.workflow, start.version), clean)
+        delivered = DeliveryRow(row.id, proof.delivery, proof.digest, now_ms, run.id)
+        first, stored = await self._store.deliver(row, delivered, run)
         if stored is None:
             raise Conflict(
                 f"this delivery was received before and started run {first.run_id}",
@@ -306,10 +333,12 @@ class Webhooks:
 
     def _view(self, row: WebhookRow) -> WebhookView:
         missing = row.auth != "none" and self._known_secret(row) is None
+        links, page = self._parts.links, page_of(row.id)
         return view_of(
             WebhookView,
             row,
-            url=self._parts.links.webhook_url(row.id),
+            kind="webhook" if page is None else page[0],
+            url=links.webhook_url(row.id) if page is None else links.page_url(*page, row.id, row.generation),
             timeout_s=row.timeout_ms / 1000,
             headers=orjson.loads(row.headers),
             problem=f"{row.secret_env} is not set on this server" if missing else None,
@@ -318,8 +347,12 @@ class Webhooks:
 
 def _there(id: str, row: WebhookRow | None) -> WebhookRow:
     if row is None:
-        raise NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
+        raise _unknown(id)
     return row
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
 
 
 def _check(spec: WebhookSpec) -> None:

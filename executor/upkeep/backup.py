@@ -23,7 +23,7 @@ from msgspec import Struct
 from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew
 from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
 from executor.store.sqlite.connection import check_log
-from executor.upkeep.invariants import open_read_only
+from executor.store.sqlite.reading import open_read_only
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002

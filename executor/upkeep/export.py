@@ -1,7 +1,7 @@
 """What a workflow's blocks put out, for other tools: the rows of one block, or a SQLite file with a table for each.
 
-The rows are those of the generated views (`sql.py`), so they have a column for each known property. A block of which
-nothing is known has its outputs as JSON.
+The rows are those of the generated views (`sql/views.py`), so they have a column for each known property. A block of
+which nothing is known has its outputs as JSON.
 """
 
 # ruff: noqa: S608  (names are quoted, texts too)
@@ -18,11 +18,13 @@ from msgspec import Struct
 
 from executor.errors import NotFound
 from executor.journal.projection import BLOCK_OUTPUT
-from executor.upkeep.sql import Query, View, has_batches, query, quoted, select, view_name
+from executor.store.reading import READING_MAX_S
+from executor.upkeep.sql.asking import Asking, Query
+from executor.upkeep.sql.views import quoted, view_name
 
 ROWS_MAX = 2**53  # all
 
-_WORKFLOW = "SELECT 1 FROM workflows WHERE name = ?1 UNION SELECT 1 FROM runs WHERE workflow = ?1 LIMIT 1"
+_WORKFLOW = "SELECT 1 FROM workflows WHERE name = :name UNION SELECT 1 FROM runs WHERE workflow = :name LIMIT 1"
 
 
 class Table(Struct, frozen=True):
@@ -32,16 +34,15 @@ class Table(Struct, frozen=True):
     sql: str
 
 
-def tables(db: sqlite3.Connection, views: Sequence[View], workflow: str, block: str | None = None) -> list[Table]:
-    """Of all blocks with known outputs, or of one, in the order of its events. `db`, `views`: of `open_for_reading`.
-    Raises NotFound."""
-    known = [view for view in views if view.workflow == workflow]
+def tables(db: Asking, workflow: str, block: str | None = None) -> list[Table]:
+    """Of all blocks with known outputs, or of one, in the order of its events. Raises NotFound."""
+    known = [view for view in db.views if view.workflow == workflow]
     found = [Table(view.name, view.sql) for view in known if block in (None, view.block)]
-    if not found and not db.execute(_WORKFLOW, (workflow,)).fetchall():
+    if not found and not db.reading.rows(_WORKFLOW, {"name": workflow}):
         raise NotFound(f"there is no workflow '{workflow}'", code="workflow_not_found")
     if not found and block is not None:
-        sql = select(workflow, block, BLOCK_OUTPUT, batches=has_batches(db))
-        if db.execute(f"{sql} LIMIT 1").fetchall():
+        sql = db.select(workflow, block, BLOCK_OUTPUT)
+        if list(db.query(f"{sql} LIMIT 1", timeout_s=READING_MAX_S)):
             found = [Table(view_name(workflow, block), sql)]
     if not found:
         which = f"block '{block}' of workflow '{workflow}'" if block else f"workflow '{workflow}'"
@@ -56,12 +57,12 @@ def tables(db: sqlite3.Connection, views: Sequence[View], workflow: str, block: 
     return found
 
 
-def rows_of(db: sqlite3.Connection, table: Table, timeout_s: float) -> Query:
+def rows_of(db: Asking, table: Table, timeout_s: float) -> Query:
     """Raises QueryRefused, also while they are read, when it takes too long."""
-    return query(db, f"{table.sql} ORDER BY at_ms, run_id, seq", timeout_s=timeout_s, rows_max=ROWS_MAX)
+    return db.query(f"{table.sql} ORDER BY at_ms, run_id, seq", timeout_s=timeout_s, rows_max=ROWS_MAX)
 
 
-def write_sqlite(db: sqlite3.Connection, wanted: Sequence[Table], target: Path, timeout_s: float) -> dict[str, int]:
+def write_sqlite(db: Asking, wanted: Sequence[Table], target: Path, timeout_s: float) -> dict[str, int]:
     """Make a SQLite file of them; returns the number of rows by table. Raises OSError, sqlite3.Error, QueryRefused."""
     with replacing(target) as part, closing(sqlite3.connect(part, isolation_level=None)) as out:
         out.execute("BEGIN")

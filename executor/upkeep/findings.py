@@ -1,10 +1,10 @@
-"""What checking a database says: the invariants by number, one Finding for each thing that is not as it should be, and
-the Evidence from outside that some of them need."""
+"""What checking a database says: the invariants by number, one Finding for each thing that is not as it should be, a
+Condition for each part of the place it is in, and the Evidence from outside that some of them need."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -22,6 +22,18 @@ INVARIANTS: dict[str, str] = {
     "I11": "the database contains no secrets",
     "I12": "the file is intact, and all referenced data exists unchanged",
 }
+
+
+Level = Literal["ok", "warning", "error"]
+
+
+class Condition(Struct, frozen=True):
+    """The state of one part of the system: `what` was found and, unless `level` is ok, how to `fix` it."""
+
+    name: str
+    level: Level
+    what: str
+    fix: str = ""
 
 
 class Finding(Struct, frozen=True):

@@ -23,6 +23,11 @@ ROWS_PER_BATCH = 500
 Row = TypeVar("Row", Removable, RunRow)
 # What no run refers to is deleted when it was not used for so long: a run may be about to begin with it.
 UNUSED_MS = 3_600_000
+DAY_MS = 86_400_000
+# Where journals are in parts, there are about so many: a part has the runs of a day, or of as many as make that.
+PARTS = 30
+DAYS_WITHOUT_AGE = 30  # of a part, when no run is deleted by its age
+BY_DAYS_MIN = 7  # days: of shorter ages a day more is a lot
 PAUSE_S = 0.02  # between two transactions, for those who wait with their own
 
 
@@ -46,13 +51,24 @@ class Collected(Struct):
         self.versions += orphans.versions
 
 
-async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
+async def collect(
+    store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0, *, by_days: bool = False
+) -> Collected:
     """Delete runs that ended more than `older_than_ms` ago (None: no run), but for the `keep` newest of each workflow,
-    children after their parents; then what no run refers to any more, unless it was used in the last hour, and cached
-    results that have expired."""
+    children after their parents; then what no run refers to any more, unless it was used in the last hour, turns of
+    agents of that age, and cached results that have expired. `by_days`: where the database can drop the journals of
+    whole days, runs wait for that."""
     total = Collected()
+    every_days = days_of_part(older_than_ms)
+    before = None if older_than_ms is None or keep else now_ms - older_than_ms
+    retired = await store.retire_days(before, every_days)
+    waiting_ms = 0
+    if retired is not None:
+        total.runs, total.events = retired.runs, retired.events
+        if by_days and older_than_ms is not None and older_than_ms >= BY_DAYS_MIN * DAY_MS:
+            waiting_ms = (every_days + 1) * DAY_MS  # until the last runs of its part have ended
     while older_than_ms is not None:
-        found = await store.find_removable(now_ms - older_than_ms, keep, RUNS_PER_BATCH)
+        found = await store.find_removable(now_ms - older_than_ms - waiting_ms, keep, RUNS_PER_BATCH)
         batch = _batch(found)
         deleted = set(await store.delete_runs([run.id for run in batch]))
         if not deleted:
@@ -63,10 +79,18 @@ async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: in
     while (orphans := await store.delete_orphans(now_ms - UNUSED_MS, ROWS_PER_BATCH)).total:
         total.add(orphans)
         await asyncio.sleep(PAUSE_S)
+    while older_than_ms is not None:
+        if not await store.delete_old_memory(now_ms - older_than_ms, ROWS_PER_BATCH):
+            break
+        await asyncio.sleep(PAUSE_S)
     while expired := await store.delete_expired_cache(now_ms, ROWS_PER_BATCH):
         total.cached += expired
         await asyncio.sleep(PAUSE_S)
     return total
+
+
+def days_of_part(older_than_ms: int | None) -> int:
+    return DAYS_WITHOUT_AGE if older_than_ms is None else max(1, older_than_ms // DAY_MS // PARTS)
 
 
 async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:

@@ -1,7 +1,7 @@
-"""The promises I1 to I12, asked of a database file. Works on a live one: read-only, one snapshot per run, one run in
-memory at a time and of its journal one event.
+"""The promises I1 to I12, asked of a database. Works on a live one: read-only, one snapshot per run, one run in memory
+at a time and of its journal one event.
 
-    with closing(open_read_only(path)) as db:
+    with closing(open_reading(path)) as db:
         findings = list(check(db))
 
 `findings.INVARIANTS` says what each number means. Some need `Evidence` from outside and say nothing without it: I10 and
@@ -11,13 +11,9 @@ I11 altogether; of I1, whether a run that was acknowledged is there.
 from __future__ import annotations
 
 import hashlib
-import os
-import sqlite3
 from collections import OrderedDict
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager
 from typing import Any
-from urllib.parse import quote
 
 import msgspec
 import orjson
@@ -28,37 +24,38 @@ from compiler.keys import format_wait, join_key
 from compiler.plan import Plan
 from executor.core.state import State
 from executor.errors import RESTORE
+from executor.store.batches import JOURNAL, damaged
+from executor.store.reading import Reading
 from executor.store.rows import TERMINAL, Record
-from executor.store.sqlite.batches import JOURNAL, damaged
-from executor.store.sqlite.connection import check_log
-from executor.store.sqlite.statements import OPEN
+from executor.store.statements import OPEN
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan
+from executor.upkeep.snapshots import check_snapshot
 
 RUNS_PAGE = 500
 SEQ_MAX = 2**53
 PLANS_MAX = 64
-INTEGRITY_MAX = 100  # findings of SQLite's own checks
+PLACE = {"SQLite": "file", "PostgreSQL": "database"}
+INTEGRITY_MAX = 100  # findings of the database's own checks
 
-_RUN_IDS = "SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT ?"
+_RUN_IDS = "SELECT id FROM runs WHERE id > :after ORDER BY id LIMIT :limit"
 _RUN = """
 SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
-       finished_at_ms, document_hash, cancel_n, root_id FROM runs WHERE id = ?"""
+       finished_at_ms, document_hash, cancel_n, root_id FROM runs WHERE id = :run"""
 _BY_HASH = {"documents": "document", "blobs": "bytes"}  # the hash is that of these bytes
 _DECIDING = frozenset(("node.succeeded", "node.failed", "node.skipped", "region.sized", "region.exited"))
-_WAITS = """
-SELECT e.seq, e.node, e.path, json_extract(CAST(e.data AS TEXT), '$.outcome'), w.status
-  FROM events AS e LEFT JOIN waits AS w
-    ON w.run_id = e.run_id AND w.id = e.node || iif(e.path = '', '', '@' || e.path) || '!' || e.attempt
- WHERE e.run_id = ? AND e.type = 'wait.closed'"""
-_WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = ?"
-_CHILD = "SELECT id, status FROM runs WHERE parent_run_id = ? AND parent_key = ?"
+_WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = :run"
+_CHILD = "SELECT id, status FROM runs WHERE parent_run_id = :run AND parent_key = :key"
+_IS_RUN = "SELECT 1 FROM runs WHERE id = :run"
+_VERSION = "SELECT 1 FROM workflows WHERE name = :name AND version = :version"
+_BLOB_REF = "SELECT 1 FROM blob_refs WHERE run_id = :run AND hash = :hash"
+_MESSAGE = "SELECT 1 FROM inbox WHERE run_id = :run AND n = :n"
 _FAMILIES = f"""
 SELECT r.root_id, f.open, f.runs, count(*) FILTER (WHERE r.{OPEN}), count(*)
   FROM run_details AS r LEFT JOIN families AS f ON f.root_id = r.root_id
- WHERE r.root_id IS NOT NULL GROUP BY r.root_id"""  # noqa: S608 - a constant
-_INBOX = "SELECT fact FROM inbox WHERE run_id = ? ORDER BY n"
+ WHERE r.root_id IS NOT NULL GROUP BY r.root_id, f.open, f.runs"""  # noqa: S608 - a constant
+_INBOX = "SELECT fact FROM inbox WHERE run_id = :run ORDER BY n"
 # What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
 _ROW_AFTER = {
     "answered": ("answered", "cancelled"),  # cancelled by a person: the block fails or continues
@@ -85,46 +82,36 @@ class _Run(Struct, frozen=True):
     root_id: str | None
 
 
-def open_read_only(path: str | os.PathLike[str], busy_timeout_ms: int = 5_000) -> sqlite3.Connection:
-    """A connection that can write nothing. Raises sqlite3.OperationalError when there is no such file,
-    DatabaseUnavailable when only its log is there."""
-    check_log(os.fspath(path))
-    db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, isolation_level=None)
-    db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
-    db.execute("PRAGMA query_only = 1")
-    return db
-
-
 def check(
-    db: sqlite3.Connection,
+    db: Reading,
     *,
     run: str | None = None,
     only: Collection[str] = frozenset(INVARIANTS),
     evidence: Evidence | None = None,
 ) -> Iterator[Finding]:
     """Every violation there is, as it is found. `run` narrows it to one run (and leaves out what is about the whole
-    file); `only` to some invariants. Raises sqlite3.Error when the file cannot be read; that a part of it is damaged
-    is a finding, the last one."""
+    database); `only` to some invariants. Raises StoreError, on SQLite sqlite3.Error, when it cannot be read; that a
+    part of it is damaged is a finding, the last one."""
     try:
         for finding in _everything(db, run, frozenset(only), evidence or Evidence()):
             if finding.invariant in only:
                 yield finding
-    except sqlite3.DatabaseError as error:
-        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
-        if not damaged or "I12" not in only:
+    except Exception as error:
+        what = db.damage(error)
+        if what is None or "I12" not in only:
             raise
-        yield Finding("I12", f"SQLite: {error}; the rest of the file was not checked", RESTORE)
+        yield Finding("I12", f"{what}; the rest of the {PLACE[db.kind]} was not checked", RESTORE)
 
 
-def run_ids(db: sqlite3.Connection) -> Iterator[str]:
+def run_ids(db: Reading) -> Iterator[str]:
     """All of them, page by page: no long read."""
     after = ""
-    while page := [id for (id,) in db.execute(_RUN_IDS, (after, RUNS_PAGE)).fetchall()]:
+    while page := [id for (id,) in db.rows(_RUN_IDS, {"after": after, "limit": RUNS_PAGE})]:
         yield from page
         after = page[-1]
 
 
-def _everything(db: sqlite3.Connection, run: str | None, only: frozenset[str], evidence: Evidence) -> Iterator[Finding]:
+def _everything(db: Reading, run: str | None, only: frozenset[str], evidence: Evidence) -> Iterator[Finding]:
     checker = _Checker(db)
     if run is None and "I12" in only:
         yield from _sound(db)
@@ -132,56 +119,37 @@ def _everything(db: sqlite3.Connection, run: str | None, only: frozenset[str], e
         yield from _acknowledged(db, evidence.acknowledged, run)
     if only - {"I11"}:
         for id in [run] if run is not None else run_ids(db):
-            with _snapshot(db):
+            with db.snapshot():
                 yield from checker.run(id)
     if "I10" in only:
         for id, events in evidence.transcripts.items():
             if run in (None, id):
-                with _snapshot(db):
+                with db.snapshot():
                     yield from _transcript(db, id, events)
     if "I11" in only and evidence.secrets:
         yield from scan(db, evidence.secrets, run)
 
 
-@contextmanager
-def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
-    """All reads inside see one moment. A caller who has a transaction open has chosen the moment."""
-    if db.in_transaction:
-        yield
-        return
-    db.execute("BEGIN")
-    try:
-        yield
-    finally:
-        db.execute("ROLLBACK")
-
-
 # --- the whole file
 
 
-def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
-    for (line,) in db.execute(f"PRAGMA integrity_check({INTEGRITY_MAX:d})"):
-        if line != "ok":
-            yield Finding("I12", f"SQLite: {line}", RESTORE)
-    for count, (table, rowid, parent, _) in enumerate(db.execute("PRAGMA foreign_key_check")):
-        if count == INTEGRITY_MAX:
-            return
-        what = f"row {rowid} of {table} refers to a missing row of {parent}"
+def _sound(db: Reading) -> Iterator[Finding]:
+    for what in db.unsound(INTEGRITY_MAX):
         yield Finding("I12", what, RESTORE)
     for table, column in _BY_HASH.items():
-        for hash, data in db.execute(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
-            if hashlib.sha256(data).hexdigest() != hash:
+        for hash, data in db.each(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
+            if hashlib.sha256(data).hexdigest() != hash.rpartition("_")[2]:  # of files with a prefix
                 yield Finding("I12", f"the bytes of {hash} in {table} do not match their checksum", RESTORE)
     yield from _families(db)
-    for name, version, hash, document in db.execute("SELECT name, version, hash, document FROM workflows"):
+    for name, version, hash, document in db.each("SELECT name, version, hash, document FROM workflows"):
         if _hash_of_workflow(document) != hash:
             what = f"version {version} of workflow '{name}' does not match its checksum"
             yield Finding("I12", what, RESTORE)
 
 
-def _families(db: sqlite3.Connection) -> Iterator[Finding]:
+def _families(db: Reading) -> Iterator[Finding]:
     """What is counted of the runs below a root. One statement: one moment."""
-    for root, counted, made, open, there in db.execute(_FAMILIES):
+    for root, counted, made, open, there in db.each(_FAMILIES):
         if counted is None:
             yield Finding("I12", f"the {there} runs below it are not counted", OUR_BUG, root)
         elif counted != open or made < there:
@@ -197,13 +165,13 @@ def _hash_of_workflow(document: bytes) -> str | None:
         return None
 
 
-def _acknowledged(db: sqlite3.Connection, ids: Collection[str], run: str | None) -> Iterator[Finding]:
+def _acknowledged(db: Reading, ids: Collection[str], run: str | None) -> Iterator[Finding]:
     for id in ids:
-        if run in (None, id) and not db.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchall():
+        if run in (None, id) and not db.rows(_IS_RUN, {"run": id}):
             yield Finding("I1", "it was acknowledged, but is missing", OUR_BUG, id)
 
 
-def _transcript(db: sqlite3.Connection, run: str, events: Collection[Any]) -> Iterator[Finding]:
+def _transcript(db: Reading, run: str, events: Collection[Any]) -> Iterator[Finding]:
     """The client may have left early: then its transcript is the beginning of the journal."""
     records = (record for found, _ in _journal(db, run) for record in found)
     for n, seen in enumerate(events, 1):
@@ -219,9 +187,9 @@ def _transcript(db: sqlite3.Connection, run: str, events: Collection[Any]) -> It
             return
 
 
-def _journal(db: sqlite3.Connection, run: str) -> Iterator[tuple[list[Record], str | None]]:
+def _journal(db: Reading, run: str) -> Iterator[tuple[list[Record], str | None]]:
     """Row by row, the events of each and what is wrong with it."""
-    return damaged(run, db.execute(JOURNAL, {"run": run, "after": 0, "upto": SEQ_MAX}))
+    return damaged(run, db.each(JOURNAL, {"run": run, "after": 0, "upto": SEQ_MAX}))
 
 
 # --- one run
@@ -256,16 +224,16 @@ class _Twice:
 
 
 class _Checker:
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: Reading) -> None:
         self._db = db
         self._plans: OrderedDict[str, Plan | None] = OrderedDict()
 
     def run(self, id: str) -> Iterator[Finding]:
         """Everything about one run, in the snapshot of the caller. A run that is not there any more is no finding."""
-        row = self._db.execute(_RUN, (id,)).fetchone()
-        if row is None:
+        rows = self._db.rows(_RUN, {"run": id})
+        if not rows:
             return
-        run = _Run(*row)
+        run = _Run(*rows[0])
         plan = self._plan(run.plan_hash)
         yield from self._references(run, plan)
         twice = _Twice()
@@ -284,15 +252,17 @@ class _Checker:
             yield from self._end(run, last)
             if journal.folds:
                 yield from self._folded(run, journal, twice)
+                if run.status not in TERMINAL:
+                    yield from check_snapshot(self._db, id, plan)
         yield from twice.findings(id)
         yield from self._owner(run)
 
     def _plan(self, hash: str) -> Plan | None:
         if hash not in self._plans:
-            row = self._db.execute("SELECT ir FROM plans WHERE hash = ?", (hash,)).fetchone()
-            whole = row is not None and hashlib.sha256(row[0]).hexdigest() == hash
+            rows = self._db.rows("SELECT ir FROM plans WHERE hash = :hash", {"hash": hash})
+            whole = bool(rows) and hashlib.sha256(rows[0][0]).hexdigest() == hash
             try:
-                self._plans[hash] = plans.decode(row[0]) if whole else None
+                self._plans[hash] = plans.decode(rows[0][0]) if whole else None
             except msgspec.MsgspecError:
                 self._plans[hash] = None
             if len(self._plans) > PLANS_MAX:
@@ -304,10 +274,9 @@ class _Checker:
             yield Finding("I12", f"its plan {run.plan_hash} is missing or damaged", RESTORE, run.id)
         if run.document_hash is not None and not self._there("documents", "hash", run.document_hash):
             yield Finding("I12", f"its document {run.document_hash} is missing", RESTORE, run.id)
-        if run.version is not None:
-            query = "SELECT 1 FROM workflows WHERE name = ? AND version = ?"
-            if not self._db.execute(query, (run.workflow, run.version)).fetchall():
-                yield Finding("I12", f"version {run.version} of workflow '{run.workflow}' is missing", RESTORE, run.id)
+        version = {"name": run.workflow, "version": run.version}
+        if run.version is not None and not self._db.rows(_VERSION, version):
+            yield Finding("I12", f"version {run.version} of workflow '{run.workflow}' is missing", RESTORE, run.id)
 
     def _blob(self, run: _Run, record: Record) -> Iterator[Finding]:
         if record.data is None or b'"blob"' not in record.data:
@@ -318,15 +287,15 @@ class _Checker:
         if not self._there("blobs", "hash", hash):
             what = f"the output of event {record.seq} (blob {hash}) is missing"
             yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
-        elif not self._db.execute("SELECT 1 FROM blob_refs WHERE run_id = ? AND hash = ?", (run.id, hash)).fetchall():
+        elif not self._db.rows(_BLOB_REF, {"run": run.id, "hash": hash}):
             what = (
                 f"`weft gc` would delete the output of event {record.seq} (blob {hash}): it is missing from blob_refs"
             )
             yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
 
     def _there(self, table: str, column: str, value: str) -> bool:
-        query = f"SELECT 1 FROM {table} WHERE {column} = ?"  # noqa: S608 - both are constants of this file
-        return bool(self._db.execute(query, (value,)).fetchall())
+        query = f"SELECT 1 FROM {table} WHERE {column} = :value"  # noqa: S608 - both are constants of this file
+        return bool(self._db.rows(query, {"value": value}))
 
     def _end(self, run: _Run, last: Record | None) -> Iterator[Finding]:
         """The last event and the row say the same about the end."""
@@ -338,11 +307,11 @@ class _Checker:
         elif finished is not None and run.status != finished:
             yield Finding("I2", f"its journal ends as {finished}, but its row says {run.status}", OUR_BUG, run.id)
         if finished == "succeeded" and last is not None and last.output is not None:
-            output = self._db.execute("SELECT output FROM runs WHERE id = ?", (run.id,)).fetchone()
-            if output != (last.output,):
+            ((output,),) = self._db.rows("SELECT output FROM runs WHERE id = :run", {"run": run.id})
+            if output != last.output:
                 yield Finding("I2", "the output in its row differs from its journal", OUR_BUG, run.id)
         if finished is not None and last is not None:
-            (error,) = self._db.execute("SELECT error FROM runs WHERE id = ?", (run.id,)).fetchone()
+            ((error,),) = self._db.rows("SELECT error FROM runs WHERE id = :run", {"run": run.id})
             if _object(error) != ((_object(last.data) or {}).get("error") or {}):
                 yield Finding("I2", "the error in its row differs from its journal", OUR_BUG, run.id)
         if (run.finished_at_ms is not None) != (run.status in TERMINAL):
@@ -365,7 +334,7 @@ class _Checker:
 
     def _folded(self, run: _Run, journal: JournalCheck, twice: _Twice) -> Iterator[Finding]:
         state = journal.state
-        inbox = [_object(message) for (message,) in self._db.execute(_INBOX, (run.id,))]
+        inbox = [_object(message) for (message,) in self._db.rows(_INBOX, {"run": run.id})]
         messages = [message for message in inbox if message is not None]
         if len(messages) < len(inbox):
             yield Finding("I12", "a message in its inbox cannot be read", RESTORE, run.id)
@@ -383,10 +352,9 @@ class _Checker:
         """A cancel that was acknowledged is in the inbox, or the run has heard of it."""
         if run.cancel_n is None or journal.cancelling:
             return
-        on_the_way = "SELECT 1 FROM inbox WHERE run_id = ? AND n = ?"
         if run.status in TERMINAL:
             yield Finding("I1", "its cancel request was accepted, but it ended without processing it", OUR_BUG, run.id)
-        elif not self._db.execute(on_the_way, (run.id, run.cancel_n)).fetchall():
+        elif not self._db.rows(_MESSAGE, {"run": run.id, "n": run.cancel_n}):
             fix = f"`weft cancel {run.id}`"
             yield Finding("I1", "its cancel request was accepted, but it has not processed it", fix, run.id)
 
@@ -415,7 +383,7 @@ class _Checker:
         }
         on_the_way = {message.get("wait") for message in messages}
         rows = {}
-        for id, node, path, status in self._db.execute(_WAITS, (run.id,)):
+        for id, node, path, status in self._db.rows(_WAITS, {"run": run.id}):
             rows[id] = status
             key = _key(node, path)
             is_open = open_ids.pop(id, None) is not None
@@ -441,12 +409,12 @@ class _Checker:
             id = format_wait(key, wait.attempt)
             if wait.kind != "child" or id in on_the_way:
                 continue
-            child = self._db.execute(_CHILD, (run.id, id)).fetchone()
+            children = self._db.rows(_CHILD, {"run": run.id, "key": id})
             fix = f"`weft cancel {run.id}`, then `weft retry {run.id} {key}`"
-            if child is None:
+            if not children:
                 yield Finding("I8", "it waits for a child run that does not exist", fix, run.id, key)
-            elif child[1] in TERMINAL:
-                what = f"its child run {child[0]} has ended, but it has not processed that"
+            elif children[0][1] in TERMINAL:
+                what = f"its child run {children[0][0]} has ended, but it has not processed that"
                 yield Finding("I1", what, fix, run.id, key)
 
 

@@ -23,6 +23,9 @@ from executor.core.events import (
     RunParked,
     RunStarted,
     ScopesOpened,
+    StepFinished,
+    StepLost,
+    StepStarted,
     WaitClosed,
     WaitOpened,
 )
@@ -70,13 +73,25 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
             return (
                 None if retry is not None and retry[0] == event.attempt else "this attempt is not scheduled for a retry"
             )
-        case WaitOpened() | NodeLog():
+        case StepFinished() | StepLost():
+            return _ending_step(plan, state, event)
+        case WaitOpened() | NodeLog() | StepStarted():
             return None if state.running.get(event.key) == event.attempt else "this attempt is not running"
         case WaitClosed():
             wait = state.waits.get(event.key)
             return None if wait is not None and wait.attempt == event.attempt else "it has no open wait"
         case _:  # tells only, or ends the run
             return None
+
+
+def _ending_step(plan: Plan, state: State, event: StepFinished | StepLost) -> str | None:
+    steps = state.steps.get(event.key)
+    step = None if steps is None else steps.by_n.get(event.n)
+    if step is None:
+        return f"step {event.n} has not begun"
+    if step.finished_seq:
+        return f"step {event.n} has finished before"
+    return _ending(plan, state, event.key, event.attempt)
 
 
 def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | None:

@@ -6,16 +6,16 @@ from __future__ import annotations
 
 import base64
 import json
-import sqlite3
 from collections.abc import Collection, Iterator
 from urllib.parse import quote, quote_plus
 
+from executor.store.reading import Column, Reading
 from executor.upkeep.findings import Finding
 
 REMEDY = "find the block that recorded it (`weft events {run}`), rotate the secret and delete the run"
 
 
-def scan(db: sqlite3.Connection, secrets: Collection[str], run: str | None = None) -> Iterator[Finding]:
+def scan(db: Reading, secrets: Collection[str], run: str | None = None) -> Iterator[Finding]:
     """One finding per table, column, secret and run. The secret itself is not in it: findings are printed."""
     for number, secret in enumerate(secrets, 1):
         if secret:
@@ -45,34 +45,33 @@ def spellings(secret: str) -> list[bytes]:
     return sorted(found)
 
 
-def _tables(db: sqlite3.Connection) -> Iterator[tuple[str, list[str], str | None]]:
+def _tables(db: Reading) -> Iterator[tuple[str, list[Column], str | None]]:
     """Name, columns that can hold text, and the SQL that gives the run's id, if there is one."""
-    names = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%' ORDER BY name"
-    for (table,) in db.execute(names).fetchall():
-        columns = db.execute(f'PRAGMA table_info("{table}")').fetchall()
-        texts = [name for _, name, kind, *_ in columns if kind.upper() != "INTEGER"]
+    for table, columns in db.tables().items():
+        texts = db.texts(table)
         by_id = table in ("run_details", "heads")
-        run_column = '"id"' if by_id else '"run_id"' if any(c[1] == "run_id" for c in columns) else None
-        if table == "batches":
-            run_column = "(SELECT id FROM run_details AS d WHERE d.n = batches.n)"
+        run_column = '"id"' if by_id else '"run_id"' if "run_id" in columns else None
+        if table in ("batches", "snapshots"):
+            run_column = f"(SELECT id FROM run_details AS d WHERE d.n = {table}.n)"  # noqa: S608 - one of these two
         if texts:
             yield table, texts, run_column
 
 
 def _scan_table(
-    db: sqlite3.Connection,
+    db: Reading,
     table: str,
-    columns: list[str],
+    columns: list[Column],
     run_column: str | None,
     wanted: list[bytes],
     number: int,
     run: str | None,
 ) -> Iterator[Finding]:
     of_run = run_column or "''"
-    where = f" AND {run_column} = ?" if run is not None else ""
+    where = f" AND {run_column} = :run" if run is not None else ""
+    values = {f"part_{n}": part for n, part in enumerate(wanted)}
     for column in columns:
-        found = " OR ".join([f'instr(CAST("{column}" AS BLOB), ?) > 0'] * len(wanted))
+        found = " OR ".join(column.has.format(f":{name}") for name in values)
         query = f'SELECT {of_run}, count(*) FROM "{table}" WHERE ({found}){where} GROUP BY 1'  # noqa: S608 - schema
-        for id, count in db.execute(query, (*wanted, *([run] if run is not None else []))):
-            what = f"secret {number} is in {count} rows of {table}.{column}"
+        for id, count in db.rows(query, {**values, "run": run}):
+            what = f"secret {number} is in {count} rows of {table}.{column.name}"
             yield Finding("I11", what, REMEDY.format(run=id or "RUN"), id)

@@ -34,7 +34,10 @@ class Upkeep:
         assert self._task is None, "started twice"
 
         async def step() -> float:
-            deleted = await self.collect(retention_ms)
+            try:
+                deleted = await self._collect(retention_ms, 0, by_days=True)
+            except Conflict:  # another process does it
+                return every_s
             if deleted.runs or deleted.cached:
                 log.info("deleted %d runs (%d events), %d cached results", deleted.runs, deleted.events, deleted.cached)
             return every_s
@@ -49,11 +52,20 @@ class Upkeep:
             await task.stop()
 
     async def collect(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> Collected:
-        """See `executor.upkeep.gc`; one at a time."""
+        """See `executor.upkeep.gc`; one at a time, of all processes. Raises Conflict: another one is at it."""
         if dry_run:
             return await preview(self._store, self._clock.now_ms(), older_than_ms, keep)
-        async with self._collecting:
-            return await collect(self._store, self._clock.now_ms(), older_than_ms, keep)
+        return await self._collect(older_than_ms, keep, by_days=False)
+
+    async def _collect(self, older_than_ms: int | None, keep: int, *, by_days: bool) -> Collected:
+        async with self._collecting, self._store.deleting() as alone:
+            if not alone:
+                raise Conflict(
+                    "another process is deleting old runs of this database",
+                    code="gc_in_progress",
+                    hint="try again when it is done",
+                )
+            return await collect(self._store, self._clock.now_ms(), older_than_ms, keep, by_days=by_days)
 
     async def clear_cache(self, workflow: str | None = None) -> int:
         """Delete all cached results, or those of the runs of one workflow. Returns how many there were."""

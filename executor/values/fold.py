@@ -31,40 +31,47 @@ NULL = b"null"
 
 
 class Fold:
-    """`values` after the events so far; `bytes`: of all their outputs."""
+    """`values` after the events so far; `bytes`: of all their outputs. `branch_errors`: what branches that are given up
+    failed of; `ran`: those of the last nodes of the root that did."""
 
-    __slots__ = ("_branch_errors", "_plan", "_ran", "bytes", "values")
+    __slots__ = ("_ends", "_plan", "branch_errors", "bytes", "ran", "values")
 
     def __init__(self, plan: Plan, values: Values) -> None:
         self.values = values
         self.bytes = 0
         self._plan = plan
-        self._branch_errors: dict[Path, dict[str, Any]] = {}
-        self._ran: set[int] = set()  # of the last nodes of the root
+        self._ends = plan.root_ends
+        self.branch_errors: dict[Path, dict[str, Any]] = {}
+        self.ran: set[int] = set()
 
     def apply(self, event: Event, output: bytes | None = None) -> bytes | None:
         """The next event, with its output as JSON. Returns the output that the event has then: the results of a
         container that exits are made here when `output` is None. Raises BlockError: a patch of the variables does not
         fit; nothing has changed."""
-        if type(event) is NodeStarted:  # every second event: without payload
+        kind = type(event)
+        if kind is NodeStarted:  # every second event: without payload
             return None
+        if kind is NodeSucceeded:  # nearly all of the others
+            key: NodeKey = event.key  # type: ignore[union-attr]  # `kind` is its type
+            self.values.succeeded(key, output or NULL)
+            self._add_ran(key)
+            if output is not None:
+                self.bytes += len(output)
+            return output
         made = self._apply(event, output)
         if made is None:
             made = output
-        if made is not None and type(event) is not RunFinished:  # the output of a run is made of those of its blocks
+        if made is not None and kind is not RunFinished:  # the output of a run is made of those of its blocks
             self.bytes += len(made)
         return made
 
     def run_output(self) -> bytes:
         """Of a run that ends without a response block."""
-        return trimmed(orjson.dumps(self.values.run_output(self._ran)))
+        return trimmed(orjson.dumps(self.values.run_output(self.ran)))
 
     def _apply(self, event: Event, output: bytes | None) -> bytes | None:
         values = self.values
         match event:
-            case NodeSucceeded():
-                values.succeeded(event.key, output or NULL)
-                self._add_ran(event.key)
             case NodeSkipped() if event.reason != "pruned":
                 values.passed(event.key)
             case NodeFailed():
@@ -91,7 +98,7 @@ class Fold:
             self.values.passed(event.key)
             self._add_ran(event.key)
         elif event.caught is not None and event.caught[0] == "branch":
-            self._branch_errors.setdefault(event.caught[1], error)
+            self.branch_errors.setdefault(event.caught[1], error)
 
     def _exited(self, event: RegionExited, output: bytes | None) -> bytes:
         path, end = event.key
@@ -102,12 +109,12 @@ class Fold:
         else:
             for index in range(event.count):
                 scope = (*path, (body, index))
-                self.values.scope_closed(scope, self._branch_errors.pop(scope, None))
+                self.values.scope_closed(scope, self.branch_errors.pop(scope, None))
         if output is not None:
             self.values.exited(event.key, output)
             return output
         return self.values.exit(event.key)
 
     def _add_ran(self, key: NodeKey) -> None:
-        if not key[0] and key[1] in self._plan.regions[0].ends:
-            self._ran.add(key[1])
+        if not key[0] and key[1] in self._ends:
+            self.ran.add(key[1])

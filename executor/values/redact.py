@@ -1,8 +1,8 @@
 """Keeps secrets out of what leaves the process: errors, logs, the journal, streams and exports.
 
-A secret is looked for in every spelling of encoders (`values/spelling.py`) and in base64, there also as a part of
-something longer (`user:secret`). What code does to it, as reversing it or writing it in hex, is not found. Secrets
-under 6 characters are left alone: they would hit ordinary words.
+A secret is looked for in every spelling of encoders (`values/spelling.py`), in hexadecimal digits and in base64, there
+also as a part of something longer (`user:secret`). What a program does to it, as reversing, compressing or encrypting
+it, is not found. Secrets under 6 characters are left alone: they would hit ordinary words.
 
 A message on disk must not hold secrets, and must hold them when it goes out. Sealed, it names them instead: sealed JSON
 is a list of texts, in which even places are JSON as it is, and odd places are names of environment values that stood
@@ -24,11 +24,11 @@ import orjson
 
 from executor.errors import BlockError
 from executor.values.payload import trimmed
-from executor.values.spelling import Spelling
+from executor.values.spelling import BREAK, Spelling, escapes, folded, unescaped, without_end
 
 LENGTH_MIN: Final = 6
 MARK: Final = "[redacted]"
-_LIKE_NAME = re.compile(r"\[[^\[\]]*/(?:\d+|~[0-9a-f]+)\]")
+_LIKE_NAME = re.compile(r"\[[^\[\]]*/(?:\d+|\d*~[0-9a-f]+)\]")
 _SPELLED_MAX: Final = 12  # characters of one spelled character, where a text may end inside of it
 
 
@@ -47,14 +47,15 @@ class Redactor:
             for at, form in enumerate(_forms(secret)):
                 names.setdefault(form, f"{name}/{at}")
             spellings.setdefault(secret, (Spelling(secret), name))
-            encoded |= dict.fromkeys(_base64(secret), name)
+            encoded |= dict.fromkeys((*_base64(secret), *_further(secret)), name)
         self._names = names
         self._spellings = sorted(spellings.values(), key=lambda pair: (-len(pair[0].text), pair[0].text))
         self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
         self._any_encoded = re.compile("|".join(map(re.escape, self._encoded))) if encoded else None
+        self._long = re.compile(f"[A-Za-z0-9+/_=-]{{{min(map(len, encoded))}}}") if encoded else None
         self._matcher = lru_cache(maxsize=64)(self._compile)
-        self._firsts = frozenset("%&\\+").union(
-            *({s.text[0], s.text[0].lower(), s.text[0].upper()} for s, _ in self._spellings),
+        self._firsts = frozenset("%&\\+=?\ufffd").union(
+            *(spelling.firsts for spelling, _ in self._spellings),
             (form[0] for form in self._encoded),
         )
         self._length_max = _SPELLED_MAX * max((len(s.text) for s, _ in self._spellings), default=0)
@@ -63,14 +64,31 @@ class Redactor:
         """What finds the secrets that may be in `text`, nearly always None."""
         if self._any_encoded is None:
             return None
-        lowered = text.lower()
-        likely = tuple(n for n, (spelling, _) in enumerate(self._spellings) if spelling.may_be_in(lowered))
-        encoded = self._any_encoded.search(text) is not None
-        return self._matcher(likely, encoded) if likely or encoded else None
+        lowered, plain = text.lower(), unescaped(text)
+        if plain is text:
+            likely = tuple(n for n, (spelling, _) in enumerate(self._spellings) if spelling.may_be_in(lowered))
+            encoded = self._may_be_encoded(text)
+            return self._matcher(likely, encoded, ()) if likely or encoded else None
+        low = plain.lower()
+        likely = tuple(n for n, (spelling, _) in enumerate(self._spellings) if spelling.may_be_in(lowered, low))
+        hidden: tuple[str, ...] = ()
+        encoded = self._may_be_encoded(text)
+        if self._may_be_encoded(plain):
+            hidden = tuple(form for form in self._encoded if form in plain and form not in text)
+        return self._matcher(likely, encoded, hidden, True) if likely or encoded or hidden else None
 
-    def _compile(self, likely: tuple[int, ...], encoded: bool) -> re.Pattern[str]:
-        """The `likely` secrets, longest first, then base64."""
-        forms = [self._spellings[n][0].pattern for n in likely]
+    def _may_be_encoded(self, text: str) -> bool:
+        """The first question is the quick one: few texts have that many letters and digits in a row."""
+        assert self._long is not None and self._any_encoded is not None
+        return self._long.search(text) is not None and self._any_encoded.search(text) is not None
+
+    def _compile(
+        self, likely: tuple[int, ...], encoded: bool, hidden: tuple[str, ...], in_lines: bool = False
+    ) -> re.Pattern[str]:
+        """The `likely` secrets, longest first, then base64; `hidden`: forms of it with escapes or breaks in them."""
+        spellings = [self._spellings[n][0] for n in likely]
+        forms = [spelling.folded if in_lines else spelling.pattern for spelling in spellings]
+        forms += map(folded, hidden)
         if encoded:
             forms += map(re.escape, self._encoded)
         return re.compile("|".join(forms), re.DOTALL)
@@ -130,12 +148,17 @@ class Redactor:
         """The secret's name and which of its spellings this is: by number, or an unusual mixture by its shape."""
         if spelled in self._names:
             return self._names[spelled]
-        spelling, name = next(pair for pair in self._spellings if re.fullmatch(pair[0].pattern, spelled, re.DOTALL))
-        shape = hashlib.blake2s(spelling.shape(spelled).encode(), digest_size=6).hexdigest()
-        return f"{name}/~{shape}"
+        for spelling, name in self._spellings:
+            if re.fullmatch(spelling.folded, spelled, re.DOTALL) is not None:
+                return f"{name}/~{_digest(spelling.shape(spelled))}"
+        form = next(form for form in self._encoded if re.fullmatch(folded(form), spelled, re.DOTALL))
+        return f"{self._names[form]}~{_digest(escapes(spelled))}"
 
     def _tail(self, text: str) -> tuple[int, int]:
         """Length of the longest end of `text` with which a secret begins, and how much of the secret that is."""
+        return max(self._straight_tail(text), self._folded_tail(text[-self._length_max :]))
+
+    def _straight_tail(self, text: str) -> tuple[int, int]:
         for at in range(max(0, len(text) - self._length_max), len(text)):
             if text[at] not in self._firsts:
                 continue
@@ -146,6 +169,18 @@ class Redactor:
             if letters:
                 return left, letters
         return 0, 0
+
+    def _folded_tail(self, text: str) -> tuple[int, int]:
+        """The same for base64 and hexadecimal digits with escapes or breaks in them."""
+        plain = unescaped(without_end(text))
+        if len(plain) == len(text):
+            return 0, 0
+        letters, begun = max(((_begun(form, plain), form) for form in self._encoded), default=(0, ""))
+        if not letters:
+            return 0, 0
+        cut = text[: len(without_end(text))]
+        found = re.search(f"{folded(begun[:letters])}(?:{BREAK})?\\Z", cut)
+        return (len(text) - found.start(), letters) if found is not None else (0, 0)
 
 
 class RedactedStream:
@@ -170,6 +205,15 @@ class RedactedStream:
         if self._held:
             self._send(self._redactor.redact_cut(self._held))
         self._held = ""
+
+
+def _digest(shape: str) -> str:
+    return hashlib.blake2s(shape.encode(errors="surrogatepass"), digest_size=6).hexdigest()
+
+
+def _begun(form: str, text: str) -> int:
+    """How much of the form the end of the text is."""
+    return next((size for size in range(min(len(form), len(text)), 0, -1) if text.endswith(form[:size])), 0)
 
 
 def _replaced(value: Any, redact: Callable[[str], str]) -> Any:
@@ -199,6 +243,7 @@ def _forms(secret: str) -> Iterable[str]:
     yield quote_plus(raw)
     yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), quote(raw, safe=""))
     yield from _base64(secret)
+    yield from _further(secret)
 
 
 def _base64(secret: str) -> Iterable[str]:
@@ -213,6 +258,16 @@ def _base64(secret: str) -> Iterable[str]:
             yield encode(b"\0" * before + raw).decode()[-(-before * 8 // 6) : whole]
 
 
+def _further(secret: str) -> Iterable[str]:
+    """In hexadecimal digits, and in base64 what Windows encodes so: UTF-16."""
+    digits = secret.encode(errors="surrogatepass").hex()
+    yield digits
+    yield digits.upper()
+    wide = secret.encode("utf-16-le", "surrogatepass")
+    for before in range(3):
+        yield base64.b64encode(b"\0" * before + wide).decode()[-(-before * 8 // 6) : (before + len(wide)) * 8 // 6]
+
+
 def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redactor: Redactor) -> bytes:
     """`content` is JSON. What a redactor would take out of the rest (a secret in base64, say) cannot be put back, and
     is taken out."""
@@ -225,6 +280,12 @@ def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redacto
     return orjson.dumps(
         [by_text[part] if at % 2 else redactor.redact(part) for at, part in enumerate(parts)],
     )
+
+
+def sealed_names(sealed: bytes) -> list[str]:
+    """The names that stand in it."""
+    parts: list[str] = orjson.loads(sealed)
+    return sorted(set(parts[1::2]))
 
 
 def unseal(sealed: bytes, env: Mapping[str, str]) -> Any:

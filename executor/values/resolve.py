@@ -13,10 +13,11 @@ from typing import Any, Final
 
 import orjson
 
-from compiler.javascript import rewrite
+from compiler import javascript, python
 from compiler.keys import Path
 from compiler.plan import Node, Ref
 from compiler.references import escape, find
+from compiler.schema import is_python
 from executor.errors import BlockError
 from executor.sandbox import Bound
 from executor.values import variables as paths
@@ -45,21 +46,28 @@ def compile_template(node: Node, marked: Collection[str] = ()) -> Template:
         list(slots),
         _Code(skip, known) if skip else None,
         _Code(cache.key, known) if cache is not None and cache.key else None,
+        _slot(node.policy.limit.key, known, False) or node.policy.limit.key if node.policy.limit is not None else "",
     )
 
 
 class Template:
     """The params of one plan node. Holds no values: one Template serves every run of the plan."""
 
-    __slots__ = ("_cache_key", "_params", "_skip", "_slots")
+    __slots__ = ("_cache_key", "_limit_key", "_params", "_skip", "_slots")
 
     def __init__(
-        self, params: bytes, slots: list[tuple[_Place, _Slot]], skip: _Code | None, cache_key: _Code | None
+        self,
+        params: bytes,
+        slots: list[tuple[_Place, _Slot]],
+        skip: _Code | None,
+        cache_key: _Code | None,
+        limit_key: str | _Whole | _Text | _Code,
     ) -> None:
         self._params = params
         self._slots = slots
         self._skip = skip
         self._cache_key = cache_key
+        self._limit_key = limit_key
 
     def fill(self, values: Values, path: Path) -> dict[str, Any]:
         """The params for a run of the node in scope `path`; the caller may change them. An end sentinel gets no
@@ -81,6 +89,12 @@ class Template:
     def cache_key(self, values: Values, path: Path) -> Bound | None:
         """The key of the policy's cache with its references bound; None when the params are the key."""
         return self._cache_key.fill(values, path, _Room()) if self._cache_key is not None else None
+
+    def limit_key(self, values: Values, path: Path) -> str:
+        """The key of the policy's limit, as text."""
+        key = self._limit_key
+        filled = key if isinstance(key, str) else key.fill(values, path, _Room())
+        return filled if isinstance(filled, str) else render(filled)
 
 
 class _Room:
@@ -162,12 +176,12 @@ class _Text:
 
 
 class _Code:
-    """JavaScript: the references are taken out of the source and handed over as values."""
+    """JavaScript or Python: the references are taken out of the source and handed over as values."""
 
     __slots__ = ("_source", "_texts", "_values")
 
-    def __init__(self, source: str, known: Mapping[str, Ref]) -> None:
-        rewritten = rewrite(source, known)
+    def __init__(self, source: str, known: Mapping[str, Ref], in_python: bool = False) -> None:
+        rewritten = (python if in_python else javascript).rewrite(source, known)
         self._source = rewritten.source
         self._values = [(key, known[key]) for key in rewritten.values]
         self._texts = [(key, known[key]) for key in rewritten.texts]
@@ -222,13 +236,13 @@ def _slots(
     marked: Collection[str],
 ) -> Iterator[tuple[_Place, _Slot]]:
     """Every place in `params` that has to be filled, depth first in document order."""
-    stack: list[tuple[_Place, str, Any]] = [((), "", params)]
+    stack: list[tuple[_Place, str, Any, bool]] = [((), "", params, False)]
     while stack:
-        place, pointer, value = stack.pop()
+        place, pointer, value, in_python = stack.pop()
         if pointer in literal:
             continue
         if isinstance(value, str):
-            slot = _slot(value, known, pointer in code)
+            slot = _slot(value, known, pointer in code, in_python)
             if slot is not None:
                 yield place, _Marked(slot) if pointer in marked and not isinstance(slot, _Code) else slot
         elif isinstance(value, dict):
@@ -236,9 +250,11 @@ def _slots(
                 variable = _Variable(paths.parse_path(value["$ref"]))
                 yield place, _Marked(variable) if pointer in marked else variable
             else:
-                stack.extend(((*place, key), f"{pointer}/{escape(key)}", value[key]) for key in reversed(value))
+                beside = is_python(value)
+                for key in reversed(value):
+                    stack.append(((*place, key), f"{pointer}/{escape(key)}", value[key], beside))
         elif isinstance(value, list):
-            stack.extend(((*place, n), f"{pointer}/{n}", value[n]) for n in range(len(value) - 1, -1, -1))
+            stack.extend(((*place, n), f"{pointer}/{n}", value[n], False) for n in range(len(value) - 1, -1, -1))
 
 
 def _is_variable(text: Any) -> bool:
@@ -246,9 +262,9 @@ def _is_variable(text: Any) -> bool:
     return isinstance(text, str) and (text == "$" or text.startswith(("$.", "$[")))
 
 
-def _slot(text: str, known: Mapping[str, Ref], is_code: bool) -> _Whole | _Text | _Code | None:
+def _slot(text: str, known: Mapping[str, Ref], is_code: bool, in_python: bool = False) -> _Whole | _Text | _Code | None:
     if is_code:  # an empty expression is no expression: the handler sees ''
-        return _Code(text, known) if text.strip() else None
+        return _Code(text, known, in_python) if text.strip() else None
     found = [f for f in find(text) if f.key in known]
     if not found:
         return None

@@ -24,6 +24,7 @@ import orjson
 from compiler.plan import Node
 from compiler.schema import schema_error
 from executor.errors import BadRequest, BlockError
+from executor.values.file import FORMAT, is_file
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -163,14 +164,20 @@ def _checker() -> Any:
                 return
             seen.add(text)
 
+    def file(validator: Any, wanted: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        """`format: file` on its own or with type object; other formats are remarks."""
+        if wanted == FORMAT and schema.get("type", "object") == "object" and not is_file(instance):
+            yield ValidationError("this is not a file: upload one with POST /api/files, and use what that returns")
+
     own = {
         "pattern": pattern,
         "patternProperties": pattern_properties,
         "additionalProperties": additional,
         "uniqueItems": unique,
     }
-    rules = {name: timed(own.get(name, rule)) for name, rule in Draft202012Validator.VALIDATORS.items()}
-    return extend(Draft202012Validator, rules)  # type: ignore[no-untyped-call]
+    known = {**Draft202012Validator.VALIDATORS, "format": file}
+    rules = {name: timed(own.get(name, rule)) for name, rule in known.items()}
+    return extend(Draft202012Validator, rules)  # type: ignore[no-untyped-call]  # the stubs leave its parameters out
 
 
 def _plain(value: Any) -> Any:

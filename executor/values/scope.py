@@ -21,99 +21,8 @@ from compiler.plan import Plan, Ref
 from compiler.references import normalize
 from executor.errors import BlockError
 from executor.values import variables as paths
+from executor.values.cells import Cell, ContainerCells, ScopeCells, held_bytes
 from executor.values.payload import MISSING, copy, trimmed
-
-
-class _Cell:
-    """An output. `brief` is what a surrounding container collects of it: of a container only its results."""
-
-    __slots__ = ("_value", "brief", "data")
-
-    def __init__(self, data: bytes, brief: bytes | None = None) -> None:
-        self.data = data
-        self.brief = data if brief is None else brief
-        self._value: Any = MISSING
-
-    @property
-    def value(self) -> Any:
-        if self._value is MISSING:
-            self._value = orjson.loads(self.data)
-        return self._value
-
-
-class _Scope:
-    """One iteration or branch (or the root): outputs by node number, containers by the region of their body."""
-
-    __slots__ = ("cells", "containers")
-
-    def __init__(self) -> None:
-        self.cells: dict[int, _Cell] = {}
-        self.containers: dict[int, _Container] = {}
-
-
-class _Container:
-    """A loop or parallel that has started. `done` counts its closed scopes, `results` holds the JSON of each by index.
-
-    last      loops: the newest closed iteration; it is the previous one of the iteration now running
-    retained  closed branches that a later iteration of an outer loop may still read
-    broken    index of the iteration in which a break block ran, or -1
-    """
-
-    __slots__ = (
-        "_items",
-        "broken",
-        "count",
-        "decoded",
-        "done",
-        "items_data",
-        "last",
-        "last_index",
-        "open",
-        "results",
-        "retained",
-    )
-
-    def __init__(self, count: int, items: bytes | None) -> None:
-        self.count = count
-        self.items_data = items
-        self._items: list[Any] | None = None
-        self.open: dict[int, _Scope] = {}
-        self.retained: dict[int, _Scope] = {}
-        self.last: _Scope | None = None
-        self.last_index = -1
-        self.results: dict[int, bytes] = {}
-        self.decoded: list[Any] = []
-        self.done = 0
-        self.broken = -1
-
-    @property
-    def items(self) -> Any:
-        if self._items is None:
-            if self.items_data is None:
-                return MISSING
-            self._items = orjson.loads(self.items_data)
-        return self._items
-
-    def scope(self, index: int) -> _Scope | None:
-        if self.last is not None and index == self.last_index:
-            return self.last
-        return self.open.get(index) or self.retained.get(index)
-
-    def newest(self) -> int:
-        """Index of the newest iteration that has put something out, or -1."""
-        return max(self.open, default=self.last_index)
-
-    def release(self) -> None:
-        self.open.clear()
-        self.results.clear()
-        self.decoded = []
-        self.items_data = self._items = None
-
-    def results_so_far(self) -> list[Any]:
-        """Decoded once each; the list grows with the loop."""
-        for index in range(len(self.decoded), self.done):
-            self.decoded.append(orjson.loads(self.results.get(index, b"null")))
-        return self.decoded
 
 
 class _Results(msgspec.Struct):
@@ -131,32 +40,29 @@ class Values:
         self.input = input
         self.env = env
         self.variables: dict[str, Any] = copy(plan.variables)
-        self._root = _Scope()
-        self._chains = _chains(plan)
-        self._breaks = frozenset(n for n, node in enumerate(plan.nodes) if node.type == "break")
-        self._retained_regions = _find_retained(plan, self._chains)
+        self.root = ScopeCells()
 
     # what happened
 
     def succeeded(self, key: NodeKey, output: bytes) -> None:
         """Record an output (JSON). A break block marks its loop."""
         path, node = key
-        self._open(path).cells[node] = _Cell(output)
-        if node in self._breaks:
+        self._open(path).cells[node] = Cell(output)
+        if self.plan.nodes[node].type == "break":
             self.break_at(path)
 
     def passed(self, key: NodeKey) -> None:
         """Passed over by skip_if, or failed with on_error: continue: the output is null."""
-        self._record_output(key, _Cell(b"null"))
+        self._record_output(key, Cell(b"null"))
 
     def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
         """The output becomes {"error": error}, for the blocks behind the error handle."""
-        self._record_output(key, _Cell(trimmed(orjson.dumps({"error": error}))))
+        self._record_output(key, Cell(trimmed(orjson.dumps({"error": error}))))
 
     def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
         """A start sentinel is done. `items`: the JSON list that `<loop.item>` reads, when it runs over a collection."""
         path, node = start_key
-        self._open(path).containers[self.plan.nodes[node].body] = _Container(count, items)
+        self._open(path).containers[self.plan.nodes[node].body] = ContainerCells(count, items)
 
     def patch(self, ops: Sequence[Sequence[Any]]) -> None:
         """Apply `[op, path, value]` patches to the variables, all or (BlockError) none."""
@@ -184,13 +90,12 @@ class Values:
         parent = self._open(path[:-1])
         container = parent.containers.get(region_index)
         if container is None:
-            container = parent.containers[region_index] = _Container(index + 1, None)
+            container = parent.containers[region_index] = ContainerCells(index + 1, None)
         if index in container.results or index <= container.last_index:
             return
-        scope = container.open.pop(index, None) or _Scope()
+        scope = container.open.pop(index, None) or ScopeCells()
         if error is None:
-            ran = (scope.cells.get(node) for node in region.ends)
-            container.results[index] = b"[" + b",".join(cell.brief for cell in ran if cell is not None) + b"]"
+            container.results[index] = self._result(region_index, scope)
         else:
             collected = region.on_branch_error == "collect"
             container.results[index] = trimmed(orjson.dumps({"error": error})) if collected else b"null"
@@ -199,8 +104,13 @@ class Values:
             container.done = index + 1
         else:
             container.done += 1
-            if region_index in self._retained_regions:
+            if region_index in self.plan.retained:
                 container.retained[index] = scope
+
+    def _result(self, region: int, scope: ScopeCells) -> bytes:
+        """What an iteration or branch has come to: what its last blocks put out."""
+        ran = (scope.cells.get(node) for node in self.plan.regions[region].ends)
+        return b"[" + b",".join(cell.brief for cell in ran if cell is not None) + b"]"
 
     def exit(self, end_key: NodeKey) -> bytes:
         """The output of a container that is done, recorded as the output of its end sentinel:
@@ -217,7 +127,7 @@ class Values:
         output = brief
         if region.kind == "loop":
             output = brief[:-1] + b',"last":' + self._last_outputs(container, region.first, len(region.nodes)) + b"}"
-        self._exit(end_key, _Cell(output, brief))
+        self._exit(end_key, Cell(output, brief))
         return output
 
     def exited(self, end_key: NodeKey, output: bytes) -> None:
@@ -225,9 +135,9 @@ class Values:
         try:
             results = bytes(msgspec.json.decode(output, type=_Results).results)
         except msgspec.ValidationError:  # passed over, or failed: null, or an error
-            self._exit(end_key, _Cell(output))
+            self._exit(end_key, Cell(output))
         else:
-            self._exit(end_key, _Cell(output, b'{"results":' + results + b"}"))
+            self._exit(end_key, Cell(output, b'{"results":' + results + b"}"))
 
     # what can be read
 
@@ -258,7 +168,7 @@ class Values:
     def run_output(self, ran: Collection[int]) -> Any:
         """Output of the single end block among the nodes that ran, else an object by block name, {} when there is
         none."""
-        cells = [(n, self._root.cells[n]) for n in self.plan.regions[0].ends if n in ran and n in self._root.cells]
+        cells = [(n, self.root.cells[n]) for n in self.plan.regions[0].ends if n in ran and n in self.root.cells]
         if len(cells) == 1:
             return orjson.loads(cells[0][1].data)
         output: dict[str, Any] = {}
@@ -269,7 +179,7 @@ class Values:
 
     def held_bytes(self) -> int:
         """Of the outputs that can still be read. Takes time with their number."""
-        return _held(self._root)
+        return held_bytes(self.root)
 
     # references
 
@@ -289,9 +199,9 @@ class Values:
             raise _unknown_field(ref, value, fields)
         return found
 
-    def _cell(self, ref: Ref, path: Path) -> _Cell | None:
-        chain = self._chains[self.plan.region_of[ref.node]]
-        scope: _Scope | None = self._root
+    def _cell(self, ref: Ref, path: Path) -> Cell | None:
+        chain = self.plan.chains[self.plan.region_of[ref.node]]
+        scope: ScopeCells | None = self.root
         inside = True
         for depth, region in enumerate(chain):
             container = scope.containers.get(region) if scope is not None else None
@@ -308,7 +218,7 @@ class Values:
         return scope.cells.get(ref.node) if scope is not None else None
 
     def _scope_field(self, ref: Ref, path: Path) -> Any:
-        depth = len(self._chains[ref.region]) - 1
+        depth = len(self.plan.chains[ref.region]) - 1
         inside = len(path) > depth and path[depth][0] == ref.region
         scope = self._find(path[:depth])
         container = scope.containers.get(ref.region) if scope is not None else None
@@ -325,9 +235,11 @@ class Values:
             case "items" if container is not None:
                 value = container.items
             case "results" if is_loop and container is not None:
-                for over in [open for open in container.open if open < index]:
-                    self.scope_closed((*path[:depth], (ref.region, over)))
                 value = container.results_so_far()
+                over = [open for open in container.open if container.done <= open < index]
+                if over:  # a reader changes nothing: they are closed by the event that says so
+                    results = (self._result(ref.region, container.open[open]) for open in over)
+                    value = [*value, *map(orjson.loads, results)]
             case "results" if is_loop:
                 value = []
             case "break":
@@ -344,27 +256,27 @@ class Values:
 
     # scopes
 
-    def _find(self, path: Path) -> _Scope | None:
-        scope: _Scope | None = self._root
+    def _find(self, path: Path) -> ScopeCells | None:
+        scope: ScopeCells | None = self.root
         for region, index in path:
             container = scope.containers.get(region) if scope is not None else None
             scope = container.scope(index) if container is not None else None
         return scope
 
-    def _open(self, path: Path) -> _Scope:
+    def _open(self, path: Path) -> ScopeCells:
         """The scope at `path`, made on first use."""
-        scope = self._root
+        scope = self.root
         for region, index in path:
             container = scope.containers.get(region)
             if container is None:
-                container = scope.containers[region] = _Container(index + 1, None)
+                container = scope.containers[region] = ContainerCells(index + 1, None)
             inner = container.scope(index)
             if inner is None:
-                inner = container.open[index] = _Scope()
+                inner = container.open[index] = ScopeCells()
             scope = inner
         return scope
 
-    def _loop_of(self, path: Path) -> tuple[_Container, int] | None:
+    def _loop_of(self, path: Path) -> tuple[ContainerCells, int] | None:
         """The container of the innermost loop scope of `path`, and its iteration there."""
         for depth in range(len(path) - 1, -1, -1):
             region, index = path[depth]
@@ -372,11 +284,11 @@ class Values:
                 scope = self._open(path[:depth])
                 container = scope.containers.get(region)
                 if container is None:
-                    container = scope.containers[region] = _Container(index + 1, None)
+                    container = scope.containers[region] = ContainerCells(index + 1, None)
                 return container, index
         return None
 
-    def _record_output(self, key: NodeKey, cell: _Cell) -> None:
+    def _record_output(self, key: NodeKey, cell: Cell) -> None:
         """Record what stands for an output. References name a container by its end sentinel, even when its start
         failed."""
         path, number = key
@@ -385,7 +297,7 @@ class Values:
             number = self.plan.regions[node.body].end
         self._open(path).cells[number] = cell
 
-    def _exit(self, end_key: NodeKey, cell: _Cell) -> None:
+    def _exit(self, end_key: NodeKey, cell: Cell) -> None:
         path, node = end_key
         scope = self._open(path)
         scope.cells[node] = cell
@@ -393,7 +305,7 @@ class Values:
         if container is not None:  # only the last iteration can be read from outside, the results are in the output
             container.release()
 
-    def _last_outputs(self, container: _Container | None, first: int, size: int) -> bytes:
+    def _last_outputs(self, container: ContainerCells | None, first: int, size: int) -> bytes:
         """JSON object of the outputs of the last iteration, in plan order; a name used twice gives way to the block
         id."""
         if container is None or container.last is None:
@@ -405,40 +317,6 @@ class Values:
             if cell is not None and node.sentinel != "start":
                 outputs[node.block if node.name in outputs else node.name] = cell.data
         return b"{" + b",".join(orjson.dumps(name) + b":" + data for name, data in outputs.items()) + b"}"
-
-
-def _held(scope: _Scope) -> int:
-    total = sum(len(cell.data) for cell in scope.cells.values())
-    for container in scope.containers.values():
-        total += sum(map(len, container.results.values())) + len(container.items_data or b"")
-        scopes = [*container.open.values(), *container.retained.values(), *([container.last] if container.last else [])]
-        total += sum(map(_held, scopes))
-    return total
-
-
-def _chains(plan: Plan) -> tuple[tuple[int, ...], ...]:
-    """For each region the regions from below the root down to itself: its scopes' paths, without the indexes."""
-    chains: list[tuple[int, ...]] = []
-    for number in range(len(plan.regions)):
-        chain: list[int] = []
-        region = number
-        while region > 0:
-            chain.append(region)
-            region = plan.regions[region].parent
-        chains.append(tuple(reversed(chain)))
-    return tuple(chains)
-
-
-def _find_retained(plan: Plan, chains: Sequence[Sequence[int]]) -> frozenset[int]:
-    """Parallels whose closed branches must stay readable: between a loop and a node that is read one iteration
-    later."""
-    retained: set[int] = set()
-    for node in plan.nodes:
-        for ref in node.needs:
-            if ref.kind == "block" and ref.mode == "previous" and ref.region > 0:
-                below = len(chains[ref.region])
-                retained.update(chains[plan.region_of[ref.node]][below:])
-    return frozenset(retained)
 
 
 def _unknown_field(ref: Ref, value: Any, fields: Sequence[str | int]) -> BlockError:

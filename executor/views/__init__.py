@@ -8,9 +8,11 @@ from typing import Annotated, Any, Literal, TypeVar
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.core.events import WaitKind
+from executor.core.events import StepEffect, StepKind, WaitKind
 from executor.journal.projection import Status
+from executor.journal.steps import Status as StepStatus
 from executor.store.rows import RunStatus, WaitStatus
+from executor.views.usage import UsageView
 
 T = TypeVar("T", bound=Struct)
 
@@ -65,7 +67,9 @@ class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
     asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
     `child`: the run that its last attempt started.
-    `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it."""
+    `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it.
+    `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of them;
+    `unpriced`: how many of them used something whose price is not known, and is not in `cost`."""
 
     key: str
     node: str
@@ -84,6 +88,10 @@ class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     child: str | None = None
     output_size: int | None = None
     output_truncated: bool = False
+    steps: int = 0
+    usage: dict[str, int] | None = None
+    cost: float | None = None
+    unpriced: int = 0
 
 
 class NotificationView(Struct, frozen=True, omit_defaults=True):
@@ -171,7 +179,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
     `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
-    requests that a waiting run has received but not processed."""
+    requests that a waiting run has received but not processed. `usage`: what its steps and those of all runs below it
+    used and cost, by model; what it has from the run that it was made from counts for that one alone."""
 
     id: str
     workflow: str
@@ -196,6 +205,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     child_waits: tuple[WaitView, ...] = ()
     children_active: int = 0
     unread: int = 0
+    usage: UsageView | None = None
 
 
 class RunEvent(Struct, frozen=True):
@@ -220,6 +230,28 @@ class AttemptView(Struct, frozen=True, omit_defaults=True):
     started_at_ms: int | None = None
     finished_seq: int | None = None
     finished_at_ms: int | None = None
+    error: ErrorJson | None = None
+
+
+class StepView(Struct, frozen=True, omit_defaults=True):
+    """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it did.
+    Event `finished_seq` has the output of one that succeeded. lost: it is unknown whether it was done."""
+
+    n: int
+    kind: StepKind
+    name: str
+    input_hash: str
+    effect: StepEffect
+    attempt: int
+    started_seq: int
+    started_at_ms: int
+    status: StepStatus
+    times: int = 1
+    finished_seq: int | None = None
+    finished_at_ms: int | None = None
+    usage: dict[str, int] = {}
+    cost: float | None = None
+    prices: str = ""
     error: ErrorJson | None = None
 
 
@@ -264,6 +296,7 @@ class NodeDetail(Struct, frozen=True):
     because: str | None
     reused: bool
     checkpoint: CheckpointView | None
+    steps: tuple[StepView, ...] = ()
 
 
 class RunDocument(Struct, frozen=True):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import AsyncGenerator, Iterator
-from itertools import islice
 from typing import Any
 
 import orjson
@@ -18,10 +17,11 @@ from msgspec import Struct
 from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.journal.codec import data_of, key_of
-from executor.journal.projection import ASIDE, Entry, NodeState, Projection
+from executor.journal.projection import ASIDE, NodeState
 from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import Record, RunRow
+from executor.views.slices import SlicedProjection, Slices
 
 NODES_MAX = 200  # that differ; more are only counted
 VALUES_MAX = 50  # differences inside one output
@@ -103,38 +103,48 @@ class RunDiff(Struct, frozen=True):
     output: tuple[ValueDiff, ...]
 
 
-class _Node(Struct):
-    """The last word on a node key. `digest` is of its output without what is fleeting."""
+class _Node(Struct, frozen=True, gc=False):
+    """The last word on a node key. `digest` is of its output without what is fleeting. `scopes`: see NodeState."""
 
-    state: NodeState
-    digest: bytes = b""
+    head: NodeHead
+    digest: bytes
+    decided_seq: int | None
+    scopes: int | None
 
-    @property
-    def head(self) -> NodeHead:
-        state = self.state
+    @classmethod
+    def of(cls, state: NodeState, digest: bytes) -> _Node:
         failed = state.error is not None and state.decided_seq is not None and state.status in ("failed", "cancelled")
         error = str(state.error["code"]) if failed and state.error else None
-        return NodeHead(state.status, state.attempt, state.left_by, error)
+        head = NodeHead(state.status, state.attempt, state.left_by, error)
+        return cls(head, digest, state.decided_seq, state.scopes)
 
-    @property
-    def outcome(self) -> tuple[object, ...]:
-        """What makes two nodes differ: how often they were tried does not."""
-        head = self.head
-        return head.status, head.route, head.error, self.digest
+    def ended_as(self, other: _Node) -> bool:
+        """How often they were tried makes no difference."""
+        one, two = self.head, other.head
+        return (one.status, one.route, one.error, self.digest) == (two.status, two.route, two.error, other.digest)
 
 
 async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> RunDiff:
     """Compare two runs. Raises CorruptJournal."""
-    diverged = await _diverged(store, a, plan_a, b, plan_b)
-    nodes_a, nodes_b = await _nodes(store, a, plan_a), await _nodes(store, b, plan_b)
-    both = [key for key in nodes_a if key in nodes_b]
-    differing = [key for key in both if nodes_a[key].outcome != nodes_b[key].outcome]
-    only_a = [key for key in nodes_a if key not in nodes_b]
-    only_b = [key for key in nodes_b if key not in nodes_a]
-    found = [
-        await _node_diff(store, key, a, plan_a, nodes_a[key], b, plan_b, nodes_b[key]) for key in differing[:NODES_MAX]
-    ]
-    values = _value_diffs(_load(a.output), _load(b.output))[0]
+    slices = Slices()
+    diverged = await _diverged(store, a, plan_a, b, plan_b, slices)
+    nodes_a, nodes_b = await _nodes(store, a, plan_a, slices), await _nodes(store, b, plan_b, slices)
+    found: list[NodeDiff] = []
+    only_a: list[str] = []
+    both = differing = 0
+    for key in list(nodes_a):  # what was compared is freed here, and not all at once
+        if slices.is_over:
+            await slices.rest()
+        one, two = nodes_a.pop(key), nodes_b.pop(key, None)
+        if two is None:
+            only_a.append(key)
+            continue
+        both += 1
+        if not one.ended_as(two):
+            differing += 1
+            if len(found) < NODES_MAX:
+                found.append(await _node_diff(store, key, a, plan_a, one, b, plan_b, two, slices))
+    only_b = list(nodes_b)
     return RunDiff(
         a=_head(a),
         b=_head(b),
@@ -144,70 +154,88 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
         nodes=tuple(found),
         only_a=tuple(only_a[:NODES_MAX]),
         only_b=tuple(only_b[:NODES_MAX]),
-        equal=len(both) - len(differing),
-        differing=len(differing) + len(only_a) + len(only_b),
-        input=_value_diffs(_load(a.input), _load(b.input))[0],
-        output=values,
+        equal=both - differing,
+        differing=differing + len(only_a) + len(only_b),
+        input=(await _value_diffs(a.input, b.input, slices))[0],
+        output=(await _value_diffs(a.output, b.output, slices))[0],
     )
 
 
 # --- in order
 
 
-async def _diverged(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> Divergence | None:
-    left, right = _journal(store, a, plan_a), _journal(store, b, plan_b)
+async def _diverged(
+    store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan, slices: Slices
+) -> Divergence | None:
+    left, right = _journal(store, a, slices), _journal(store, b, slices)
     try:
         while True:
             one, two = await anext(left, None), await anext(right, None)
             if one is None and two is None:
                 return None
             if one is None or two is None:
-                return Divergence(_shown(one), _shown(two), ())
-            fields = tuple(name for name in one[1] if one[1][name] != two[1][name])
+                return Divergence(_shown(one, plan_a), _shown(two, plan_b), ())
+            if _as_written(one) == _as_written(two):  # most, in two runs of one plan
+                continue
+            counts_a, counts_b = _counts(one, plan_a), _counts(two, plan_b)
+            fields = tuple(name for name in counts_a if counts_a[name] != counts_b[name])
             if fields:
-                return Divergence(_shown(one), _shown(two), fields)
+                return Divergence(_shown(one, plan_a), _shown(two, plan_b), fields)
     finally:
         await left.aclose()
         await right.aclose()
 
 
-_Seen = tuple[Record, dict[str, Any], bytes | None]
-
-
-async def _journal(store: Store, row: RunRow, plan: Plan) -> AsyncGenerator[_Seen]:
-    """(record, what counts of it, its output) of each event that counts."""
+async def _journal(store: Store, row: RunRow, slices: Slices) -> AsyncGenerator[Record]:
+    """The events that count."""
     async for record in read(store, row.id, upto=row.seq):
-        if record.type in ASIDE:
-            continue
-        data = data_of(record)
-        compared = {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"}
-        output = record.output if data.get("blob") is None else str(data["blob"]).encode()
-        counts = {
-            "type": record.type,
-            "node": key_of(record),
-            "attempt": record.attempt,
-            "data": compared,
-            "output": _lasting(plan, record, output),
-        }
-        yield record, counts, output
+        if slices.is_over:
+            await slices.rest()
+        if record.type not in ASIDE:
+            yield record
 
 
-def _shown(seen: _Seen | None) -> EventHead | None:
-    if seen is None:
+def _as_written(record: Record) -> tuple[object, ...]:
+    return record.type, record.node, record.path, record.attempt, record.data, record.output
+
+
+def _counts(record: Record, plan: Plan) -> dict[str, Any]:
+    """What counts of an event."""
+    data = data_of(record)
+    return {
+        "type": record.type,
+        "node": key_of(record),
+        "attempt": record.attempt,
+        "data": {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"},
+        "output": _lasting(plan, record, _here(record, data)),
+    }
+
+
+def _here(record: Record, data: dict[str, Any]) -> bytes | None:
+    """Its output, or the hash of a large one."""
+    blob = data.get("blob")
+    return record.output if blob is None else str(blob).encode()
+
+
+def _shown(record: Record | None, plan: Plan) -> EventHead | None:
+    if record is None:
         return None
-    record, counts, output = seen
+    output = _here(record, data_of(record))
     text = None if output is None else output[: PREVIEW_CHARS * 4].decode(errors="replace")[:PREVIEW_CHARS]
-    return EventHead(record.seq, record.type, key_of(record), record.attempt, counts["data"], text)
+    data = _counts(record, plan)["data"]
+    return EventHead(record.seq, record.type, key_of(record), record.attempt, data, text)
 
 
 # --- by node
 
 
-async def _nodes(store: Store, row: RunRow, plan: Plan) -> dict[str, _Node]:
-    projection = Projection()
+async def _nodes(store: Store, row: RunRow, plan: Plan, slices: Slices) -> dict[str, _Node]:
+    projection = SlicedProjection()
     digests: dict[int, bytes] = {}  # by the event that decided a node
     async for record in read(store, row.id, upto=row.seq):
-        state = projection.apply(Entry.of(record))
+        if slices.is_over:
+            await slices.rest()
+        state = projection.apply_record(record)
         if state is not None and state.decided_seq == record.seq:
             blob = data_of(record).get("blob")
             lasting = _lasting(plan, record, record.output if blob is None else str(blob).encode())
@@ -215,29 +243,39 @@ async def _nodes(store: Store, row: RunRow, plan: Plan) -> dict[str, _Node]:
                 lasting = _count(state.scopes)
             if lasting is not None:
                 digests[record.seq] = hashlib.sha256(lasting).digest()
-    return {
-        join_key(state.node, state.path): _Node(state, digests.get(state.decided_seq or 0, b""))
-        for state in projection.nodes.values()
-    }
+    nodes: dict[str, _Node] = {}
+    for state in projection.taken_out():
+        if slices.is_over:
+            await slices.rest()
+        nodes[join_key(state.node, state.path)] = _Node.of(state, digests.pop(state.decided_seq or 0, b""))
+    return nodes
 
 
 async def _node_diff(
-    store: Store, key: str, a: RunRow, plan_a: Plan, node_a: _Node, b: RunRow, plan_b: Plan, node_b: _Node
+    store: Store,
+    key: str,
+    a: RunRow,
+    plan_a: Plan,
+    node_a: _Node,
+    b: RunRow,
+    plan_b: Plan,
+    node_b: _Node,
+    slices: Slices,
 ) -> NodeDiff:
     values: tuple[ValueDiff, ...] = ()
     more = False
     if node_a.digest != node_b.digest:
-        one, two = await _output(store, a, plan_a, node_a.state), await _output(store, b, plan_b, node_b.state)
-        values, more = _value_diffs(_load(one), _load(two))
+        one, two = await _output(store, a, plan_a, node_a), await _output(store, b, plan_b, node_b)
+        values, more = await _value_diffs(one, two, slices)
     return NodeDiff(key, node_a.head, node_b.head, values, more)
 
 
-async def _output(store: Store, row: RunRow, plan: Plan, state: NodeState) -> bytes | None:
-    if state.scopes is not None:
-        return _count(state.scopes)
-    if state.decided_seq is None:
+async def _output(store: Store, row: RunRow, plan: Plan, node: _Node) -> bytes | None:
+    if node.scopes is not None:
+        return _count(node.scopes)
+    if node.decided_seq is None:
         return None
-    record = await anext(read(store, row.id, after=state.decided_seq - 1))
+    record = await anext(read(store, row.id, after=node.decided_seq - 1))
     return _lasting(plan, record, await output_of(store, record))
 
 
@@ -271,14 +309,24 @@ def _load(data: bytes | None) -> Any:
     return _NOTHING if data is None else orjson.loads(data)
 
 
-def _value_diffs(a: Any, b: Any) -> tuple[tuple[ValueDiff, ...], bool]:
+async def _value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> tuple[tuple[ValueDiff, ...], bool]:
     """At most VALUES_MAX, and whether there are more."""
-    found = list(islice(_differences("", a, b), VALUES_MAX + 1))
+    found: list[ValueDiff] = []
+    if one == two:
+        return (), False
+    for difference in _differences("", _load(one), _load(two)):
+        if slices.is_over:
+            await slices.rest()
+        if difference is not None:
+            found.append(difference)
+            if len(found) > VALUES_MAX:
+                break
     return tuple(found[:VALUES_MAX]), len(found) > VALUES_MAX
 
 
-def _differences(pointer: str, a: Any, b: Any) -> Iterator[ValueDiff]:
-    """Depth first, in the order of `a`. Values nest at most 64 deep (executor.values.payload)."""
+def _differences(pointer: str, a: Any, b: Any) -> Iterator[ValueDiff | None]:
+    """Depth first, in the order of `a`; None: a value that is the same. Values nest at most 64 deep
+    (executor.values.payload)."""
     if isinstance(a, dict) and isinstance(b, dict):
         for name in [*a, *(name for name in b if name not in a)]:
             step = name.replace("~", "~0").replace("/", "~1")
@@ -289,6 +337,8 @@ def _differences(pointer: str, a: Any, b: Any) -> Iterator[ValueDiff]:
             yield from _differences(f"{pointer}/{n}", one, two)
     elif type(a) is not type(b) or a != b:
         yield ValueDiff(pointer, _preview(a), _preview(b))
+    else:
+        yield None
 
 
 def _preview(value: Any) -> str | None:

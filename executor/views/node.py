@@ -29,7 +29,8 @@ from executor.values.payload import encode as encode_payload
 from executor.values.redact import MARK, Redactor
 from executor.values.resolve import compile_template
 from executor.values.scope import Values
-from executor.views import AttemptView, CheckpointView, NodeDetail
+from executor.views import AttemptView, CheckpointView, NodeDetail, StepView
+from executor.views.slices import Slices
 
 
 async def build(
@@ -84,6 +85,7 @@ async def build(
         reason=data.get("reason"),
         because=data.get("because"),
         reused=bool(data.get("reused")),
+        steps=() if state.steps is None else tuple(StepView(*astuple(step)) for step in state.steps.in_order()),
         checkpoint=await _checkpoint(store, row.id, Codec(plan).key_text(last)) if seq is None else None,
     )
 
@@ -104,8 +106,7 @@ async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: st
     found = [
         record
         for number in nodes
-        async for record in read(store, run, upto=upto, node=plan.nodes[number].id)
-        if record.path == path
+        async for record in read(store, run, upto=upto, node=plan.nodes[number].id, path=path)
     ]
     return sorted(found, key=lambda record: record.seq)
 
@@ -171,7 +172,10 @@ async def _values_before(
     codec = Codec(plan)
     fold = Fold(plan, values)
     opened: dict[tuple[Path, int], int] = {}
+    slices = Slices()
     async for record in read(store, row.id, upto=seq - 1):
+        if slices.is_over:
+            await slices.rest()
         event = codec.to_event(record)
         fold.apply(event, await output_of(store, record))
         if isinstance(event, ScopesOpened):

@@ -4,23 +4,23 @@ and edge; RunDocument, what it was made from."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Any
 
-import msgspec
 import orjson
 
+from compiler.catalog import Catalog
 from compiler.imports import as_ours
 from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.errors import NotFound
 from executor.journal.codec import data_of
-from executor.journal.projection import Entry, NodeState
+from executor.journal.projection import NodeState
 from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow
 from executor.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
-from executor.views.slices import SlicedProjection, Slices
+from executor.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
 
 # Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
 OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
@@ -28,32 +28,48 @@ OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
 _WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
 
 
-async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...]) -> RunView:
-    projection = SlicedProjection(plan.variables)
-    outputs = _Outputs(store)
-    slices = Slices()
-    async for record in read(store, row.id, upto=row.seq):  # what came since belongs to another moment
-        await slices.rest()
-        state = projection.apply(Entry.of(record))
-        if state is not None and state.output_seq == record.seq:
-            await outputs.add(record)
+async def build(
+    store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...], records: Iterable[Record] | None = None
+) -> RunView:
+    """`records`: the journal of the run, when it is in memory."""
+    told = _Told(store, plan)
+    if records is None:
+        async for record in read(store, row.id, upto=row.seq):  # what came since belongs to another moment
+            if told.add(record):
+                await told.rest()
+    else:
+        for record in records:
+            if told.add(record):
+                await told.rest()
+    projection = told.projection
     if row.status in TERMINAL:
         projection.end()
     nodes: list[NodeView] = []
     failed: list[str] = []
     for state in projection.taken_out():
-        await slices.rest()
-        node = outputs.put_into(node_view(plan, state), state.output_seq)
+        if told.slices.is_over:
+            await told.rest()
+        output: _Output | None = None
+        if (found := told.outputs.of(state.output_seq)) is not None:
+            data, size = found
+            if data is None or len(data) <= DECODED_AT_ONCE:
+                output = None if data is None else orjson.loads(data), size
+            else:
+                output = await told.slices.decoded(data), size
+        node = node_view(plan, state, output)
         nodes.append(node)
         if state.status == "failed":
             failed.append(node.key)
+    run_output = None if row.output is None else await told.slices.decoded(row.output)
+    if told.slices.is_over:
+        await told.rest()
     return RunView(
         id=row.id,
         workflow=row.workflow,
         version=row.version,
         status=row.status,
         input=orjson.loads(row.input),
-        output=None if row.output is None else orjson.loads(row.output),
+        output=run_output,
         error=None if row.error is None else orjson.loads(row.error),
         seq=row.seq,
         created_at_ms=row.created_at_ms,
@@ -69,26 +85,65 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
     )
 
 
-def node_view(plan: Plan, state: NodeState) -> NodeView:
-    """Without its output; of the start of a container that is the number of scopes, which its event says."""
-    number = plan.node_index(state.node)
+def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> NodeView:
+    """The output of the start of a container is the number of scopes, which its event says."""
+    node, path = state.node, state.path
+    number = plan.node_index(node)
+    value: Any = None
+    size: int | None = None
+    if output is not None:
+        value, size = output
+    elif state.scopes is not None:
+        value = {"count": state.scopes}
+    steps = state.steps
+    usage, cost, unpriced = (None, None, 0) if steps is None else steps.total()
     return NodeView(
-        key=join_key(state.node, state.path),
-        node=state.node,
-        block=plan.nodes[number].block if number is not None else state.node,
-        path=state.path,
-        status=state.status,
-        attempt=state.attempt,
-        started_at_ms=state.started_at_ms,
-        finished_at_ms=state.finished_at_ms,
-        route=state.left_by if state.scopes is None else None,
-        reason=state.reason,
-        error=state.error,
-        output=None if state.scopes is None else {"count": state.scopes},
-        lost=state.lost,
-        cached=state.cached,
-        child=state.child,
+        join_key(node, path),
+        node,
+        plan.nodes[number].block if number is not None else node,
+        path,
+        state.status,
+        state.attempt,
+        state.started_at_ms,
+        state.finished_at_ms,
+        state.left_by if state.scopes is None else None,
+        state.reason,
+        state.error,
+        value,
+        state.lost,
+        state.cached,
+        state.child,
+        size,
+        size is not None,
+        0 if steps is None else len(steps.by_n),
+        usage,
+        cost,
+        unpriced,
     )
+
+
+class _Told:
+    """What records say, one after the other."""
+
+    def __init__(self, store: Store, plan: Plan) -> None:
+        self.projection = SlicedProjection(plan.variables)
+        self.outputs = _Outputs(store)
+        self.slices = Slices()
+
+    def add(self, record: Record) -> bool:
+        """True: `rest` before the next."""
+        state = self.projection.apply_record(record)
+        fetch = False
+        if state is not None and (record.output is not None or record.data is not None):
+            fetch = state.output_seq == record.seq and self.outputs.add(record)
+        return fetch or self.slices.is_over
+
+    async def rest(self) -> None:
+        await self.outputs.fetch()
+        await self.slices.rest()
+
+
+_Output = tuple[Any, int | None]  # a value, or the size of one that is not shown
 
 
 class _Outputs:
@@ -97,24 +152,36 @@ class _Outputs:
     def __init__(self, store: Store) -> None:
         self._store = store
         self._left_bytes = OUTPUTS_MAX_BYTES
-        self._values: dict[int, Any] = {}
-        self._cut: dict[int, int] = {}  # sizes of those that do not fit
+        # Decoded when they are shown: until then thousands of small objects would be in the way of the collector.
+        self._found: dict[int, tuple[bytes | None, int | None]] = {}
+        self._elsewhere: Record | None = None
 
-    async def add(self, record: Record) -> None:
-        size = len(record.output) if record.output is not None else data_of(record).get("size", 0)
-        if size > self._left_bytes:
-            self._cut[record.seq] = size
-            return
-        self._left_bytes -= size
-        output = await output_of(self._store, record)
-        self._values[record.seq] = None if output is None else orjson.loads(output)
+    def add(self, record: Record) -> bool:
+        """True: it lies elsewhere; `fetch` it before the next."""
+        data = record.output
+        if data is None:
+            data_size = data_of(record).get("size", 0)
+            if data_size <= self._left_bytes:
+                self._left_bytes -= data_size
+                self._elsewhere = record
+                return True
+        else:
+            data_size = len(data)
+            if data_size <= self._left_bytes:
+                self._left_bytes -= data_size
+                self._found[record.seq] = data, None
+                return False
+        self._found[record.seq] = None, data_size
+        return False
 
-    def put_into(self, view: NodeView, seq: int | None) -> NodeView:
-        if seq is None:
-            return view
-        if seq in self._cut:
-            return msgspec.structs.replace(view, output_size=self._cut[seq], output_truncated=True)
-        return msgspec.structs.replace(view, output=self._values.pop(seq))
+    async def fetch(self) -> None:
+        record, self._elsewhere = self._elsewhere, None
+        if record is not None:
+            self._found[record.seq] = await output_of(self._store, record), None
+
+    def of(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
+        """Of the event `seq`, once: what is shown, encoded, or the size of what is not."""
+        return None if seq is None else self._found.pop(seq, None)
 
 
 async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
@@ -122,14 +189,16 @@ async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
     projection = SlicedProjection()
     slices = Slices()
     async for record in read(store, row.id, upto=row.seq):
-        await slices.rest()
-        projection.apply(Entry.of(record))
+        if slices.is_over:
+            await slices.rest()
+        projection.apply_record(record)
     if row.status in TERMINAL:
         projection.end()
     states: dict[int, Counter[str]] = {}
     routes: dict[int, Counter[str | None]] = {}
     for state in projection.taken_out():
-        await slices.rest()
+        if slices.is_over:
+            await slices.rest()
         number = plan.node_index(state.node)
         if number is not None:
             states.setdefault(number, Counter())[state.status] += 1
@@ -161,13 +230,13 @@ def _edges(plan: Plan, routes: dict[int, Counter[str | None]]) -> tuple[GraphEdg
     return tuple(out)
 
 
-async def document(store: Store, row: RunRow, env_names: Collection[str]) -> RunDocument:
+async def document(store: Store, row: RunRow, env_names: Collection[str], catalog: Catalog) -> RunDocument:
     """What the run was made from, as it was then: from the version of the stored workflow, or as it was kept
     with the run. Raises NotFound(document_not_kept)."""
     data, digest = await _stored_document(store, row)
     if data is None:
         raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
-    ours = as_ours(orjson.loads(data), env_names)
+    ours = as_ours(orjson.loads(data), env_names, catalog)
     return RunDocument(
         row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.imported, ours.document
     )

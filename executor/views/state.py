@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -10,9 +12,8 @@ from msgspec import Struct
 from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.core.evolve import evolve
-from executor.core.state import State
+from executor.core.state import Container, ContainerKey, State, Wait
 from executor.journal.codec import Codec
-from executor.journal.projection import Entry
 from executor.journal.reader import read
 from executor.store.contract import Store
 from executor.store.rows import RunRow
@@ -92,14 +93,27 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
     at_ms = row.created_at_ms
     slices = Slices()
     async for record in read(store, row.id, upto=upto):
-        await slices.rest()
+        if slices.is_over:
+            await slices.rest()
         evolve(plan, state, codec.to_event(record))
-        projection.apply(Entry.of(record))
+        projection.apply_record(record)
         at_ms = record.at_ms
-    nodes: list[NodeView] = []
-    for node in projection.taken_out():
-        await slices.rest()
-        nodes.append(node_view(plan, node))
+    nodes = await slices.of(partial(node_view, plan), projection.taken_out())
+
+    def open_wait(item: tuple[NodeKey, Wait]) -> OpenWait:
+        key, wait = item
+        return OpenWait(codec.key_text(key), wait.attempt, wait.kind, wait.due_ms, wait.on_expire)
+
+    def open_container(item: tuple[ContainerKey, Container]) -> OpenContainer:
+        (path, region), container = item
+        return OpenContainer(
+            codec.key_text((path, plan.regions[region].start)).replace(":start", "", 1),
+            plan.regions[region].kind,
+            container.count,
+            container.opened,
+            container.closed,
+        )
+
     return RunState(
         run=row.id,
         workflow=row.workflow,
@@ -110,29 +124,17 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
         status=row.status if state.seq == row.seq else projection.status,
         phase=state.phase.name.lower(),
         error=None if state.error is None else msgspec.to_builtins(state.error),
-        nodes=tuple(nodes),
-        waits=tuple(
-            OpenWait(codec.key_text(key), wait.attempt, wait.kind, wait.due_ms, wait.on_expire)
-            for key, wait in state.waits.items()
+        nodes=nodes,
+        waits=await slices.of(open_wait, state.waits.items()),
+        retries=await slices.of(
+            lambda item: DueRetry(codec.key_text(item[0]), *item[1]),
+            state.retries.items(),
         ),
-        retries=tuple(DueRetry(codec.key_text(key), *retry) for key, retry in state.retries.items()),
-        ready=_ready(codec, state),
-        scopes=tuple(OpenScope(codec.path_text(path), s.open, s.dead) for path, s in state.scopes.items()),
-        containers=tuple(
-            OpenContainer(
-                codec.key_text((path, plan.regions[region].start)).replace(":start", "", 1),
-                plan.regions[region].kind,
-                container.count,
-                container.opened,
-                container.closed,
-            )
-            for (path, region), container in state.containers.items()
+        ready=await slices.of(lambda entry: codec.key_text(entry[1]), sorted(chain.from_iterable(state.ready))),
+        scopes=await slices.of(
+            lambda item: OpenScope(codec.path_text(item[0]), item[1].open, item[1].dead), state.scopes.items()
         ),
+        containers=await slices.of(open_container, state.containers.items()),
         variables=projection.variables or {},
         due_ms=state.due_ms(),
     )
-
-
-def _ready(codec: Codec, state: State) -> tuple[str, ...]:
-    waiting: list[tuple[int, NodeKey]] = sorted(entry for queue in state.ready for entry in queue)
-    return tuple(codec.key_text(key) for _, key in waiting)

@@ -61,6 +61,8 @@ def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
     target: dict[str, Any] = unsealed_names(row.content)
     if row.channel == "email":
         return ", ".join(server.email if target.get("server") else target["to"])
+    if row.channel == "job":
+        return f"Kubernetes, namespace {target['namespace']}"
     try:
         url = httpx.URL((server.webhook or "") if target.get("server") else target["url"])
         return f"{url.scheme}://{url.netloc.decode()}"

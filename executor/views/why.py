@@ -3,9 +3,12 @@ the journal and asks `core.explain`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import chain
 
-from compiler.keys import NodeKey, format_key, parse_key, split_key
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey, Path, format_key, parse_key, split_key
 from compiler.plan import Plan
 from executor.core.events import (
     Event,
@@ -19,14 +22,16 @@ from executor.core.events import (
 )
 from executor.core.evolve import evolve
 from executor.core.explain import explain
-from executor.core.state import DECIDED, State, Status
+from executor.core.state import DECIDED, Scope, State, Status
 from executor.errors import NotFound
 from executor.journal.codec import Codec, data_of
 from executor.journal.projection import Meaning, decision
 from executor.journal.reader import read
 from executor.store.contract import Store
+from executor.store.places import USED, PlaceRow
 from executor.store.rows import Record, RunRow
 from executor.views import Why
+from executor.views.slices import Slices
 
 # A block in a loop of a thousand iterations is decided a thousand times: the last ones are reported.
 ENDED_MAX = 100
@@ -38,6 +43,7 @@ async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: in
     explained: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
     causes: dict[NodeKey, list[str]] = {}
     ids = () if node is None else _numbers(plan, split_key(node)[0])
+    slices = Slices()
 
     def record_cause(record: Record, event: Event) -> None:
         decided = decision(record.type, data_of(record))
@@ -48,19 +54,43 @@ async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: in
             because = causes.pop(key, []) if decided.status == "succeeded" else []
             explained[key] = decided.status, (*(f"it ran because {cause}" for cause in because), *reasons(plan, event))
 
-    state = await state_of(store, plan, row, seq, record_cause if ids else None)
-    keys = _keys_of(plan, state, node, list(explained)[-ENDED_MAX:])
-    return [Why(codec.key_text(key), *(explained.get(key) or explain(plan, state, key))) for key in keys]
+    state = await state_of(store, plan, row, seq, record_cause if ids else None, slices)
+    keys = await _keys_of(plan, state, node, list(explained)[-ENDED_MAX:], slices)
+    found = await slices.of(
+        lambda key: Why(codec.key_text(key), *(explained.get(key) or explain(plan, state, key))), keys
+    )
+    return list(found)
+
+
+def with_limits(found: Sequence[Why], places: Sequence[PlaceRow], epoch: int) -> list[Why]:
+    """What attempts wait for that have been started, and may not begin yet."""
+    waits = {
+        place.node: f"waits for limit {place.key} ({place.held} of {place.at_most})"
+        for place in places
+        if place.state != USED and place.epoch == epoch
+    }
+    return [
+        replace(why, reasons=(waits[why.key], *why.reasons[1:])) if why.state == "running" and why.key in waits else why
+        for why in found
+    ]
 
 
 async def state_of(
-    store: Store, plan: Plan, row: RunRow, seq: int | None = None, see: Callable[[Record, Event], None] | None = None
+    store: Store,
+    plan: Plan,
+    row: RunRow,
+    seq: int | None = None,
+    see: Callable[[Record, Event], None] | None = None,
+    slices: Slices | None = None,
 ) -> State:
     """What the journal folds to, up to event `seq` (now). `see` is shown each event."""
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
+    slices = slices or Slices()
     async for record in read(store, row.id, upto=upto):
+        if slices.is_over:
+            await slices.rest()
         event = codec.to_event(record)
         evolve(plan, state, event)
         if see is not None:
@@ -156,10 +186,13 @@ def _numbers(plan: Plan, text: str) -> list[int]:
     return [number for number, n in enumerate(plan.nodes) if text in (n.id, n.block)]
 
 
-def _keys_of(plan: Plan, state: State, node: str | None, decided: list[NodeKey]) -> list[NodeKey]:
+async def _keys_of(
+    plan: Plan, state: State, node: str | None, decided: list[NodeKey], slices: Slices
+) -> Sequence[NodeKey]:
     """`decided`: keys of the node that the journal saw decided."""
     if node is None:
-        return [key for key, status in _open_keys(plan, state) if status not in DECIDED]
+        every = [range(len(region.nodes)) for region in plan.regions]
+        return [key for key, status in await _keys_in_open_scopes(plan, state, every, slices) if status not in DECIDED]
     if "@" in node:
         try:
             return [parse_key(plan, node)]
@@ -168,7 +201,11 @@ def _keys_of(plan: Plan, state: State, node: str | None, decided: list[NodeKey])
     ids = _numbers(plan, node)
     if not ids:
         raise NotFound(f"the plan has no node '{node}'", code="node_not_found")
-    found = [key for key, _ in _open_keys(plan, state) if key[1] in ids] or decided
+    asked = [
+        [number - region.first for number in ids if plan.region_of[number] == n]
+        for n, region in enumerate(plan.regions)
+    ]
+    found = [key for key, _ in await _keys_in_open_scopes(plan, state, asked, slices)] or decided
     return found or [((), number) for number in ids if plan.region_of[number] == 0] or [_unopened(plan, ids[0])]
 
 
@@ -182,9 +219,14 @@ def _unopened(plan: Plan, number: int) -> NodeKey:
     return tuple(path), number
 
 
-def _open_keys(plan: Plan, state: State) -> list[tuple[NodeKey, Status]]:
-    return [
-        ((path, plan.regions[scope.region].first + offset), Status(code))
-        for path, scope in state.scopes.items()
-        for offset, code in enumerate(scope.status)
-    ]
+async def _keys_in_open_scopes(
+    plan: Plan, state: State, offsets: Sequence[Sequence[int]], slices: Slices
+) -> Sequence[tuple[NodeKey, Status]]:
+    """`offsets`: of the nodes that are asked for, by their region."""
+
+    def of_scope(item: tuple[Path, Scope]) -> list[tuple[NodeKey, Status]]:
+        path, scope = item
+        first = plan.regions[scope.region].first
+        return [((path, first + offset), Status(scope.status[offset])) for offset in offsets[scope.region]]
+
+    return list(chain.from_iterable(await slices.of(of_scope, state.scopes.items())))

@@ -16,13 +16,24 @@ import logging
 import os
 import shutil
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from time import perf_counter
+from typing import Any, cast
 
 from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
-from executor.store.sqlite.batches import ADD_FENCED, Batch
+from executor.store.rows import Batch
+from executor.store.sqlite.dialect import (
+    ADD_BATCH,
+    ADD_FENCED,
+    APPEND_ALONE,
+    TEXTS,
+    first_batches,
+    in_pieces,
+    several_rows,
+)
 from executor.store.sqlite.identity import Identity
+from executor.store.tx import Row, Values
 
 log = logging.getLogger("weft.store")
 
@@ -32,6 +43,15 @@ FaultPoint = Callable[[str], None]
 WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
 ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite cannot even make its shared memory
 FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of a statement that is a transaction by itself: errors after which it is known that nothing was committed.
+BEFORE_COMMIT = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,
+)
 FIXED_WAL_RESET = (3, 51, 3)  # older ones may corrupt the file when two processes write and checkpoint at once
 
 
@@ -49,21 +69,21 @@ class Stale(Exception):
 
 
 class Tx:
-    """An open transaction.
+    """An open transaction: statements in the text that all databases share (`executor.store.dialect`).
 
     Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each with
     it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
-    `bare` is the connection without that, for a look that does not depend on them.
 
     messages  whether there are any in any inbox, None: not yet looked up
     proof     (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
     """
 
-    __slots__ = ("_before", "_later", "bare", "messages", "proof")
+    __slots__ = ("_bare", "_before", "_later", "done", "messages", "proof")
 
     def __init__(self, db: sqlite3.Connection) -> None:
-        self.bare = db
+        self._bare = db
         self.messages: bool | None = None
+        self.done: set[tuple[str, object]] = set()
         self.proof: tuple[str, int, int] | None = None
         self._later: list[tuple[Any, ...]] = []
         self._before = db.total_changes
@@ -72,36 +92,81 @@ class Tx:
     def db(self) -> sqlite3.Connection:
         if self._later:
             self.write_appends()
-        return self.bare
+        return self._bare
 
     @property
     def changes(self) -> int:
         """Rows changed so far, those to be written included."""
-        return self.bare.total_changes - self._before + len(self._later)
+        return self._bare.total_changes - self._before + len(self._later)
+
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        return self.db.execute(TEXTS[sql], values).fetchall()
+
+    def row(self, sql: str, values: Values = ()) -> Row:
+        """For a statement that always has one row."""
+        (row,) = self.db.execute(TEXTS[sql], values).fetchall()
+        return cast(Row, row)
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """How many rows it changed."""
+        return self.db.execute(TEXTS[sql], values).rowcount
+
+    def do(self, sql: str, values: Values = ()) -> None:
+        self.db.execute(TEXTS[sql], values)
+
+    def many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> int:
+        """`run` for each of the values."""
+        return self.db.executemany(TEXTS[sql], values).rowcount if values else 0
+
+    def add_rows(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
+        for rows in in_pieces(values):
+            named = {f"{name}_{i}": value for i, row in enumerate(rows) for name, value in row.items()}
+            self.db.execute(several_rows(TEXTS[sql], len(rows)), named)
+
+    def look(self, sql: str, values: Values = ()) -> Row:
+        """As `row`, where appends of events make no difference."""
+        (row,) = self._bare.execute(TEXTS[sql], values).fetchall()
+        return cast(Row, row)
+
+    def lock(self, run: str) -> None:
+        """This transaction has the whole file."""
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
         """`after`: the seq before the first of them."""
         for batch in batches:
             self._later.append((*batch, run, epoch, after))
             after = batch.seq
-        self.note(run, batches)
+        self._note(run, batches)
 
-    def note(self, run: str, batches: Sequence[Batch]) -> None:
-        """These are written in this transaction."""
+    def add_batches(self, run: str, number: int, batches: Sequence[Batch]) -> None:
+        """Behind the fence of an append, or of a new run. `number`: of the run."""
+        for batch in batches:
+            self.db.execute(ADD_BATCH, (*batch, number))
+        self._note(run, batches)
+
+    def begin_journals(self, batches: Sequence[tuple[str, Batch]]) -> None:
+        for rows in in_pieces(batches):
+            values = [value for run, batch in rows for value in (*batch, run)]
+            self.db.execute(first_batches(len(rows)), values)
+        for run, batch in batches[:1]:
+            self._note(run, [batch])
+
+    def _note(self, run: str, batches: Sequence[Batch]) -> None:
         if self.proof is None and batches:
             self.proof = run, batches[0].seq, batches[0].checksum
 
     def write_appends(self) -> None:
         """Raises Stale."""
         later, self._later = self._later, []
-        if later and self.bare.executemany(ADD_FENCED, later).rowcount != len(later):
+        if later and self._bare.executemany(ADD_FENCED, later).rowcount != len(later):
             raise Stale(later[0][6], len(later))
 
 
 class Database:
-    """The writing connection. For one thread; `connect` makes the raw connection, `fault` is called at named points
-    so that tests can break there: `write.<change>` before each change of a group, `tx.<name>.before_commit` (both may
-    raise, or kill) and `tx.<name>.after_commit` (may only kill)."""
+    """The writing connection. For one thread at a time; `connect` makes the raw connection, `fault` is called at named
+    points so that tests can break there: `write.<change>` before each change of a group, `tx.<name>.before_commit`
+    (both may raise, or kill) and `tx.<name>.after_commit` (may only kill). `commit_s`: how long a commit has lasted of
+    late."""
 
     def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, fault: FaultPoint) -> None:
         self.path = path
@@ -111,6 +176,19 @@ class Database:
         self._db: sqlite3.Connection | None = None
         self._tx: str | None = None
         self._identity = Identity(path)
+        self._waits_ms = busy_timeout_ms  # for a lock
+        self.commit_s = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
+    def wait_for_lock(self, wait: bool) -> None:
+        """Whether the next transaction waits for the lock of another process. Raises as `db`."""
+        waits_ms = self._busy_timeout_ms if wait else 0
+        if waits_ms != self._waits_ms:
+            self.db.execute(f"PRAGMA busy_timeout = {waits_ms:d}")
+            self._waits_ms = waits_ms
 
     @property
     def db(self) -> sqlite3.Connection:
@@ -118,6 +196,7 @@ class Database:
         if self._db is None:
             self._identity.check()  # a lost file is not made anew
             self._db = _open(self.path, self._busy_timeout_ms, self._connect)
+            self._waits_ms = self._busy_timeout_ms
             self._identity.note()
         return self._db
 
@@ -145,11 +224,37 @@ class Database:
             raise
         finally:
             self._tx = None
+        began = perf_counter()
         try:
             db.execute("COMMIT")
         except sqlite3.Error as error:
             raise CommitUncertain from error
+        self._lasted(perf_counter() - began)
         self.fault(f"tx.{name}.after_commit")
+
+    def append_alone(self, name: str, run: str, epoch: int, after: int, batch: Batch) -> int:
+        """`Tx.append_later` of one batch as a whole transaction, which is one statement. Returns the number of the
+        newest message in the inbox of the run. Raises Stale, and as `tx`."""
+        if self._tx is not None:
+            raise NestedTransaction(f"transaction {name!r} was opened inside {self._tx!r}")
+        db = self.db
+        self.fault(f"tx.{name}.before_commit")
+        began = perf_counter()
+        try:
+            newest = db.execute(APPEND_ALONE, (*batch, run, epoch, after, run)).fetchall()
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in BEFORE_COMMIT:
+                raise
+            raise CommitUncertain from error
+        if not newest:
+            raise Stale(run, 1)
+        self._lasted(perf_counter() - began)
+        self.fault(f"tx.{name}.after_commit")
+        return int(newest[0][0])
+
+    def _lasted(self, commit_s: float) -> None:
+        """One that stalls counts for a few commits."""
+        self.commit_s += (commit_s - self.commit_s) / 4
 
     def another(self) -> sqlite3.Connection:
         """A raw connection beside the writing one, to read what is committed. The caller closes it."""
@@ -176,7 +281,7 @@ class Database:
 
 
 def plain_connect(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, cached_statements=256)
+    return sqlite3.connect(path, isolation_level=None, cached_statements=256, check_same_thread=False)
 
 
 def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connection:
@@ -196,6 +301,7 @@ def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connecti
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
         db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES:d}").fetchone()
+        db.execute("PRAGMA schema_version").fetchone()  # opens the log; until then another process may delete it
     except BaseException:
         db.close()
         raise

@@ -24,8 +24,10 @@ class Identity:
         self._log: Inode | None = None
 
     def note(self) -> None:
-        """It was opened just now: what the path names is what is open."""
+        """It was opened and read just now: what the paths name is what is open, as its connection keeps others from
+        deleting the log."""
         self._file = _inode(self._path)
+        self._log = _inode(self._log_path)
 
     def forget_log(self) -> None:
         """No connection is open, so another process may delete the log and make a new one."""
@@ -40,10 +42,7 @@ class Identity:
                 f"the database {self._path} was deleted or replaced while weft had it open",
                 hint="Stop the server, put the file back in its place or run `weft restore` with a backup, then start.",
             )
-        log = _inode(self._log_path)
-        if self._log is None:
-            self._log = log  # SQLite makes it at the first look into the file
-        elif log != self._log:
+        if self._log is not None and _inode(self._log_path) != self._log:
             raise DatabaseReplaced(
                 f"{self._log_path}, the log of the database, was deleted or replaced while weft had it open",
                 hint="Stop the server with SIGTERM, so that it writes its data into the database. Then start it again.",

@@ -17,8 +17,9 @@ import aiosqlite
 
 from executor.errors import DatabaseUnavailable, StoreError
 from executor.store.sqlite.connection import Connect
+from executor.store.sqlite.dialect import TEXTS
+from executor.store.tx import Row
 
-Row = tuple[Any, ...]
 Parameters = Mapping[str, Any] | tuple[Any, ...]
 
 PING_READ = "SELECT count(*) FROM writers"
@@ -67,7 +68,7 @@ class Readers:
         i = busy.index(min(busy))
         busy[i] += 1
         try:
-            rows = await self._connections[i].execute_fetchall(sql, parameters)
+            rows = await self._connections[i].execute_fetchall(TEXTS[sql], parameters)
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
         finally:

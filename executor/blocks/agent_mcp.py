@@ -1,0 +1,88 @@
+"""Tools of MCP servers among those of an agent. Which tools a server has is a step: the model is offered the same ones
+after a crash, whatever the server says then. Descriptions and results are data of that server and bounded; the author
+may list the tools that the model is offered."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import ValidationError, convert, to_builtins
+from msgspec.structs import replace
+
+from executor.blocks.agent_tools import Tool
+from executor.blocks.base import Context
+from executor.blocks.shared_params import invalid
+from executor.errors import BlockError
+from executor.http.binding import using
+from executor.mcp.base import ServerTool
+
+OFFERED_MAX: Final = 128  # of all tools of an agent, when some are of MCP servers
+_NAME_MAX: Final = 64
+_FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
+
+
+async def with_servers(ctx: Context, tools: Mapping[str, Tool]) -> dict[str, Tool]:
+    """The tools, with those of each server in its place. Raises BlockError: a server cannot be asked."""
+    servers = [tool for tool in tools.values() if tool.server is not None]
+    if not servers:
+        return dict(tools)
+    listed = await asyncio.gather(*[_listed(ctx, tool) for tool in servers], return_exceptions=True)
+    by_entry: dict[str, list[ServerTool]] = {}
+    for tool, found in zip(servers, listed, strict=True):
+        if isinstance(found, BaseException):
+            raise found
+        by_entry[tool.name] = found
+    # Names of the author come first: a server cannot take one of them.
+    taken = {name for name, tool in tools.items() if tool.server is None}
+    offered: dict[str, Tool] = {}
+    for name, tool in tools.items():
+        if tool.server is None:
+            offered[name] = tool
+            continue
+        for remote in by_entry[name]:
+            unique = _name(f"{name}_{remote.name}", taken)
+            taken.add(unique)
+            description = remote.description or tool.description
+            offered[unique] = replace(tool, name=unique, description=description, schema=remote.schema, remote=remote)
+    if len(offered) > OFFERED_MAX:
+        hint = "list the tools of an MCP server that the model may call"
+        raise invalid(f"the agent has {len(offered)} tools; the limit is {OFFERED_MAX}", hint)
+    return offered
+
+
+async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], call: str) -> Any:
+    """What the tool of a server returned. `call`: which call of the agent it is. Raises BlockError."""
+    assert tool.server is not None and tool.remote is not None
+    server, key = tool.server, f"{ctx.idempotency_key}:{call}"
+    with using(server.url, server.headers):
+        return await ctx.services.tool_servers.call(server, tool.remote.name, arguments, key, waiting=ctx.waiting)
+
+
+async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
+    server, only = tool.server, tool.only
+    assert server is not None
+
+    async def work() -> Any:
+        with using(server.url, server.headers):
+            return to_builtins(await ctx.services.tool_servers.tools(server, only, waiting=ctx.waiting))
+
+    asked = {"url": server.url, "tools": only}
+    output = await ctx.step("tool", f"tools of {tool.name}", asked, work, effect="read")
+    try:
+        return convert(output, list[ServerTool])
+    except ValidationError as error:  # a secret stood where a name was
+        message = f"the tools of {tool.name} cannot be read back: {error}"
+        raise BlockError(message, code="mcp_failed", retryable=False) from error
+
+
+def _name(wanted: str, taken: set[str]) -> str:
+    """As models take names: letters, digits, _ and -, at most 64, each once."""
+    plain = _FOREIGN.sub("_", wanted)[:_NAME_MAX]
+    name, number = plain, 1
+    while name in taken:
+        number += 1
+        name = f"{plain[: _NAME_MAX - len(str(number)) - 1]}_{number}"
+    return name

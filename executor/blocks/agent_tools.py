@@ -1,0 +1,450 @@
+"""The tools of an agent: a stored workflow, a block whose params the model fills in where the author says so, or those
+of an MCP server (`agent_mcp`).
+
+In the params of a block `{{name}}` is the argument of that name: its value where the text is nothing else, its text
+inside of another one. In a URL it is encoded, so that it is one part of a path or of a query and nothing more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from msgspec import Struct
+
+from executor.blocks import email, http
+from executor.blocks.base import Block, ChildRequest, Context, Done, Suspend
+from executor.blocks.response import header_texts
+from executor.blocks.shared_params import FILLED, SENT_HEADERS, form_schema, invalid, seconds, text
+from executor.errors import BadRequest, BlockError
+from executor.http.binding import using
+from executor.llm.base import ToolSpec
+from executor.mcp.base import ServerTool, ToolServer
+from executor.sandbox import Bound
+from executor.values.coerce import coerce
+from executor.values.payload import render
+from executor.values.schema import violations
+
+BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block}
+NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
+RESULT_MAX: Final = 256 * 1024  # characters of a result that the model gets
+ANSWERED: Final = ("action", "answered_at", "answered_by", "reason")  # fields of an answer; no arguments
+MAX_CALLS: Final = 1000
+_PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+_ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
+
+_TIMEOUT_S: Final = 60
+_TIMEOUT_MAX_S: Final = 600
+_SESSION_OWN: Final = frozenset(
+    {"accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host",
+     "keep-alive", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"}
+)  # fmt: skip
+
+MCP: dict[str, Any] = {
+    "type": "object",
+    "title": "MCP server",
+    "description": "A server of tools instead of a workflow or a block, over streamable HTTP.",
+    "required": ["url"],
+    "additionalProperties": False,
+    "properties": {
+        "url": {
+            **FILLED,
+            "title": "URL",
+            "description": "Starts with http:// or https://",
+            "x-ui": {"order": 1, "widget": "text"},
+        },
+        "headers": {
+            **SENT_HEADERS,
+            "description": "Use ${NAME} for secrets.",
+            "x-ui": {"order": 2, "widget": "keyvalues"},
+        },
+        "tools": {
+            "type": "array",
+            "title": "Only these tools",
+            "description": "As the server calls them. Leave empty to offer all of them to the model.",
+            "items": {"type": "string", "minLength": 1, "maxLength": 128},
+            "maxItems": 100,
+            "x-weft": "literal",
+            "x-ui": {"order": 3, "widget": "list"},
+        },
+        "timeout_s": {
+            "type": "number",
+            "title": "Timeout (seconds)",
+            "description": "For each call.",
+            "exclusiveMinimum": 0,
+            "maximum": _TIMEOUT_MAX_S,
+            "default": _TIMEOUT_S,
+            "x-ui": {"order": 4, "widget": "number", "advanced": True},
+        },
+    },
+    "x-ui": {"order": 6, "widget": "fields"},
+}
+
+TOOLS: dict[str, Any] = {
+    "type": "array",
+    "title": "Tools",
+    "description": "What the model may call.",
+    "maxItems": 50,
+    "items": {
+        "type": "object",
+        "required": ["name"],
+        "additionalProperties": False,
+        "properties": {
+            "name": {
+                "type": "string",
+                "title": "Name",
+                "description": "What the model calls it by: letters, digits, _ and -. The names of the tools of an MCP "
+                "server begin with it.",
+                "pattern": NAME,
+                "x-weft": "literal",
+                "x-ui": {"order": 1, "widget": "text"},
+            },
+            "description": {
+                "type": "string",
+                "title": "Description",
+                "description": "What it does and when to use it.",
+                "x-ui": {"order": 2, "widget": "longtext", "rows": 2},
+            },
+            "workflow": {
+                "type": "string",
+                "title": "Workflow",
+                "description": "Name of the workflow to run. The arguments are its input.",
+                "maxLength": 200,
+                "x-ui": {"order": 3, "widget": "text"},
+            },
+            "version": {
+                "type": "integer",
+                "title": "Version",
+                "description": "Of the workflow. Leave empty to use the active one.",
+                "minimum": 1,
+                "maximum": 2**31,
+                "x-ui": {"order": 4, "widget": "number", "advanced": True},
+            },
+            "block": {
+                "type": "string",
+                "title": "Block",
+                "description": "A block type instead of a workflow.",
+                "enum": list(BLOCKS),
+                "x-titles": {kind: block.spec.title for kind, block in BLOCKS.items()},
+                "x-weft": "literal",
+                "x-ui": {"order": 5, "widget": "select"},
+            },
+            "mcp": MCP,
+            "params": {
+                "type": "object",
+                "x-weft": "secret",
+                "x-secret-when": {"block": ["http"]},  # a mail goes to servers that the hosts of a secret do not bind
+                "title": "Parameters of the block",
+                "description": "{{name}} stands for the argument of that name.",
+                "x-ui": {"order": 7, "widget": "json", "rows": 5},
+            },
+            "arguments": {
+                "type": "object",
+                "title": "Arguments",
+                "description": "What the model fills in.",
+                "x-weft": "literal",
+                "x-ui": {"order": 8, "widget": "schema"},
+            },
+            "approve": {
+                "type": "string",
+                "title": "Approval",
+                "description": "Who decides about a call.",
+                "enum": ["never", "always", "write", "if"],
+                "default": "never",
+                "x-titles": {
+                    "never": "No one is asked",
+                    "always": "A person decides",
+                    "write": "A person decides about changes",
+                    "if": "A person decides if",
+                },
+                "x-weft": "literal",
+                "x-ui": {"order": 9, "widget": "select"},
+            },
+            "approve_if": {
+                "type": ["string", "boolean"],
+                "title": "A person decides if",
+                "description": "A JavaScript expression. The arguments are in args.",
+                "x-weft": "expression",
+                "x-when": {"approve": ["if"]},
+                "x-ui": {"order": 10, "widget": "code", "rows": 1},
+            },
+            "max_calls": {
+                "type": "integer",
+                "title": "Maximum calls",
+                "description": "Further calls are refused, and the model is informed.",
+                "minimum": 1,
+                "maximum": MAX_CALLS,
+                "x-ui": {"order": 11, "widget": "number", "advanced": True},
+            },
+        },
+    },
+    "x-ui": {"order": 6, "widget": "list"},
+}
+
+
+class Tool(Struct, frozen=True):
+    """One of them, read. `approve_if`: what decides when `approve` is `if`. `server`: the MCP server that has it, as
+    `remote`; without `remote` it stands for all tools of that server, or those in `only`. `entry`: its name in the list
+    of the author, whose calls `max_calls` bounds."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    workflow: str | None
+    version: int | None
+    block: str | None
+    params: dict[str, Any]
+    approve: str
+    approve_if: Any
+    max_calls: int
+    server: ToolServer | None = None
+    only: tuple[str, ...] = ()
+    remote: ServerTool | None = None
+    entry: str = ""
+
+    @property
+    def spec(self) -> ToolSpec:
+        called = self.remote.name if self.remote is not None else self.workflow or self.block
+        return ToolSpec(self.name, self.description or f"Calls {called}.", self.schema)
+
+    @property
+    def editable(self) -> dict[str, Any]:
+        """The arguments that a person may edit, by name. An argument of an MCP tool can be called as a part of an
+        answer is; it remains as it is then."""
+        fields = self.schema.get("properties") or {}
+        return {name: field for name, field in fields.items() if name not in ANSWERED}
+
+
+def read_tools(listed: Any) -> dict[str, Tool]:
+    """By name. Raises BlockError(params_invalid)."""
+    if listed in (None, ""):
+        return {}
+    if not isinstance(listed, list):
+        raise invalid("tools must be a list")
+    tools: dict[str, Tool] = {}
+    for item in listed:
+        tool = _tool(item)
+        if tool.name in tools:
+            raise invalid(f"the tool {tool.name} is listed twice")
+        tools[tool.name] = tool
+    return tools
+
+
+def _tool(item: Any) -> Tool:
+    name = text(item, "name") if isinstance(item, dict) else None
+    if name is None or re.fullmatch(NAME, name) is None:
+        raise invalid("each tool must have a name of letters, digits, _ and -")
+    workflow, block, server = text(item, "workflow"), text(item, "block"), item.get("mcp") or None
+    if sum(kind is not None for kind in (workflow, block, server)) != 1:
+        raise invalid(f"the tool {name} must have a workflow, a block or an MCP server")
+    if block is not None and block not in BLOCKS:
+        raise invalid(f"a block of type {block[:40]!r} cannot be a tool", hint=f"possible are {', '.join(BLOCKS)}")
+    schema: dict[str, Any] = form_schema(item.get("arguments")) or _ANYTHING
+    taken = [name for name in ANSWERED if name in (schema.get("properties") or {})]
+    if taken:
+        raise invalid(f"an argument of the tool {name} cannot be called {taken[0]}")
+    params = item.get("params") or {}
+    if not isinstance(params, dict):
+        raise invalid(f"params of the tool {name} must be an object")
+    approve = text(item, "approve") or "never"
+    if approve not in ("never", "always", "write", "if"):
+        raise invalid(f"approve of the tool {name} must be never, always, write or if")
+    if approve == "if" and item.get("approve_if") in (None, ""):
+        raise invalid(f"approve_if of the tool {name} is required")  # without it no one would be asked
+    return Tool(
+        name,
+        text(item, "description") or "",
+        schema,
+        workflow,
+        _whole(item, "version", 2**31),
+        block,
+        params,
+        approve,
+        item.get("approve_if"),
+        _whole(item, "max_calls", MAX_CALLS) or MAX_CALLS,
+        None if server is None else _server(name, server),
+        () if server is None else _only(name, server.get("tools")),
+        entry=name,
+    )
+
+
+def _server(name: str, given: Any) -> ToolServer:
+    url = text(given, "url") if isinstance(given, dict) else None
+    if url is None:
+        raise invalid(f"mcp of the tool {name} must have a url")
+    headers = header_texts(given.get("headers"), _SESSION_OWN)
+    taken = next((header for header in headers if header.lower().startswith("mcp-")), None)
+    if taken is not None:
+        raise invalid(f"header {taken!r} is set by weft itself")
+    return ToolServer(url, headers, min(seconds(given, "timeout_s", _TIMEOUT_S) or _TIMEOUT_S, _TIMEOUT_MAX_S))
+
+
+def _only(name: str, listed: Any) -> tuple[str, ...]:
+    if listed in (None, ""):
+        return ()
+    if not isinstance(listed, list) or not all(isinstance(tool, str) and tool for tool in listed):
+        raise invalid(f"mcp.tools of the tool {name} must be a list of names")
+    return tuple(dict.fromkeys(listed))
+
+
+def _whole(item: Mapping[str, Any], name: str, most: int) -> int | None:
+    number = coerce("integer", item.get(name))
+    if number is None or number == "":
+        return None
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
+        raise invalid(f"{name} must be a whole number from 1 to {most}")
+    return number
+
+
+def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """What is wrong with these arguments. Raises BlockError(params_invalid): the schema is none."""
+    try:
+        found = violations(tool.schema, arguments, ctx.services.sandbox.matches)
+    except BadRequest as error:
+        raise BlockError(error.message, code="params_invalid", retryable=False, hint=error.hint) from error
+    return "; ".join(f"{problem['pointer'] or 'arguments'}: {problem['message']}" for problem in found[:5]) or None
+
+
+async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    """Is a person asked about this call? What an expression says is a step: it is asked once."""
+    if tool.approve == "write":
+        if tool.remote is not None:
+            return not tool.remote.reads
+        return tool.block is None or _writes(tool.block, params_of(tool, arguments))
+    if tool.approve != "if":
+        return tool.approve == "always"
+    condition = tool.approve_if
+    if not isinstance(condition, Bound):
+        return condition not in (None, "", False)
+    # The arguments are a value like others, and never a part of the program.
+    asked = Bound(
+        f'((args) => Boolean({condition.source}\n))(__v["\\u0000args"])',
+        {**condition.values, "\0args": dict(arguments)},
+        condition.texts,
+    )
+
+    async def work() -> bool:
+        return bool((await ctx.evaluate([asked]))[0])
+
+    return bool(await ctx.step("step", f"approve {tool.name}?", arguments, work, effect="none"))
+
+
+def _writes(block: str, params: Mapping[str, Any]) -> bool:
+    """Whether this call changes something outside. Of a run it is not known, so it counts as one that does."""
+    spec = BLOCKS[block].spec
+    return spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(params))
+
+
+def question(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
+    """What a person is asked: the arguments can be edited, one field for each."""
+    needed = tool.schema.get("required") or ()
+    edited = {name: _field(field, arguments, name, name in needed) for name, field in tool.editable.items()}
+    where = {} if tool.server is None else {"server": tool.server.host}
+    reason = {"type": "string", "title": "Reason", "description": "The model is informed of it, if you reject."}
+    return Suspend(
+        "approval",
+        request={
+            "title": f"Call {tool.name}?",
+            "text": tool.description,
+            "show": {"tool": tool.name, **where, "arguments": dict(arguments)},
+            "actions": ["approve", "reject"],
+        },
+        schema={"type": "object", "properties": {**edited, "reason": reason}},
+        actions=("approve", "reject"),
+    )
+
+
+def _field(field: Any, arguments: Mapping[str, Any], name: str, needed: bool) -> dict[str, Any]:
+    """`needed` is for the form alone: who rejects the call need not fill in anything."""
+    own = field if isinstance(field, dict) else {}
+    given = {"default": arguments[name]} if name in arguments else {}
+    return {**own, **given, **({"x-ui": {**(own.get("x-ui") or {}), "needed": True}} if needed else {})}
+
+
+def effect_of(tool: Tool, params: Mapping[str, Any]) -> str:
+    """Of a step that calls it. A repeat of what is idempotent does no harm, so it is like reading."""
+    if tool.remote is not None:
+        return "read" if tool.remote.reads else "write"
+    assert tool.block is not None
+    spec = BLOCKS[tool.block].spec
+    harmless = spec.effect != "write" or spec.idempotent or (spec.only_reads is not None and spec.only_reads(params))
+    return "read" if harmless else "write"
+
+
+async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:
+    """The output of the block. `call`: which call of the agent it is. Raises BlockError."""
+    assert tool.block is not None
+    inner = replace(
+        ctx,
+        type=tool.block,
+        params=params,
+        idempotency_key=f"{ctx.idempotency_key}:{call}",
+        emit=_say_nothing,
+        last_checkpoint=None,
+        prepare_child=None,
+        make_steps=None,
+        steps=None,
+    )
+    with using(params):
+        outcome = await BLOCKS[tool.block].run(inner)
+    assert isinstance(outcome, Done)
+    return outcome.output
+
+
+async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
+    """The run of the workflow. Raises BlockError: there is no such workflow, or this is no input of it."""
+    if ctx.prepare_child is None:
+        raise invalid("this server cannot start runs from blocks")
+    child = await ctx.prepare_child(ChildRequest(workflow=tool.workflow, version=tool.version, input=dict(arguments)))
+    title = f"{tool.name}: run of {child.workflow}"
+    return Suspend("child", request={"title": title, "run": child.id, "workflow": child.workflow}, child=child)
+
+
+def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """The params of the block for this call. A text is one mail address here, whatever is in it: which of its commas
+    the author wrote is not known. Several are a list."""
+    assert tool.block is not None
+    found: dict[str, Any] = filled(tool.params, arguments)
+    for pointer in BLOCKS[tool.block].spec.addresses:
+        name = pointer.removeprefix("/")
+        if isinstance(found.get(name), str) and found[name]:
+            found[name] = [found[name]]
+    return found
+
+
+def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = ()) -> Any:
+    """The params with the arguments in their places. A place without an argument is null, or nothing inside a text."""
+    if isinstance(value, dict):
+        return {name: filled(inner, arguments, (*path, name)) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, arguments, path) for inner in value]
+    if not isinstance(value, str):
+        return value
+    whole = _PLACE.fullmatch(value.strip())
+    if whole is not None:
+        return arguments.get(whole[1])
+
+    def put(place: re.Match[str]) -> str:
+        shown = "" if arguments.get(place[1]) is None else render(arguments[place[1]])
+        if path != ("url",):
+            return shown
+        encoded = quote(shown, safe="")
+        # Encoded or not, a part of a path that is only dots leads up.
+        return encoded.replace(".", "%2E") if set(shown) <= {"."} else encoded
+
+    return _PLACE.sub(put, value)
+
+
+def shown_result(output: Any) -> str:
+    """As the model gets it."""
+    shown = render(output)
+    if len(shown) <= RESULT_MAX:
+        return shown
+    return f"{shown[:RESULT_MAX]}\n[cut: it has {len(shown)} characters]"
+
+
+def _say_nothing(text: str) -> None:
+    """What a tool emits is no text of the model."""

@@ -1,0 +1,201 @@
+"""What blocks that ask a language model have in common: their params, one question whose answer is checked, and what it
+cost. An answer that cannot be used is sent back once, with what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from msgspec import Struct, ValidationError, convert, to_builtins
+
+from executor.blocks.base import Context
+from executor.blocks.shared_params import FILLED, invalid, seconds, text
+from executor.blocks.steps import Stepped
+from executor.errors import BadRequest, BlockError
+from executor.http.binding import using
+from executor.llm.base import Conversation, Cost, Message, OnDelta, OutputSpec, Reply, Usage
+from executor.values.coerce import coerce
+from executor.values.money import nanos_of, usd_of
+from executor.values.schema import Matches, violations
+
+ATTEMPTS = 3
+_TIMEOUT_MAX_S = 600
+_PROBLEMS_SHOWN = 5
+
+COST: dict[str, Any] = {
+    "type": ["object", "null"],
+    "properties": {"usd": {"type": "number"}, "prices": {"type": "string"}},
+}
+USAGE: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "input_tokens": {"type": "integer"},
+        "output_tokens": {"type": "integer"},
+        "cached_tokens": {"type": "integer"},
+        "cache_write_tokens": {"type": "integer"},
+        "reasoning_tokens": {"type": "integer"},
+    },
+}
+SPENT: dict[str, Any] = {"model": {"type": "string"}, "usage": USAGE, "cost": COST}  # part of each output
+
+
+def model_params(order: int) -> dict[str, Any]:
+    """The params that say which model is asked; the first one has this place in the form."""
+    return {
+        "model": {
+            **FILLED,
+            "title": "Model",
+            "description": "<endpoint>:<model>, such as openai:gpt-5-mini or anthropic:claude-sonnet-4-6.",
+            "x-ui": {"order": order, "widget": "text"},
+        },
+        "api_key": {
+            "type": "string",
+            "x-weft": "secret",
+            "title": "API key",
+            "description": "A secret, such as ${OPENAI_API_KEY}. Leave empty to use the key of the endpoint.",
+            "x-ui": {"order": order + 1, "widget": "text", "advanced": True},
+        },
+        "temperature": {
+            "type": "number",
+            "title": "Temperature",
+            "description": "Leave empty to use the default of the model.",
+            "minimum": 0,
+            "maximum": 2,
+            "x-ui": {"order": order + 2, "widget": "number", "advanced": True},
+        },
+        "max_tokens": {
+            "type": "integer",
+            "title": "Maximum tokens",
+            "description": "Longest reply of the model.",
+            "minimum": 1,
+            "maximum": 1_000_000,
+            "x-ui": {"order": order + 3, "widget": "number", "advanced": True},
+        },
+        "timeout_s": {
+            "type": "number",
+            "title": "Timeout (seconds)",
+            "description": "For each reply of the model.",
+            "exclusiveMinimum": 0,
+            "maximum": _TIMEOUT_MAX_S,
+            "default": 120,
+            "x-ui": {"order": order + 4, "widget": "number", "advanced": True},
+        },
+    }
+
+
+class Spent(Struct, frozen=True):
+    """What replies cost together. `cost` None: of one of them the price is not known."""
+
+    model: str = ""
+    usage: Usage = Usage()
+    cost: Cost | None = None
+
+    def plus(self, reply: Reply) -> Spent:
+        """With one more reply."""
+        first = not self.model
+        cost = reply.cost if first or reply.cost is None else None
+        if not first and self.cost is not None and reply.cost is not None:
+            cost = Cost(usd_of(nanos_of(self.cost.usd) + nanos_of(reply.cost.usd)), reply.cost.prices)
+        return Spent(reply.model, self.usage + reply.usage, cost)
+
+    def as_output(self) -> dict[str, Any]:
+        """Its part of the output of a block."""
+        shown: dict[str, Any] = to_builtins(self)
+        return shown | {"usage": self.usage.counts()}
+
+
+Check = Callable[[dict[str, Any]], Sequence[str]]
+
+
+def conversation_of(ctx: Context, messages: Sequence[Message], output: OutputSpec | None = None) -> Conversation:
+    """A request to the model of the params. Raises BlockError(params_invalid)."""
+    model = text(ctx.params, "model")
+    if model is None:
+        raise invalid("model is required")
+    max_tokens = _number(ctx.params, "max_tokens", 1, 1_000_000)
+    return Conversation(
+        model,
+        messages,
+        output=output,
+        max_tokens=None if max_tokens is None else int(max_tokens),
+        temperature=_number(ctx.params, "temperature", 0, 2),
+        timeout_s=min(seconds(ctx.params, "timeout_s", 120) or 120, _TIMEOUT_MAX_S),
+        api_key=text(ctx.params, "api_key"),
+    )
+
+
+async def ask(
+    ctx: Context, messages: Sequence[Message], schema: Mapping[str, Any], check: Check | None = None
+) -> tuple[dict[str, Any], Spent]:
+    """The answer of the model to these messages, an object of this schema, and what it cost. `check` says what else is
+    wrong with an answer. Raises BlockError: params_invalid, output_invalid, and those of executor.llm.base.Models."""
+    spent = Spent()
+    asked = list(messages)
+    problems: Sequence[str] = ()
+    for _ in range(2):
+        conversation = conversation_of(ctx, asked, OutputSpec(schema))
+        reply = await reply_to(ctx, conversation)
+        spent = spent.plus(reply)
+        problems = wrong(reply, schema, check)
+        if not problems and reply.output is not None:
+            return reply.output, spent
+        asked += repair(reply, problems)
+    shown = "; ".join(problems[:_PROBLEMS_SHOWN])
+    message = f"the model {spent.model} gave no answer that can be used, twice: {shown}"
+    raise BlockError(message, code="output_invalid", retryable=False, **spent.as_output())
+
+
+async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta | None = None) -> Reply:
+    """The reply of the model, as a step: it is asked once. Raises BlockError."""
+
+    async def work() -> Stepped:
+        with using(conversation.api_key):
+            reply = await ctx.services.models.reply(conversation, on_delta, waiting=ctx.waiting)
+        usage, cost = reply.usage.counts(), reply.cost
+        if cost is None:
+            return Stepped(to_builtins(reply), usage)
+        return Stepped(to_builtins(reply), usage, cost.usd, cost.prices)
+
+    asked = {"model": conversation.model, "messages": to_builtins(conversation.messages)}
+    output = await ctx.step("model", conversation.model, asked, work, effect="read")
+    try:
+        return convert(output, Reply)
+    except ValidationError as error:  # a secret stood where a number was
+        message = f"the reply of {conversation.model} cannot be read back: {error}"
+        raise BlockError(message, code="model_failed", retryable=False) from error
+
+
+def wrong(
+    reply: Reply, schema: Mapping[str, Any], check: Check | None = None, matches: Matches | None = None
+) -> Sequence[str]:
+    """What is wrong with the output of a reply; empty: nothing. `matches`: of the sandbox, for schemas of authors."""
+    if reply.output is None:
+        why = " It was cut off: the limit of tokens is too low." if reply.stop == "length" else ""
+        return [f"the answer is not a JSON object.{why}"]
+    try:
+        found = violations(schema, reply.output, matches)
+    except BadRequest as error:
+        raise BlockError(error.message, code="params_invalid", retryable=False, hint=error.hint) from error
+    if found:
+        return [f"{problem['pointer'] or 'the answer'}: {problem['message']}" for problem in found]
+    return check(reply.output) if check is not None else ()
+
+
+def repair(reply: Reply, problems: Sequence[str]) -> list[Message]:
+    """The answer and the request for another one."""
+    said = reply.text or orjson.dumps(reply.output).decode()
+    listed = "\n".join(f"- {problem}" for problem in problems)
+    return [
+        Message("assistant", said),
+        Message("user", f"This answer cannot be used:\n{listed}\nAnswer again, in the form that was asked for."),
+    ]
+
+
+def _number(params: Mapping[str, Any], name: str, least: float, most: float) -> float | None:
+    value = coerce("number", params.get(name))
+    if value is None or value == "":
+        return None
+    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
+        raise invalid(f"{name} must be a number from {least:g} to {most:g}, not {str(value)[:40]!r}")
+    return value

@@ -1,0 +1,32 @@
+"""A call of an attempt in another process: where `policy.runner` of its block says."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Raw
+
+from executor.blocks.base import Context
+from executor.runners.call import Call
+
+
+async def call_elsewhere(ctx: Context, place: str, function: str, arguments: bytes, context: str | None = None) -> Any:
+    """What the function at `place` returned for `arguments`, a JSON object. `function`: what people call it.
+    `context`: its parameter for the attempt. Raises BlockError and Fenced as it does, and Lost."""
+    call = Call(
+        place=place,
+        function=function,
+        arguments=Raw(arguments),
+        idempotency_key=ctx.idempotency_key,
+        attempt=ctx.attempt,
+        context=context,
+        run_id=ctx.run_id,
+        workflow=ctx.workflow,
+        key=ctx.key,
+        block=ctx.block,
+        name=ctx.name,
+        type=ctx.type,
+        now_ms=ctx.now_ms,
+        last_checkpoint=ctx.last_checkpoint,
+    )
+    return await ctx.services.runners.get(ctx.runner).call(call, ctx)

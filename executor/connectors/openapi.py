@@ -1,0 +1,449 @@
+"""A connector document from an OpenAPI 3 description: the operations it offers, and a document of the chosen ones.
+
+Nothing is fetched: references into other files are not followed. Whatever the description is, what comes out passes
+the check of connector documents, and all walks are bounded: a schema that refers to itself ends as one that allows
+anything.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, NamedTuple
+
+import orjson
+from msgspec import Struct
+
+from compiler.schema import schema_error
+from executor.connectors.document import FORMAT, RESERVED, checked
+from executor.errors import BadRequest
+
+BYTES_MAX: Final = 8 * 1024 * 1024
+OPERATIONS_MAX: Final = 2_000
+CHOSEN_MAX: Final = 50
+DEPTH_MAX: Final = 6
+PARTS_MAX: Final = 300
+REFS_MAX: Final = 20
+REF_CHARS_MAX: Final = 2_000
+MEDIA_MAX: Final = 50
+FIELDS_MAX: Final = 60
+METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
+
+_VARIABLE: Final = re.compile(r"\{([^{}/]{1,200})\}")
+_HEADER: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+_PATH: Final = re.compile(r"/[^\s?#]{0,400}|")
+_URL: Final = re.compile(r"https?://[^\s/?#]+(/[^\s?#]*)?")
+_OURS: Final = frozenset({"accept", "content-type", "authorization"})
+_KEPT: Final = frozenset(
+    [
+        "type", "enum", "const", "format", "title", "description", "minimum", "maximum", "exclusiveMinimum",
+        "exclusiveMaximum", "multipleOf", "minLength", "maxLength", "pattern", "minItems", "maxItems", "uniqueItems",
+    ]
+)  # fmt: skip
+
+
+class Offered(Struct, frozen=True):
+    """One operation of a description. `problem`: why it cannot be used."""
+
+    id: str
+    method: str
+    path: str
+    title: str
+    tag: str | None = None
+    problem: str | None = None
+
+
+class _Found(NamedTuple):
+    id: str
+    method: str
+    path: str
+    operation: Mapping[str, Any]
+    shared: Mapping[str, Any]  # what its path says for all methods
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """Raises BadRequest(openapi_invalid)."""
+    if len(data) > BYTES_MAX:
+        raise _invalid("", f"the description has more than {BYTES_MAX} bytes", "remove the operations you do not need")
+    try:
+        description = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        hint = "a description in YAML has to be converted to JSON first"
+        raise _invalid("", f"the description is not JSON: {error}", hint) from None
+    return known(description)
+
+
+def known(description: Any) -> dict[str, Any]:
+    """The description, if it is one. Raises BadRequest(openapi_invalid)."""
+    version = description.get("openapi") if isinstance(description, dict) else None
+    if not isinstance(version, str) or not version.startswith("3."):
+        old = isinstance(description, dict) and "swagger" in description
+        hint = "convert it to OpenAPI 3 first" if old else 'its member "openapi" must be "3.0.x" or "3.1.x"'
+        raise _invalid("/openapi", "this is not an OpenAPI 3 description", hint)
+    if not isinstance(description.get("paths"), dict):
+        raise _invalid("/paths", "the description has no paths", "there is nothing to choose from")
+    found: dict[str, Any] = description
+    return found
+
+
+def operations(description: Mapping[str, Any]) -> list[Offered]:
+    """In the order of the description, at most OPERATIONS_MAX."""
+    return [_offered(description, found) for found in _all(description)]
+
+
+def connector(
+    description: Mapping[str, Any],
+    chosen: Sequence[str],
+    *,
+    service: str | None = None,
+    base_url: str | None = None,
+) -> dict[str, Any]:
+    """A connector document with the chosen operations, by their ids. Raises BadRequest."""
+    if not 1 <= len(chosen) <= CHOSEN_MAX:
+        raise _invalid("/operations", f"choose 1 to {CHOSEN_MAX} operations", "list them without choosing any")
+    every = {found.id: found for found in _all(description)}
+    shapes: dict[str, Any] = {}
+    made: dict[str, Any] = {}
+    auths: list[dict[str, Any]] = []
+    for id in dict.fromkeys(chosen):
+        found = every.get(id)
+        if found is None:
+            raise _invalid("/operations", f"there is no operation {id[:100]!r}", "list the operations for their ids")
+        problem = _offered(description, found).problem
+        if problem is not None:
+            raise _invalid("/operations", f"operation {id!r} cannot be used: {problem}", "choose others")
+        made[id] = _operation(description, found, shapes)
+        auths += [auth] if (auth := _auth(description, found)) is not None else []
+    info = _mapping(description.get("info"))
+    title = _text(info.get("title"), 80) or "Service"
+    name = service or _name(title, 40) or "service"
+    document = {
+        "format": FORMAT,
+        "service": name,
+        "title": title,
+        "base_url": _base_url(description, every[chosen[0]], base_url),
+        "auth": auths[0] if auths else {"kind": "none"},
+        "operations": made,
+    }
+    if about := _text(_mapping(description.get("externalDocs")).get("url"), 500):
+        document["docs"] = about
+    checked(document)
+    return document
+
+
+def _all(description: Mapping[str, Any]) -> Iterator[_Found]:
+    ids: set[str] = set()
+    for path, item in _mapping(description.get("paths")).items():
+        shared = _mapping(_resolved(description, item))
+        for method in METHODS:
+            operation = shared.get(method)
+            if not isinstance(operation, Mapping):
+                continue
+            wanted = _name(operation.get("operationId"), 70) or _name(f"{method} {path}", 70) or method
+            id = _unique(wanted, ids)
+            ids.add(id)
+            yield _Found(id, method.upper(), str(path), operation, shared)
+            if len(ids) >= OPERATIONS_MAX:
+                return
+
+
+def _offered(description: Mapping[str, Any], found: _Found) -> Offered:
+    title = _text(found.operation.get("summary"), 120) or f"{found.method} {found.path}"[:120]
+    tags = found.operation.get("tags")
+    tag = _text(tags[0], 80) if isinstance(tags, list) and tags else None
+    problem = None
+    if not _PATH.fullmatch(found.path) or "{{" in found.path:
+        problem = "its path has characters that an address cannot have"
+    elif _content(description, found)[0] == "":
+        problem = "it sends files or another format than JSON, forms and text"
+    return Offered(found.id, found.method, found.path, title, tag, problem)
+
+
+def _operation(description: Mapping[str, Any], found: _Found, shapes: dict[str, Any]) -> dict[str, Any]:
+    """`shapes`: the fields of the operations before, by name; a field that differs gets another name."""
+    made = _Fields(found.id, shapes)
+    query: dict[str, Any] = {}
+    headers: dict[str, Any] = {}
+    in_path: dict[str, str] = {}
+    for parameter in _parameters(description, found):
+        name, where = str(parameter["name"]), parameter.get("in")
+        field = _field(description, parameter.get("schema"), parameter.get("description"))
+        needed = parameter.get("required") is True
+        if where == "path":
+            in_path[name] = made.add(name, {"type": "string", **field}, True)
+        elif where == "query" and len(query) < FIELDS_MAX:
+            query[name] = "{{" + made.add(name, field, needed) + "}}"
+        elif where == "header" and name.lower() not in _OURS and _HEADER.fullmatch(name):
+            headers[name] = "{{" + made.add(name, field, needed) + "}}"
+
+    def variable(match: re.Match[str]) -> str:
+        name = match[1]
+        if name not in in_path:
+            in_path[name] = made.add(name, {"type": "string"}, True)
+        return "{{" + in_path[name] + "}}"
+
+    path = _VARIABLE.sub(variable, found.path)
+    operation: dict[str, Any] = {
+        "title": _text(found.operation.get("summary"), 120) or f"{found.method} {found.path}"[:120],
+        "method": found.method,
+        "path": path,
+    }
+    if about := _text(found.operation.get("description"), 2000):
+        operation["description"] = about
+    media, schema, needed = _content(description, found)
+    if media is not None:
+        operation["body"] = _body(description, schema, needed, made)
+        if media != "application/json":
+            headers["Content-Type"] = media
+    for part, value in (("query", query), ("headers", headers), ("fields", made.fields), ("required", made.required)):
+        if value:
+            operation[part] = value
+    if (output := _output(description, found)) is not None:
+        operation["output"] = output
+    return operation
+
+
+class _Fields:
+    """The fields of one operation. Each name means the same in all operations of a connector."""
+
+    def __init__(self, operation: str, shapes: dict[str, Any]) -> None:
+        self.fields: dict[str, Any] = {}
+        self.required: list[str] = []
+        self._operation = operation
+        self._shapes = shapes
+
+    def add(self, wanted: str, field: dict[str, Any], needed: bool) -> str:
+        """The name that it has."""
+        name = _name(wanted, 50) or "field"
+        if name in RESERVED:
+            name = f"{name}_value"
+        shape = {key: value for key, value in field.items() if key not in ("title", "description")}
+        free = {other for other, its in self._shapes.items() if its != shape} | self.fields.keys()
+        name = _unique(name, free)
+        self._shapes[name] = shape
+        self.fields[name] = {"title": _text(wanted, 80) or name, **field}
+        if needed:
+            self.required.append(name)
+        return name
+
+
+def _parameters(description: Mapping[str, Any], found: _Found) -> list[Mapping[str, Any]]:
+    """Those of the path and of the operation, which replace them; at most FIELDS_MAX."""
+    named: dict[tuple[str, Any], Mapping[str, Any]] = {}
+    for listed in (found.shared.get("parameters"), found.operation.get("parameters")):
+        for one in listed[:FIELDS_MAX] if isinstance(listed, list) else ():
+            parameter = _mapping(_resolved(description, one))
+            if isinstance(parameter.get("name"), str) and parameter["name"] and isinstance(parameter.get("in"), str):
+                named[parameter["name"][:200], parameter["in"]] = {**parameter, "name": parameter["name"][:200]}
+    return list(named.values())[:FIELDS_MAX]
+
+
+def _content(description: Mapping[str, Any], found: _Found) -> tuple[str | None, Any, bool]:
+    """Media type of the body that is sent (None: there is none, "": one that cannot be sent), its schema, and whether
+    it is required."""
+    body = _mapping(_resolved(description, found.operation.get("requestBody")))
+    content = _mapping(body.get("content"))
+    if not content or found.method in ("GET", "HEAD"):
+        return None, None, False
+    needed = body.get("required") is True
+    for media, its in islice(content.items(), MEDIA_MAX):
+        plain = str(media).partition(";")[0].strip().lower()
+        if plain == "application/json" or (plain.endswith("+json") and _HEADER.fullmatch(plain.replace("/", "-"))):
+            return plain, _mapping(its).get("schema"), needed
+    for media in ("application/x-www-form-urlencoded", "text/plain"):
+        if media in content:
+            return media, _mapping(content[media]).get("schema"), needed
+    return (None if not needed and found.method == "DELETE" else ""), None, needed
+
+
+def _body(description: Mapping[str, Any], schema: Any, needed: bool, made: _Fields) -> Any:
+    """One field for each property of an object, else one for the whole."""
+    merged = _merged(description, schema, [PARTS_MAX])
+    properties = {name: its for name, its in _mapping(merged.get("properties")).items() if not _read_only(its)}
+    wanted = merged.get("required")
+    listed = frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
+    plain = 0 < len(properties) <= FIELDS_MAX - len(made.fields) and not any(
+        name.startswith("$") or not name or len(name) > 200 for name in properties
+    )
+    if not plain or "oneOf" in merged or "anyOf" in merged:
+        field = _field(description, schema, None)
+        return "{{" + made.add("body", {"title": "Body", **field}, needed) + "}}"
+    body: dict[str, Any] = {}
+    for name, its in properties.items():
+        field = _field(description, its, None)
+        body[name] = "{{" + made.add(name, field, needed and name in listed) + "}}"
+    return body
+
+
+def _read_only(schema: Any) -> bool:
+    return isinstance(schema, Mapping) and schema.get("readOnly") is True
+
+
+def _merged(
+    description: Mapping[str, Any], schema: Any, left: list[int], inside: tuple[int, ...] = ()
+) -> dict[str, Any]:
+    """With the properties of `allOf` as its own. `left`: how many more parts there may be."""
+    resolved = _mapping(_resolved(description, schema))
+    left[0] -= 1
+    if left[0] < 0 or id(resolved) in inside:
+        return {}
+    found = dict(resolved)
+    parts = found.pop("allOf", None)
+    if not isinstance(parts, list):
+        return found
+    properties, required = dict(_mapping(found.get("properties"))), found.get("required")
+    needed = list(required) if isinstance(required, list) else []
+    for part in parts[:REFS_MAX]:
+        inner = _merged(description, part, left, (*inside, id(resolved)))
+        properties = {**_mapping(inner.get("properties")), **properties}
+        needed += inner["required"] if isinstance(inner.get("required"), list) else []
+        found = {**inner, **found}
+    return {**found, "properties": properties, "required": needed}
+
+
+def _field(description: Mapping[str, Any], schema: Any, about: Any) -> dict[str, Any]:
+    """The JSON Schema of a field: what forms and checks can use of it."""
+    field = _plain(description, schema, [PARTS_MAX])
+    said = _text(about, 300) or _text(field.get("description"), 300)
+    default = _mapping(_resolved(description, schema)).get("default")
+    if default is not None and not isinstance(default, dict | list):
+        said = f"{said or ''} Default: {str(default)[:80]}".strip()
+    field.pop("title", None)
+    if said is not None:
+        field["description"] = said
+    if schema_error(orjson.dumps(field)) is not None:
+        return {"description": said} if said is not None else {}
+    return field
+
+
+def _output(description: Mapping[str, Any], found: _Found) -> dict[str, Any] | None:
+    responses = _mapping(found.operation.get("responses"))
+    for status in ("200", "201", "202", "203", "2XX", "default"):
+        content = _mapping(_mapping(_resolved(description, responses.get(status))).get("content"))
+        for media, its in islice(content.items(), MEDIA_MAX):
+            if str(media).partition(";")[0].strip().lower().endswith(("/json", "+json")):
+                output = _plain(description, _mapping(its).get("schema"), [PARTS_MAX])
+                return output if output and schema_error(orjson.dumps(output)) is None else None
+    return None
+
+
+def _plain(description: Mapping[str, Any], schema: Any, left: list[int], depth: int = 0) -> dict[str, Any]:
+    """Without references, and without what only OpenAPI has. `left`: how many more parts there may be; then, and below
+    DEPTH_MAX, anything is allowed."""
+    if depth > DEPTH_MAX:
+        return {}
+    found = _merged(description, schema, left)
+    plain = {key: value for key, value in found.items() if key in _KEPT}
+    for bound in ("exclusiveMinimum", "exclusiveMaximum"):
+        if isinstance(plain.get(bound), bool):  # as OpenAPI 3.0 has it
+            del plain[bound]
+    for key in ("title", "description"):
+        if key in plain and (text := _text(plain.pop(key), 300)) is not None:
+            plain[key] = text
+    if isinstance(plain.get("type"), str) and found.get("nullable") is True:
+        plain["type"] = [plain["type"], "null"]
+        if isinstance(plain.get("enum"), list) and None not in plain["enum"]:
+            plain["enum"] = [*plain["enum"], None]
+    if isinstance(properties := found.get("properties"), Mapping) and properties:
+        named = {str(name): its for name, its in list(properties.items())[:FIELDS_MAX]}
+        plain["properties"] = {name: _plain(description, its, left, depth + 1) for name, its in named.items()}
+        if isinstance(required := found.get("required"), list):
+            needed = [name for name in required if isinstance(name, str) and name in named]
+            if needed:
+                plain["required"] = list(dict.fromkeys(needed))
+    if isinstance(found.get("items"), Mapping):
+        plain["items"] = _plain(description, found["items"], left, depth + 1)
+    for key in ("oneOf", "anyOf"):
+        if isinstance(options := found.get(key), list) and options:
+            # One of several and any of several differ only when they overlap, which is not known any more.
+            plain["anyOf"] = [_plain(description, option, left, depth + 1) for option in options[:REFS_MAX]]
+    return plain
+
+
+def _auth(description: Mapping[str, Any], found: _Found) -> dict[str, Any] | None:
+    """Of the first scheme that can be used."""
+    asked = found.operation.get("security", description.get("security"))
+    schemes = _mapping(_mapping(description.get("components")).get("securitySchemes"))
+    for requirement in asked if isinstance(asked, list) else ():
+        for name in _mapping(requirement):
+            scheme = _mapping(_resolved(description, schemes.get(name)))
+            if (auth := _auth_of(scheme)) is not None:
+                about = _text(scheme.get("description"), 500)
+                return {**auth, **({"description": about} if about else {})}
+    return None
+
+
+def _auth_of(scheme: Mapping[str, Any]) -> dict[str, Any] | None:
+    kind, name = scheme.get("type"), scheme.get("name")
+    if kind == "http" and str(scheme.get("scheme")).lower() == "basic":
+        return {"kind": "basic", "title": "User and password"}
+    if kind in ("oauth2", "openIdConnect") or (kind == "http" and str(scheme.get("scheme")).lower() == "bearer"):
+        return {"kind": "bearer", "title": "Access token"}
+    where = scheme.get("in")
+    if kind == "apiKey" and isinstance(name, str) and _HEADER.fullmatch(name) and where in ("header", "query"):
+        return {"kind": where, "name": name, "title": "API key"}
+    return None
+
+
+def _base_url(description: Mapping[str, Any], found: _Found, wanted: str | None) -> str:
+    """Raises BadRequest: the description says only where it is relative to itself."""
+    url = wanted
+    for listed in (found.operation.get("servers"), found.shared.get("servers"), description.get("servers")):
+        if url is None and isinstance(listed, list) and listed:
+            server = _mapping(listed[0])
+            variables = _mapping(server.get("variables"))
+
+            def value(match: re.Match[str], variables: Mapping[str, Any] = variables) -> str:
+                return str(_mapping(variables.get(match[1])).get("default", match[0]))
+
+            url = _VARIABLE.sub(value, str(server.get("url", "")))
+    url = (url or "").rstrip("/")
+    if not _URL.fullmatch(url) or len(url) > 500 or "{{" in url:
+        raise _invalid("/servers", "the description does not say at which address the service is", "give the base URL")
+    return url
+
+
+def _resolved(description: Mapping[str, Any], value: Any) -> Any:
+    """What a reference leads to in the same description; None when it leads out of it, or in a circle."""
+    for _ in range(REFS_MAX):
+        if not isinstance(value, Mapping) or not isinstance(ref := value.get("$ref"), str):
+            return value
+        if not ref.startswith("#/") or len(ref) > REF_CHARS_MAX:
+            return None
+        target: Any = description
+        for step in ref[2:].split("/")[:REFS_MAX]:
+            name = step.replace("~1", "/").replace("~0", "~")
+            target = target.get(name) if isinstance(target, Mapping) else None
+        value = target
+    return None
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _text(value: Any, most: int) -> str | None:
+    """One line of text, without blanks around it; None when there is none."""
+    text = " ".join(value[: 10 * most].split()) if isinstance(value, str) else ""
+    return (text if len(text) <= most else text[: most - 1] + "…") or None
+
+
+def _name(value: Any, most: int) -> str:
+    """`listPets`, `List pets` and `/pets/{id}` as a name: list_pets, pets_id. "" when nothing is left."""
+    text = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", value[:500]) if isinstance(value, str) else ""
+    name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+    return re.sub(r"^[^a-z]+", "", name)[:most].rstrip("_")
+
+
+def _unique(name: str, taken: Any) -> str:
+    if name not in taken:
+        return name
+    n = 2
+    while f"{name}_{n}" in taken:
+        n += 1
+    return f"{name}_{n}"
+
+
+def _invalid(pointer: str, message: str, hint: str) -> BadRequest:
+    return BadRequest(message, code="openapi_invalid", pointer=pointer, hint=hint)

@@ -1,0 +1,94 @@
+"""Which database a query is for, and how many are asked at the same time."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from importlib import import_module
+from typing import Any, Final
+
+from executor.databases import refusals
+from executor.databases.files import Folders
+from executor.databases.rows import Answer, Query
+from executor.databases.sqlite import SqliteCall
+from executor.databases.statement import names
+from executor.errors import BlockError
+from executor.http.client import GuardedClient
+from executor.threads import FunctionThreads
+
+CONNECTIONS_MAX: Final = 20
+POSTGRES: Final = ("postgresql://", "postgres://")
+SQLITE: Final = "sqlite:"
+_DRIVER: Final = "executor.databases.postgres"
+
+
+class Databases:
+    """Shared by the `sql` blocks of a process; belongs to the event loop of its first query.
+
+    http      whose addresses may be dialled
+    threads   in which SQLite works
+    folders   those that hold the SQLite files of queries
+    own       the database file of weft, which is none of them
+    """
+
+    def __init__(
+        self,
+        http: GuardedClient,
+        threads: FunctionThreads,
+        folders: Sequence[str] = (),
+        *,
+        own: str | None = None,
+        connections: int = CONNECTIONS_MAX,
+    ) -> None:
+        self._http = http
+        self._threads = threads
+        self._folders = Folders(folders, own)
+        self._room = asyncio.Semaphore(connections)
+
+    async def ask(
+        self,
+        database: str,
+        query: Query,
+        *,
+        about: str,
+        waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> Answer:
+        """`waiting` is entered while all connections are in use. Raises BlockError: sql_failed, sql_refused,
+        sql_timeout, sql_no_file, sql_too_large, sql_login, address_refused, params_invalid; retryable: sql_busy,
+        sql_connection. Lost: it is unknown whether a change was committed."""
+        if missing := [name for name in names(query.text) if name not in query.parameters]:
+            raise refusals.bad_parameter(missing[0], "the query uses it, and it has no value")
+        with waiting() if self._room.locked() else nullcontext():
+            await self._room.acquire()
+        try:
+            if database.lower().startswith(POSTGRES):
+                return await self._ask_postgres(database, query)
+            if "://" in database:
+                scheme = database.partition("://")[0]
+                message = f"a database is postgresql:// or a SQLite file, not {scheme[:40]}://"
+                raise BlockError(message, code="params_invalid", retryable=False)
+            return await self._ask_sqlite(database.removeprefix(SQLITE), query, about)
+        finally:
+            self._room.release()
+
+    async def _ask_sqlite(self, name: str, query: Query, about: str) -> Answer:
+        path = await asyncio.to_thread(self._folders.find, name, create=not query.read_only)
+        call = SqliteCall(path, query)
+        try:
+            return await self._threads.call(call.run, function="sql", about=about)
+        except asyncio.CancelledError:
+            call.stop()
+            raise
+
+    async def _ask_postgres(self, address: str, query: Query) -> Answer:
+        if _DRIVER not in sys.modules:
+            try:
+                await asyncio.to_thread(import_module, _DRIVER)
+            except ImportError as error:
+                message = f"PostgreSQL needs psycopg: pip install 'weft[postgres]' ({error})"
+                raise BlockError(message, code="not_installed", retryable=False) from None
+        from executor.databases.postgres import ask
+
+        return await ask(address, query, self._http.addresses)

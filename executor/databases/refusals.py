@@ -1,0 +1,46 @@
+"""The errors of queries, in words for the author of the workflow."""
+
+from __future__ import annotations
+
+from executor.databases.statement import where
+from executor.errors import BlockError
+
+READ_ONLY_HINT = "turn off Read only in the block if it is to change data"
+
+
+def failed(
+    query: str, message: str, *, position: int | None = None, retryable: bool = False, hint: str = ""
+) -> BlockError:
+    """The database refused the query; `position`: where, a character counted from 0."""
+    at = "" if position is None else f" at {where(query, position)}"
+    return BlockError(
+        f"the database refused the query{at}: {message}", code="sql_failed", retryable=retryable, hint=hint
+    )
+
+
+def changes_data(detail: str = "") -> BlockError:
+    message = f"the query changes data, but the block only reads{f': {detail}' if detail else ''}"
+    return BlockError(message, code="sql_refused", retryable=False, hint=READ_ONLY_HINT)
+
+
+def not_permitted(what: str) -> BlockError:
+    return BlockError(f"a query must not {what}", code="sql_refused", retryable=False)
+
+
+def out_of_time(seconds: float) -> BlockError:
+    message = f"the query took longer than {seconds:g} s and was stopped; it has changed nothing"
+    return BlockError(
+        message, code="sql_timeout", retryable=False, hint="add an index, or raise timeout_s of the block"
+    )
+
+
+def busy(what: str) -> BlockError:
+    return BlockError(f"{what} is locked by another program", code="sql_busy", retryable=True)
+
+
+def unreachable(what: str, message: str) -> BlockError:
+    return BlockError(f"no connection to {what}: {message}", code="sql_connection", retryable=True)
+
+
+def bad_parameter(name: str, message: str) -> BlockError:
+    return BlockError(f"parameter {name!r}: {message}", code="params_invalid", retryable=False)

@@ -1,0 +1,123 @@
+"""What a query is, and what comes of it: rows as JSON, bounded in number and in bytes."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime, time
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import orjson
+
+from executor.errors import BlockError
+
+ROWS_MAX: Final = 10_000
+BYTES_MAX: Final = 4 * 1024 * 1024  # of all rows as JSON
+COLUMNS_MAX: Final = 2_000
+WHOLE_MAX: Final = 2**53 - 1  # larger ones lose digits in JavaScript, and in most readers of JSON
+DIGITS_MAX: Final = 15  # of a decimal number that a double holds exactly
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """`parameters`: JSON values by name, bound and never part of the text. `timeout_s` is for all of it."""
+
+    text: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    read_only: bool = True
+    max_rows: int = 1_000
+    timeout_s: float = 30.0
+
+
+@dataclass(slots=True)
+class Answer:
+    """`columns` are unique: a name that repeats has a number behind it. `cut` says which bound left rows out.
+    `affected` counts the rows that were changed; None when the query cannot change any."""
+
+    columns: list[str]
+    rows: list[dict[str, Any]]
+    cut: Literal["rows", "bytes"] | None = None
+    affected: int | None = None
+
+
+class Gathered:
+    """Takes rows until there is no more room."""
+
+    def __init__(self, max_rows: int) -> None:
+        self.answer = Answer([], [])
+        self._max_rows = max_rows
+        self._left = BYTES_MAX
+
+    def named(self, columns: Sequence[str]) -> None:
+        """Raises BlockError(sql_too_large)."""
+        if len(columns) > COLUMNS_MAX:
+            message = f"the query returns {len(columns)} columns, more than {COLUMNS_MAX}"
+            raise BlockError(message, code="sql_too_large", retryable=False)
+        seen: dict[str, int] = {}
+        taken = set(columns)
+        for name in columns:
+            seen[name] = seen.get(name, 0) + 1
+            unique, number = name, seen[name]
+            while number > 1 and unique in taken:
+                unique = f"{name}_{number}"
+                number += 1
+            taken.add(unique)
+            self.answer.columns.append(unique)
+
+    def add(self, values: Sequence[Any]) -> bool:
+        """False: there is no room for this row, nor for those behind it."""
+        if len(self.answer.rows) >= self._max_rows:
+            self.answer.cut = "rows"
+            return False
+        row = {name: plain(value) for name, value in zip(self.answer.columns, values, strict=True)}
+        self._left -= len(orjson.dumps(row)) + 1
+        if self._left < 0:
+            self.answer.cut = "bytes"
+            return False
+        self.answer.rows.append(row)
+        return True
+
+
+def plain(value: Any) -> Any:
+    """A value of a database as JSON. Numbers that JSON would round are texts; bytes are base64; times are ISO 8601."""
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return value.encode("utf-8", "replace").decode() if not value.isascii() else value
+        case int():
+            return value if abs(value) <= WHOLE_MAX else str(value)
+        case float():
+            return value if math.isfinite(value) else _not_finite(value)
+        case Decimal():
+            return _decimal(value)
+        case datetime() | date() | time():
+            return value.isoformat()
+        case bytes() | bytearray() | memoryview():
+            return base64.b64encode(value).decode()
+        case list() | tuple():
+            return [plain(item) for item in value]
+        case dict():
+            return {str(name): plain(item) for name, item in value.items()}
+        case _:
+            return str(value)
+
+
+def _not_finite(value: float) -> str:
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _decimal(value: Decimal) -> int | float | str:
+    if not value.is_finite():
+        return "NaN" if value.is_nan() else _not_finite(float(value))
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    if exponent == 0:
+        whole = int(value)
+        return whole if abs(whole) <= WHOLE_MAX else str(value)
+    if len(digits) <= DIGITS_MAX and -300 < exponent < 0:
+        return float(value)
+    return str(value)

@@ -1,0 +1,224 @@
+"""Files: stored part by part while they arrive, and read part by part. See decision 35 for how they lie in the store.
+
+A file that no run holds is deleted by upkeep like other contents that are not used, an hour after its last use at the
+earliest; a file that a run holds is deleted after the last of these runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+from collections.abc import AsyncIterable, AsyncIterator, Callable
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from executor.errors import BadRequest, BlockError, LimitExceeded, NotFound, StoreError
+from executor.store.contract import Store
+from executor.store.files import FILES_MAX, PART_BYTES, FileHead, decode_head, files_in, key_of, names_files
+from executor.values.file import File, clean_media_type, clean_name, file_of, files_of, is_file, is_file_id
+
+MEBIBYTE: Final = 1024 * 1024
+BYTES_MAX: Final = 100 * MEBIBYTE  # of a file, without a setting
+READ_BYTES_MAX: Final = 16 * MEBIBYTE  # that a block has in memory at once
+UPLOAD_HINT: Final = "Upload the file with POST /api/files, and use what that returns. Unused uploads are deleted."
+
+
+class Files:
+    """Of one process. `bytes_max`: of a file; `redact` takes secrets out of a text."""
+
+    def __init__(
+        self,
+        store: Store,
+        now_ms: Callable[[], int],
+        bytes_max: int = BYTES_MAX,
+        redact: Callable[[str], str] = lambda text: text,
+    ) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self.redact = redact
+        self.bytes_max = bytes_max
+
+    async def save(
+        self,
+        content: AsyncIterable[bytes],
+        name: str,
+        media_type: str | None = None,
+        *,
+        run: str | None = None,
+        bytes_max: int | None = None,
+    ) -> File:
+        """Store a file; with a run, it holds the file. Raises LimitExceeded (file_too_large), NotFound: the run was
+        deleted."""
+        bytes_max = self.bytes_max if bytes_max is None else min(bytes_max, self.bytes_max)
+        whole, size = hashlib.sha256(), 0
+        parts: list[str] = []
+        buffer = bytearray()
+        async for chunk in content:
+            size += len(chunk)
+            if size > bytes_max:
+                raise too_large(bytes_max)
+            buffer += chunk
+            while len(buffer) >= PART_BYTES:
+                part = bytes(memoryview(buffer)[:PART_BYTES])
+                del buffer[:PART_BYTES]
+                parts.append(await self._put(part, run, whole))
+        if buffer:
+            parts.append(await self._put(bytes(buffer), run, whole))
+        name = clean_name(name)
+        head = FileHead(name, clean_media_type(media_type, name), size, whole.hexdigest(), tuple(parts))
+        encoded = msgspec.json.encode(head)
+        id = key_of("file", encoded)
+        await self._put_rows([(id, encoded)], run)
+        return file_of(id, head)
+
+    async def head(self, id: str) -> FileHead:
+        """Raises NotFound."""
+        content = await self._store.get_blob(id) if is_file_id(id) else None
+        if content is None:
+            raise NotFound("There is no such file.", code="file_not_found", hint=UPLOAD_HINT)
+        return decode_head(content)
+
+    async def content(self, head: FileHead, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """The bytes from `start` to before `end`. Raises NotFound: the file was deleted meanwhile."""
+        end = head.size if end is None else min(end, head.size)
+        for n in range(start // PART_BYTES, -(-end // PART_BYTES)):
+            part = await self._store.get_blob(head.parts[n])
+            if part is None:
+                raise NotFound("The file was deleted.", code="file_not_found")
+            yield part[max(start - n * PART_BYTES, 0) : end - n * PART_BYTES]
+
+    async def admit(self, value: Any, at: str = "") -> Any:
+        """A value from outside: of each file in it the id counts, and the rest is what is stored of it. None of these
+        files is deleted soon. `at`: the pointer of the value. Raises BadRequest."""
+        if not _may_have_files(value) or not names_files(encoded := orjson.dumps(value)):
+            return value
+        named = files_in(encoded)
+        if len(named) >= FILES_MAX:
+            raise BadRequest(f"More than {FILES_MAX - 1} files are named.", code="too_many_files", pointer=at)
+        found = frozenset(await self._store.hold_files(named, None, self._now_ms()))
+        value = orjson.loads(encoded)
+        for pointer, each in files_of(value):
+            if each["id"] not in found:
+                message = "There is no file with this id."
+                raise BadRequest(message, code="file_not_found", pointer=f"{at}{pointer}/id", hint=UPLOAD_HINT)
+            stored = file_of(each["id"], await self.head(each["id"])).value
+            each.clear()
+            each.update(stored)
+        return value
+
+    async def hold(self, run: str, encoded: bytes) -> None:
+        """The run holds the files that this JSON of it names, those that there are."""
+        if named := files_in(encoded):
+            await self._store.hold_files(named, run, self._now_ms())
+
+    async def _put(self, part: bytes, run: str | None, whole: Any) -> str:
+        key = await asyncio.to_thread(_hashed, part, whole) if len(part) > MEBIBYTE // 8 else _hashed(part, whole)
+        await self._put_rows([(key, part)], run)
+        return key
+
+    async def _put_rows(self, rows: list[tuple[str, bytes]], run: str | None) -> None:
+        if not await self._store.put_parts(rows, run, self._now_ms()):
+            raise NotFound("The run was deleted.", code="run_not_found")
+
+
+class FilesOfRun:
+    """What blocks do with files: `ctx.files`. All raise BlockError."""
+
+    def __init__(self, files: Files, run: str) -> None:
+        self._files = files
+        self._run = run
+        self.bytes_max = files.bytes_max
+
+    async def save(
+        self,
+        content: AsyncIterable[bytes] | bytes,
+        name: str,
+        media_type: str | None = None,
+        *,
+        bytes_max: int | None = None,
+    ) -> File:
+        """Store a file for this run. `File.value` is what a block puts out. Secrets are taken out of bytes that are
+        text, and out of the name; not of what comes in pieces."""
+        name = self._files.redact(name)
+        if isinstance(content, bytes):
+            content = _once(await asyncio.to_thread(_without_secrets, content, self._files.redact))
+        try:
+            return await self._files.save(content, name, media_type, run=self._run, bytes_max=bytes_max)
+        except LimitExceeded as error:
+            raise BlockError(error.message, code=error.code, retryable=False, hint=error.hint) from error
+        except (NotFound, StoreError) as error:
+            raise BlockError(f"the file could not be stored: {error.message}", code="file_not_stored") from error
+
+    async def find(self, value: Any) -> File:
+        """The file that a value names."""
+        return file_of(value["id"], await self._head(value))
+
+    async def read(self, value: Any, bytes_max: int = READ_BYTES_MAX) -> bytes:
+        """The content of the file that a value names: BlockError (file_too_large) if it has more bytes."""
+        head = await self._head(value)
+        if head.size > bytes_max:
+            raise BlockError(
+                f"the file {head.name!r} has {head.size:,} bytes; at most {bytes_max:,} can be read here",
+                code="file_too_large",
+                retryable=False,
+            )
+        return b"".join([part async for part in self._content(head)])
+
+    async def stream(self, value: Any) -> tuple[File, AsyncIterator[bytes]]:
+        """The same part by part, for files of any size."""
+        head = await self._head(value)
+        return file_of(value["id"], head), self._content(head)
+
+    async def _head(self, value: Any) -> FileHead:
+        if not is_file(value):
+            raise BlockError("this is not a file", code="not_a_file", retryable=False, hint=NOT_A_FILE_HINT)
+        try:
+            return await self._files.head(value["id"])
+        except NotFound as error:
+            raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
+        except StoreError as error:
+            raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
+
+    async def _content(self, head: FileHead) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._files.content(head):
+                yield part
+        except NotFound as error:
+            raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
+        except StoreError as error:
+            raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
+
+
+NOT_A_FILE_HINT: Final = 'A file is an object with "type": "file" and an id: refer to all of it, <start.invoice>.'
+
+
+def too_large(bytes_max: int) -> LimitExceeded:
+    size = f"{bytes_max // MEBIBYTE} MiB" if bytes_max % MEBIBYTE == 0 else f"{bytes_max:,} bytes"
+    return LimitExceeded(
+        f"The file is larger than {size}.", code="file_too_large", hint="WEFT_FILE_MAX of the server is the bound."
+    )
+
+
+def _without_secrets(content: bytes, redact: Callable[[str], str]) -> bytes:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return content
+    clean = redact(text)
+    return content if clean == text else clean.encode()
+
+
+def _hashed(part: bytes, whole: Any) -> str:
+    whole.update(part)
+    return key_of("part", part)
+
+
+def _may_have_files(value: Any) -> bool:
+    return isinstance(value, (dict, list)) and bool(value)
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PART_BYTES):
+        yield content[start : start + PART_BYTES]

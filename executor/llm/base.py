@@ -1,0 +1,148 @@
+"""What is said to a model and what it answers. Plain data: a reply can be stored as JSON and read back.
+
+A conversation is a list of messages of four kinds:
+
+    system      instructions
+    user        what the model is asked
+    assistant   an earlier reply: its text and the tools that it called
+    tool        the result of one such call, as text
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct
+
+Role = Literal["system", "user", "assistant", "tool"]
+Stop = Literal["stop", "length", "tool_call", "content_filter", "error"]
+OutputMode = Literal["auto", "native", "tool", "prompted"]
+OnDelta = Callable[[str], None]
+Waiting = Callable[[], AbstractContextManager[Any]]
+
+OUTPUT_TOOL = "final_result"  # the tool with which a model returns its output, when it has no other way
+
+
+class ToolCall(Struct, frozen=True, omit_defaults=True):
+    """A tool that the model wants called. `arguments`: an object; `invalid`: what the model wrote instead of one."""
+
+    id: str
+    name: str
+    arguments: dict[str, Any] = {}
+    invalid: str | None = None
+
+
+class Message(Struct, frozen=True, omit_defaults=True):
+    """One message. `calls`: of an assistant; `call_id` and `tool`: of the call that a tool message answers."""
+
+    role: Role
+    text: str = ""
+    calls: tuple[ToolCall, ...] = ()
+    call_id: str = ""
+    tool: str = ""
+
+
+class ToolSpec(Struct, frozen=True):
+    """A tool as the model sees it. `schema`: JSON Schema of the arguments, an object."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any]
+
+
+class OutputSpec(Struct, frozen=True):
+    """The reply is to be JSON of this schema, an object. `mode`: how the model is made to; `auto`: in its own way if
+    it has one, else by a tool, else by words."""
+
+    schema: Mapping[str, Any]
+    mode: OutputMode = "auto"
+    name: str = OUTPUT_TOOL
+    description: str = ""
+
+
+class Conversation(Struct, frozen=True):
+    """One request. `model`: `openai:gpt-5-mini`, `anthropic:…`, or `<endpoint>:<model>`; `api_key` None: the one that
+    belongs to the endpoint. `timeout_s`: for all of the reply."""
+
+    model: str
+    messages: Sequence[Message]
+    tools: Sequence[ToolSpec] = ()
+    output: OutputSpec | None = None
+    max_tokens: int | None = None
+    temperature: float | None = None
+    timeout_s: float = 120.0
+    api_key: str | None = None
+    seed: int | None = None
+
+    def __repr__(self) -> str:
+        """Without the key and the messages: it may end up in a log."""
+        return f"Conversation(model={self.model!r}, messages={len(self.messages)})"
+
+
+_SELDOM = frozenset({"cache_write_tokens", "reasoning_tokens"})
+
+
+class Usage(Struct, frozen=True):
+    """Tokens. Those read from a cache (`cached_tokens`) and written to one are part of the input tokens, those of
+    reasoning part of the output tokens."""
+
+    input_tokens: int = 0
+    output_tokens: int = 0
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            self.input_tokens + other.input_tokens,
+            self.output_tokens + other.output_tokens,
+            self.cached_tokens + other.cached_tokens,
+            self.cache_write_tokens + other.cache_write_tokens,
+            self.reasoning_tokens + other.reasoning_tokens,
+        )
+
+    def counts(self) -> dict[str, int]:
+        """By name. The last two are left out when there are none: few models have them."""
+        counted = {name: getattr(self, name) for name in self.__struct_fields__}
+        return {name: n for name, n in counted.items() if n or name not in _SELDOM}
+
+
+class Cost(Struct, frozen=True):
+    """What a call cost, in US dollars, by the price list of `prices`: a table with its version and date, or the setting
+    of the operator. Costs are added as `executor.values.money`."""
+
+    usd: float
+    prices: str
+
+
+class Reply(Struct, frozen=True):
+    """What the model answered. `output`: what it returned for an OutputSpec, not checked against the schema; None
+    without one, or when it is no JSON object (then see `text`). `cost` None: the price of the model is not known.
+    `model`: as its server names it."""
+
+    text: str
+    calls: tuple[ToolCall, ...] = ()
+    output: dict[str, Any] | None = None
+    usage: Usage = Usage()
+    cost: Cost | None = None
+    model: str = ""
+    stop: Stop = "stop"
+    thinking: str = ""
+
+
+class Models(Protocol):
+    """Makes replies."""
+
+    async def reply(
+        self, conversation: Conversation, on_delta: OnDelta | None = None, *, waiting: Waiting = nullcontext
+    ) -> Reply:
+        """`on_delta` gets the text piece by piece while it comes; `waiting` is entered while the request waits for one
+        of the connections.
+
+        Raises BlockError. Retryable: model_rate_limited (with the time that the server asked for), model_failed (5xx),
+        model_timeout, model_connection. Not: model_refused (4xx), model_unknown, model_key_missing, llm_missing,
+        address_refused, response_too_large.
+        """
+        ...

@@ -1,0 +1,85 @@
+"""What blocks call. Loading the libraries takes seconds: with the first call, and beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from executor.errors import BlockError
+from executor.http.client import GuardedClient
+from executor.llm.base import Conversation, OnDelta, Reply, Waiting
+from executor.llm.endpoints import Endpoint, Endpoints
+
+if TYPE_CHECKING:
+    from executor.llm.provider import Provider
+
+REPLIES_MAX = 50  # of a process at the same time; further ones wait
+_PROVIDER = "executor.llm.provider"
+
+
+class ModelClient:
+    """Shared by all blocks of a process; belongs to the event loop of its first reply. Every connection is made by the
+    rules of `http`; the endpoints of the operator may be private, and are open to models alone.
+
+    env   has the keys of the endpoints
+    """
+
+    def __init__(
+        self, http: GuardedClient, endpoints: Endpoints, env: Mapping[str, str], *, replies: int = REPLIES_MAX
+    ) -> None:
+        self.endpoints = endpoints
+        self._http = http
+        self._env = env
+        self._room = asyncio.Semaphore(replies)
+        self._provider: Provider | None = None
+
+    async def reply(
+        self, conversation: Conversation, on_delta: OnDelta | None = None, *, waiting: Waiting = nullcontext
+    ) -> Reply:
+        """See executor.llm.base.Models."""
+        endpoint, model = self.endpoints.find(conversation.model)
+        key = self._key(endpoint, conversation)
+        provider = self._provider or await self._begin()
+        with waiting() if self._room.locked() else nullcontext():
+            await self._room.acquire()
+        try:
+            return await provider.reply(endpoint, model, key, conversation, on_delta)
+        finally:
+            self._room.release()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._provider is not None:
+            await self._provider.close()
+
+    def _key(self, endpoint: Endpoint, conversation: Conversation) -> str | None:
+        key = conversation.api_key or self._env.get(endpoint.key_name) or None
+        if key is None and endpoint.key_required:
+            raise BlockError(
+                f"there is no API key for {endpoint.name}",
+                code="model_key_missing",
+                retryable=False,
+                hint=f"set API key of the block to a secret, or start the server with WEFT_SECRET_{endpoint.key_name}",
+            )
+        return key
+
+    async def _begin(self) -> Provider:
+        if _PROVIDER not in sys.modules:
+            if find_spec("pydantic_ai") is None:
+                raise BlockError(
+                    "language models need a library that is not installed on this server",
+                    code="llm_missing",
+                    retryable=False,
+                    hint="pip install 'weft[llm]', or .venv/bin/pip install -e '.[llm]' in a checkout; then restart it",
+                )
+            await asyncio.to_thread(import_module, _PROVIDER)
+        from executor.llm.provider import Provider
+
+        if self._provider is None:  # another reply may have been quicker
+            self._provider = Provider(self._http.guard(endpoint.place for endpoint in self.endpoints.named))
+        return self._provider

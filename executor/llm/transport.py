@@ -1,0 +1,46 @@
+"""The connections of the libraries for models: everything passes the guard of our client. What the environment of this
+process says about proxies, keys and headers reaches no server."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import httpcore2
+import httpx2
+
+from executor.errors import BlockError
+from executor.http.httpx2_pools import OneOrigin
+
+REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
+# All that goes along. The libraries add headers from environment variables, and tell much about this machine.
+_HEADERS: Final = frozenset(
+    {"accept", "anthropic-beta", "anthropic-version", "connection", "content-length", "content-type", "host",
+     "transfer-encoding"}
+)  # fmt: skip
+
+
+class Transport(OneOrigin):
+    """Of one reply: sends to the origin of `url` alone, with `headers` and nothing else that could be a secret."""
+
+    def __init__(self, pool: httpcore2.AsyncConnectionPool, url: str, headers: dict[str, str]) -> None:
+        super().__init__(pool, url, headers.items())
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        """Raises BlockError(address_refused, response_too_large, secret_host_refused) and httpx2's errors."""
+        size = 0
+
+        def take(number: int) -> None:
+            nonlocal size
+            size += number
+            if size > REPLY_BYTES_MAX:
+                message = f"the reply of the model is larger than {REPLY_BYTES_MAX} bytes"
+                raise BlockError(message, code="response_too_large", retryable=False)
+
+        message = "the reply of the model is compressed, which was not requested"
+        return await self.exchange(
+            request,
+            keeps=_HEADERS.__contains__,
+            left=BlockError("a request left the endpoint of its model", code="address_refused", retryable=False),
+            compressed=BlockError(message, code="model_connection", retryable=False),
+            take=take,
+        )

@@ -1,0 +1,74 @@
+"""What blocks call. Loading the library takes a second: with the first call, and beside the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+from executor.errors import BlockError
+from executor.http.client import GuardedClient
+from executor.mcp.base import ServerTool, ToolServer, Waiting
+
+if TYPE_CHECKING:
+    from executor.mcp.session import Sessions
+
+SESSIONS_MAX = 50  # of a process at the same time; further ones wait
+_SESSION = "executor.mcp.session"
+
+
+class ToolClient:
+    """Shared by all blocks of a process; belongs to the event loop of its first call. Every connection is made by the
+    rules of `http`. Implements executor.mcp.base.ToolServers."""
+
+    def __init__(self, http: GuardedClient, *, sessions: int = SESSIONS_MAX) -> None:
+        self._http = http
+        self._room = asyncio.Semaphore(sessions)
+        self._sessions: Sessions | None = None
+
+    async def tools(
+        self, server: ToolServer, only: Sequence[str] = (), *, waiting: Waiting = nullcontext
+    ) -> list[ServerTool]:
+        async with self._session(waiting) as sessions:
+            return await sessions.tools(server, only)
+
+    async def call(
+        self, server: ToolServer, tool: str, arguments: Mapping[str, Any], key: str, *, waiting: Waiting = nullcontext
+    ) -> Any:
+        async with self._session(waiting) as sessions:
+            return await sessions.call(server, tool, arguments, key)
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._sessions is not None:
+            await self._sessions.close()
+
+    @asynccontextmanager
+    async def _session(self, waiting: Waiting) -> AsyncIterator[Sessions]:
+        sessions = self._sessions or await self._begin()
+        with waiting() if self._room.locked() else nullcontext():
+            await self._room.acquire()
+        try:
+            yield sessions
+        finally:
+            self._room.release()
+
+    async def _begin(self) -> Sessions:
+        if _SESSION not in sys.modules:
+            if find_spec("mcp") is None:
+                raise BlockError(
+                    "tools of MCP servers need a library that is not installed on this server",
+                    code="mcp_missing",
+                    retryable=False,
+                    hint="pip install 'weft[mcp]'",
+                )
+            await asyncio.to_thread(import_module, _SESSION)
+        from executor.mcp.session import Sessions
+
+        if self._sessions is None:  # another call may have been quicker
+            self._sessions = Sessions(self._http.guard())
+        return self._sessions

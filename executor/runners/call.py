@@ -1,0 +1,136 @@
+"""What crosses to another process and back: the name of a function and JSON. Also who listens meanwhile."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager
+from typing import Any, Literal, Protocol
+
+import msgspec
+from msgspec import Raw, Struct
+
+from executor.errors import BlockError, Fenced
+
+FENCED = "fenced"
+
+
+class Call(Struct, frozen=True, omit_defaults=True):
+    """One attempt. `place` is `module:name`; `function` what documents call it; `arguments` a JSON object.
+    `context`: the function has a parameter of this name, for what follows here."""
+
+    place: str
+    function: str
+    arguments: Raw
+    idempotency_key: str
+    attempt: int
+    context: str | None = None
+    run_id: str = ""
+    workflow: str = ""
+    key: str = ""
+    block: str = ""
+    name: str = ""
+    type: str = ""
+    now_ms: int = 0
+    last_checkpoint: Any = None
+
+
+class Failure(Struct, frozen=True, omit_defaults=True):
+    code: str
+    message: str
+    retryable: bool = False
+    hint: str = ""
+
+
+class Answer(Struct, frozen=True, omit_defaults=True):
+    """What a function returned, as JSON, or why it did not."""
+
+    output: Raw = Raw(b"null")
+    failure: Failure | None = None
+
+
+class Said(Struct, frozen=True, omit_defaults=True):
+    """What a function says while it runs; `value` is a text for log and emit. The others are answered: `checkpoint`
+    when the value is on disk, `sync` when what was said before has arrived."""
+
+    kind: Literal["log", "emit", "checkpoint", "sync"]
+    value: Any = None
+
+
+class Listener(Protocol):
+    """The attempt, as a runner sees it: the methods of `executor.blocks.base.Context` with these names."""
+
+    @property
+    def log(self) -> Callable[..., None]: ...
+
+    @property
+    def emit(self) -> Callable[[str], None]: ...
+
+    @property
+    def checkpoint(self) -> Callable[[Any], Awaitable[None]]: ...
+
+    @property
+    def waiting(self) -> Callable[[], AbstractContextManager[Any]]: ...
+
+
+class Runner(Protocol):
+    async def call(self, call: Call, listener: Listener) -> Any:
+        """What the function returned. A call that is cancelled has no effect from then on that weft records.
+
+        Raises BlockError and Fenced as the function does, and Lost: it is unknown how far it got."""
+        ...
+
+    async def close(self) -> None: ...
+
+
+encode = msgspec.json.encode
+decode_call = msgspec.json.Decoder(Call).decode
+decode_said = msgspec.json.Decoder(Said).decode
+_decode_answer = msgspec.json.Decoder(Answer).decode
+
+
+def result_of(answer: bytes) -> Any:
+    """What the function returned. Raises what it raised."""
+    decoded = _decode_answer(answer)
+    if decoded.failure is None:
+        return msgspec.json.decode(decoded.output)
+    raise error_of(decoded.failure)
+
+
+def error_of(failure: Failure) -> BlockError | Fenced:
+    if failure.code == FENCED:
+        return Fenced(failure.message)
+    return BlockError(failure.message, code=failure.code, retryable=failure.retryable, hint=failure.hint)
+
+
+def failure_of(error: BlockError | Fenced) -> Failure:
+    if isinstance(error, Fenced):
+        return Failure(FENCED, error.message)
+    return Failure(error.code, error.message, error.retryable, error.hint)
+
+
+def place_of(function: Callable[..., Any]) -> str:
+    """`module:name` by which another process finds the function. Raises BlockError(runner_unfit)."""
+    module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
+    if module and name:
+        try:
+            if found(f"{module}:{name}") is function:
+                return f"{module}:{name}"
+        except (ImportError, AttributeError):
+            pass
+    shown = name or type(function).__name__
+    raise BlockError(
+        f"{shown} cannot run in another process: it cannot be imported by a name",
+        code="runner_unfit",
+        retryable=False,
+        hint="define it with `def` at the top level of a module, or remove policy.runner",
+    )
+
+
+def found(place: str) -> Any:
+    """Raises ImportError, AttributeError."""
+    module, _, path = place.partition(":")
+    value: Any = importlib.import_module(module)
+    for name in path.split("."):
+        value = getattr(value, name)
+    return value

@@ -1,0 +1,76 @@
+"""A child process of `process.ProcessRunner`: set up once, then `run` is called for one attempt at a time."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import threading
+
+import msgspec
+
+from executor.runners.call import Failure, Said, encode, error_of
+from executor.runners.far import carry_out
+
+_voices: list[SocketVoice] = []  # the one of this process
+
+
+def begin(connection: socket.socket) -> None:
+    """Of a child process: `connection` leads to its server."""
+    _end_with_parent()
+    _voices[:] = [SocketVoice(connection)]
+
+
+def run(call: bytes) -> bytes:
+    """See `carry_out`."""
+    return carry_out(call, _voices[0])
+
+
+class SocketVoice:
+    """JSON, a line each. Threads of a function may use it side by side."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._answers = connection.makefile("rb")
+        self._lock = threading.Lock()
+
+    def say(self, said: Said) -> None:
+        with self._lock:
+            self._connection.sendall(encode(said) + b"\n")
+
+    def ask(self, said: Said) -> None:
+        with self._lock:
+            self._connection.sendall(encode(said) + b"\n")
+            answer = self._answers.readline()
+        if not answer:
+            raise ConnectionError("the server has ended")
+        failure = msgspec.json.decode(answer, type=Failure | None)
+        if failure is not None:
+            raise error_of(failure)
+
+
+class Alone:
+    """In place of a lock between the children of one pool: here it has only one. Such a lock is a semaphore with a
+    name, which stays in the system when the server is killed together with the process that would clean up."""
+
+    def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
+        return True
+
+    def release(self) -> None:
+        pass
+
+
+def pid() -> int:
+    """Says that the process is there."""
+    return os.getpid()
+
+
+def _end_with_parent() -> None:
+    """A server that is killed takes its children with it: else they would work without a server, and beside the next
+    attempt. Linux only; elsewhere a child ends after its function."""
+    if sys.platform == "linux":
+        import ctypes
+
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -1,0 +1,106 @@
+"""The other side: what a child process, or a worker of a cluster, does with a `Call`.
+
+A function sees a `FarContext` as `ctx`: who it is for, and what can be said from there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from executor.errors import BlockError, Fenced
+from executor.runners.call import Answer, Call, Failure, Said, decode_call, encode, failure_of, found
+from executor.values.payload import encode as encode_payload
+
+
+class Voice(Protocol):
+    """How what a function says reaches the server."""
+
+    def say(self, said: Said) -> None: ...
+
+    def ask(self, said: Said) -> None:
+        """Returns when it has had its effect. Raises BlockError, Fenced."""
+        ...
+
+
+class FarContext:
+    """The part of `executor.blocks.base.Context` that exists in another process, with the same meaning."""
+
+    def __init__(self, call: Call, voice: Voice) -> None:
+        self.run_id = call.run_id
+        self.workflow = call.workflow
+        self.key = call.key
+        self.block = call.block
+        self.name = call.name
+        self.type = call.type
+        self.attempt = call.attempt
+        self.idempotency_key = call.idempotency_key
+        self.now_ms = call.now_ms
+        self.last_checkpoint = call.last_checkpoint
+        self._voice = voice
+        self.has_said = False
+
+    def log(self, *values: object) -> None:
+        self.has_said = True
+        self._voice.say(Said("log", " ".join(map(str, values))))
+
+    def emit(self, text: str) -> None:
+        self.has_said = True
+        self._voice.say(Said("emit", text))
+
+    async def checkpoint(self, value: Any) -> None:
+        await asyncio.to_thread(self.checkpoint_from_thread, value)
+
+    def checkpoint_from_thread(self, value: Any) -> None:
+        self._voice.ask(Said("checkpoint", Raw(encode_payload(value))))
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("step", "wait", "step_from_thread", "wait_from_thread"):
+            message = f"ctx.{name} is not available in another process: remove policy.runner, or use ctx.checkpoint"
+            raise BlockError(message, code="steps_not_available", retryable=False)
+        raise AttributeError(f"ctx.{name} is not available in another process: pass what is needed as an argument")
+
+
+def carry_out(data: bytes, voice: Voice) -> bytes:
+    """Call the function of an encoded `Call`; an encoded `Answer`. Raises nothing that a function can raise."""
+    call = decode_call(data)
+    try:
+        output = encode_payload(_call(call, voice))
+    except (BlockError, Fenced) as error:
+        return encode(Answer(failure=failure_of(error)))
+    except BaseException as error:
+        message = f"{call.function}: {type(error).__name__}: {error}"
+        return encode(Answer(failure=Failure("function_failed", _unicode(message), True)))
+    return encode(Answer(Raw(output)))
+
+
+def _call(call: Call, voice: Voice) -> Any:
+    try:
+        function: Callable[..., Any] = found(call.place)
+    except (ImportError, AttributeError) as error:
+        raise BlockError(
+            f"{call.function} cannot be imported where it is to run: {error}",
+            code="runner_unfit",
+            retryable=False,
+            hint=f"install the module of {call.place} there",
+        ) from error
+    arguments: dict[str, Any] = msgspec.json.decode(call.arguments)
+    context = FarContext(call, voice)
+    if call.context is not None:
+        arguments[call.context] = context
+    try:
+        if inspect.iscoroutinefunction(function):
+            return asyncio.run(function(**arguments))
+        return function(**arguments)
+    finally:
+        if context.has_said:
+            voice.ask(Said("sync"))  # what was said before has arrived when the result does
+
+
+def _unicode(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

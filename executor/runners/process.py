@@ -1,0 +1,256 @@
+"""`policy.runner: process`: functions in child processes, one attempt at a time in each.
+
+Each child has a pool of pebble to itself. In one pool for all children a child that is killed while it writes a result
+holds the lock of the pipe, and the others wait for it. A child whose attempt was cancelled, or is over its time, is
+killed at once; the next call gets a new one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import sys
+import threading
+from contextlib import nullcontext
+from copy import copy
+from typing import Any, Final, assert_never
+
+from executor.errors import BlockError, Fenced, Lost
+from executor.runners import child
+from executor.runners.call import Call, Failure, Listener, Said, decode_said, encode, failure_of, result_of
+from executor.runners.room import Room
+
+ProcessPool = Any  # of pebble, which is imported with the first child
+
+log = logging.getLogger("weft.runners")
+
+IDLE_S: Final = 60.0  # then children without work end
+LINE_BYTES_MAX: Final = 32 * 1024 * 1024  # a checkpoint as JSON is refused by its size only after it was read
+KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
+
+
+class ProcessRunner:
+    """`most`: children at the same time; one for each core if it is not set. Belongs to the event loop of its first
+    call."""
+
+    def __init__(self, most: int | None = None, *, idle_s: float = IDLE_S) -> None:
+        self.most = most or os.cpu_count() or 1
+        self._room = Room(self.most)
+        self._idle: list[_Child] = []
+        self._idle_s = idle_s
+        self._timer: asyncio.TimerHandle | None = None
+        self._closed = False
+
+    async def call(self, call: Call, listener: Listener) -> Any:
+        """See `executor.runners.call.Runner`. Runs take turns. A place and a new child are waited for outside the time
+        limit."""
+        with listener.waiting() if self._room.is_full or not self._idle else nullcontext():
+            await self._room.enter(call.run_id)
+            try:
+                one = self._pop_idle() or await self._start()
+            except BaseException:
+                self._room.leave()
+                raise
+        try:
+            answer = await one.run(encode(call), listener)
+        except BaseException:
+            one.kill()
+            raise
+        else:
+            self._put_back(one)
+        finally:
+            self._room.leave()
+        return result_of(answer)
+
+    async def close(self) -> None:
+        """End the children."""
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        self._end_idle()
+
+    def _pop_idle(self) -> _Child | None:
+        while self._idle:
+            one = self._idle.pop()
+            if one.is_ready:
+                return one
+            one.kill()  # it has ended since
+        return None
+
+    async def _start(self) -> _Child:
+        starting = asyncio.ensure_future(_Child.start())
+        try:
+            return await asyncio.shield(starting)
+        except asyncio.CancelledError:
+            starting.add_done_callback(self._started_late)
+            raise
+
+    def _started_late(self, starting: asyncio.Future[_Child]) -> None:
+        if not starting.cancelled() and starting.exception() is None:
+            self._put_back(starting.result())
+
+    def _put_back(self, one: _Child) -> None:
+        if self._closed:
+            one.kill()
+            return
+        self._idle.append(one)
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._end_idle)
+
+    def _end_idle(self) -> None:
+        while self._idle:
+            self._idle.pop().kill()
+
+
+class _Child:
+    """A process, the pool that it is in, and the connection on which it says what functions say."""
+
+    def __init__(
+        self,
+        pool: ProcessPool,
+        pid: int,
+        far_end: socket.socket,
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+    ) -> None:
+        self.pid = pid
+        self._pool = pool
+        self._far_end = far_end  # the pool starts another child when one ends: a closed socket would end its server
+        self._reader = reader
+        self._writer = writer
+        self._listener: Listener | None = None
+        self._listening = asyncio.create_task(self._listen(), name=f"child process {pid}")
+
+    @classmethod
+    async def start(cls) -> _Child:
+        """Raises BlockError, retryable: the process cannot be started."""
+        ours, theirs = socket.socketpair()
+        pool: ProcessPool = None
+        try:
+            pool = await asyncio.to_thread(_pool, theirs)
+            pid = await asyncio.wrap_future(pool.schedule(child.pid))
+        except BaseException as error:
+            ours.close()
+            if pool is None:
+                theirs.close()
+            else:
+                _stop(pool, theirs)
+            if not isinstance(error, Exception):
+                raise
+            raise BlockError(
+                f"the child process did not start: {type(error).__name__}: {error}",
+                code="runner_unavailable",
+                deferred="not_begun",
+                hint='a program that embeds weft must start it below `if __name__ == "__main__":`',
+            ) from error
+        reader, writer = await asyncio.open_connection(sock=ours, limit=LINE_BYTES_MAX)
+        return cls(pool, pid, theirs, reader, writer)
+
+    @property
+    def is_ready(self) -> bool:
+        return bool(self._pool.active)
+
+    async def run(self, call: bytes, listener: Listener) -> bytes:
+        """Raises Lost."""
+        from pebble import ProcessExpired
+
+        self._listener = listener
+        try:
+            answer: bytes = await asyncio.wrap_future(self._pool.schedule(child.run, args=(call,)))
+            return answer
+        except ProcessExpired as error:
+            listener.log(f"(the child process {self.pid} ended: {_exit(error.exitcode)})")
+            raise Lost(f"the child process of the attempt ended: {_exit(error.exitcode)}") from error
+        except (OSError, RuntimeError) as error:  # of the pool: what functions raise comes back as an answer
+            listener.log(f"(the child process {self.pid} was lost: {error})")
+            raise Lost(f"the child process of the attempt was lost: {error}") from error
+        finally:
+            self._listener = None
+
+    def kill(self) -> None:
+        """End it at once, whatever it does."""
+        self._listening.cancel()
+        self._writer.close()
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, KILL)
+        _stop(self._pool, self._far_end)
+
+    async def _listen(self) -> None:
+        try:
+            while line := await self._reader.readline():
+                said = decode_said(line)
+                failure = await self._heard(said)
+                if said.kind in _ANSWERED:
+                    self._writer.write(encode(failure) + b"\n")
+        except OSError:
+            pass  # that it has ended the pool says
+        except ValueError as error:
+            log.warning("child process %d: %s", self.pid, error)
+        finally:
+            self._writer.close()  # nothing there waits for an answer now
+
+    async def _heard(self, said: Said) -> Failure | None:
+        """Why it has no effect."""
+        listener = self._listener
+        if listener is None:  # from a thread that a function has left behind
+            return _OVER
+        match said.kind:
+            case "log":
+                listener.log(said.value)
+            case "emit":
+                listener.emit(said.value)
+            case "checkpoint":
+                try:
+                    await listener.checkpoint(said.value)
+                except (BlockError, Fenced) as error:
+                    return failure_of(error)
+            case "sync":
+                pass
+            case other:
+                assert_never(other)
+        return None
+
+
+_ANSWERED: Final = frozenset({"checkpoint", "sync"})
+_OVER: Final = Failure("attempt_over", "the attempt has ended: its checkpoint was not stored")
+
+
+def _pool(connection: socket.socket) -> ProcessPool:
+    """A pool whose child is being started. Not a copy of this process with its threads and locks: a fresh one."""
+    import pebble
+
+    methods = multiprocessing.get_all_start_methods()
+    context: Any = copy(multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn"))
+    context.RLock = child.Alone
+    pool = pebble.ProcessPool(max_workers=1, initializer=child.begin, initargs=(connection,), context=context)
+    assert pool.active  # this starts it
+    return pool
+
+
+def _stop(pool: ProcessPool, connection: socket.socket) -> None:
+    """In a thread that the end of this process does not wait for."""
+
+    def stop() -> None:
+        try:
+            pool.stop()
+            pool.join()
+        except Exception as error:
+            log.debug("a pool of child processes did not stop: %r", error)
+        finally:
+            connection.close()
+
+    with contextlib.suppress(RuntimeError):  # no more threads: the pool ends with this process
+        threading.Thread(target=stop, name="weft-child-end", daemon=True).start()
+
+
+def _exit(code: int | None) -> str:
+    if code is not None and code < 0 and sys.platform != "win32":
+        with contextlib.suppress(ValueError):
+            return signal.Signals(-code).name
+    return f"exit code {code}"

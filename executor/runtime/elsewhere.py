@@ -1,0 +1,114 @@
+"""What this process sends to the others on its database, and which of its runs they follow.
+
+Nothing depends on it: what a message says is in the database, and every process looks there by itself. A message that
+is lost costs the time until that look. Without a bus (`tell` does nothing) other processes are not told.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import orjson
+
+# Topics of messages. The item is the id of a run unless it says otherwise.
+RUN: Final = "run"  # its journal has grown
+LEFT: Final = "left"  # it has left the memory of its worker: it ended, or waits
+INBOX: Final = "inbox"  # there is something for its owner, or for who claims it
+FAMILY: Final = "family"  # it was cancelled, and the runs below it with it
+FOLLOW: Final = "follow"  # another process wants to hear of it for a while
+DUE: Final = "due"  # there may be runs to claim (no item)
+PLACES: Final = "places"  # some with this key are free, or reserved for others
+SCHEDULES: Final = "schedules"  # they have changed (no item)
+TEXT: Final = "text"  # live text: [run, node key, seq, text, number of the message]
+
+FOLLOWED_S: Final = 60.0  # who follows says so again before that
+AGAIN_S: Final = 20.0
+RUNS_MAX: Final = 50_000  # that are followed; more of them are found by looks
+TEXT_JOIN_S: Final = 0.05
+TEXT_BYTES_MAX: Final = 7_000  # of one message, with which it fits into a notification of PostgreSQL
+
+Tell = Callable[[str, str], None]
+
+
+def _nothing(topic: str, item: str) -> None:
+    pass
+
+
+class Elsewhere:
+    """`tell` queues a message and returns at once. `is_connected`: there is a bus, whether or not it works."""
+
+    def __init__(self) -> None:
+        self.tell: Tell = _nothing
+        self.is_connected = False
+        self.followed: dict[str, float] = {}  # run -> until when, by the event loop's clock
+        self._told: dict[str, float] = {}  # run that is followed here -> when that was said
+        self._texts: dict[tuple[str, str, int], list[str]] = {}
+        self._texts_sent = 0
+
+    def connect(self, tell: Tell) -> None:
+        self.tell, self.is_connected = tell, True
+
+    # --- what happens here
+
+    def grown(self, run: str, topic: str = RUN) -> None:
+        """Something was committed about a run that may be followed elsewhere."""
+        until_s = self.followed.get(run)
+        if until_s is None:
+            return
+        if until_s < _now_s():
+            del self.followed[run]
+        else:
+            self.tell(topic, run)
+
+    def text(self, run: str, key: str, text: str, seq: int) -> None:
+        """Live text of a run that is followed elsewhere; what comes within TEXT_JOIN_S is one message."""
+        if not self._texts:
+            asyncio.get_running_loop().call_later(TEXT_JOIN_S, self._send_texts)
+        self._texts.setdefault((run, key, seq), []).append(text)
+
+    def _send_texts(self) -> None:
+        texts, self._texts = self._texts, {}
+        for (run, key, seq), pieces in texts.items():
+            if self.followed.get(run, 0.0) >= _now_s():
+                self._texts_sent += 1  # two equal pieces are two messages
+                text = _cut("".join(pieces))
+                self.tell(TEXT, orjson.dumps([run, key, seq, text, self._texts_sent]).decode())
+
+    # --- what is wanted here
+
+    def follow(self, run: str) -> None:
+        """Ask the process that executes the run to tell of it. Call it as often as you like while that is wanted."""
+        if not self.is_connected:
+            return
+        now_s = _now_s()
+        if now_s - self._told.get(run, -AGAIN_S) < AGAIN_S:
+            return
+        if len(self._told) >= RUNS_MAX:
+            self._told = {one: at_s for one, at_s in self._told.items() if now_s - at_s < AGAIN_S}
+        self._told[run] = now_s
+        self.tell(FOLLOW, run)
+
+    def followed_again(self, run: str) -> None:
+        """Another process wants to hear of it."""
+        now_s = _now_s()
+        if len(self.followed) >= RUNS_MAX:
+            self.followed = {one: until_s for one, until_s in self.followed.items() if until_s >= now_s}
+        if len(self.followed) < RUNS_MAX:
+            self.followed[run] = now_s + FOLLOWED_S
+
+    def forget_told(self) -> None:
+        """Others may have missed it: say it again."""
+        self._told.clear()
+
+
+def _now_s() -> float:
+    return asyncio.get_running_loop().time()
+
+
+def _cut(text: str) -> str:
+    """At most TEXT_BYTES_MAX bytes of JSON, where a character takes up to six for each of its own."""
+    while (size := len(orjson.dumps(text))) > TEXT_BYTES_MAX:
+        text = text[: max(1, len(text) * TEXT_BYTES_MAX // size - 1)]
+    return text

@@ -1,0 +1,97 @@
+"""What other processes commit to the runs that are read here."""
+
+from __future__ import annotations
+
+import asyncio
+
+from executor.errors import StoreError
+from executor.runtime.hub import Bell, Hub
+from executor.store.contract import Store
+
+LOOK_S = 1.0
+# Behind a new reader, of whom the process that executes its run has yet to hear: twice as long each time, up to LOOK_S.
+QUICK_S = 0.05
+
+
+class Lookout:
+    """Notices what other processes commit to the runs that are read here, and what was signalled and not heard: one
+    query a second for all of them, however many readers there are, and none while nothing is read. Readers of a run of
+    which the bus tells read at once: there is more of it, so a look first would only cost the time that it takes."""
+
+    def __init__(self, store: Store, hub: Hub) -> None:
+        self._store = store
+        self._hub = hub
+        self._task: asyncio.Task[None] | None = None
+        self._settled: dict[str, int] = {}  # the last event by run, where no reader had less
+        self._bell = Bell()
+        self._pause_s = LOOK_S
+        self._look_at_s = 0.0  # at all runs, by the event loop's clock
+
+    def begin(self) -> None:
+        """Look while the hub has readers. Call it for each reader that enters."""
+        now_s = asyncio.get_running_loop().time()
+        is_new = self._task is None or self._task.done()
+        if self._hub.elsewhere.is_connected:
+            self._pause_s = QUICK_S
+            self._look_at_s = now_s + QUICK_S if is_new else min(self._look_at_s, now_s + QUICK_S)
+            self._bell.ring()
+        elif is_new:
+            self._pause_s = LOOK_S
+            self._look_at_s = now_s + LOOK_S
+        if is_new:
+            self._settled = {}
+            self._task = asyncio.create_task(self._look(), name="lookout")
+
+    def changed(self, run: str | None) -> None:
+        """Another process says that it has committed something to this run. None: to any of them."""
+        if run is None:
+            self._look_at_s = 0.0
+            self._bell.ring()
+        elif self._hub.has_readers(run):
+            self._hub.grown_elsewhere(run)
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _look(self) -> None:
+        while True:
+            await self._next()
+            watched = self._hub.watched()
+            if not watched:
+                return
+            try:
+                found = await self._store.last_seqs(watched)
+            except StoreError:
+                continue  # readers meet it themselves
+            self._tell(watched, found)
+            for run in watched:
+                self._hub.elsewhere.follow(run)
+            if len(self._settled) > len(found):
+                self._settled = {run: seq for run, seq in self._settled.items() if run in found}
+
+    async def _next(self) -> None:
+        """Until it is time. The bell says that this has changed."""
+        while True:
+            self._bell.clear()
+            try:
+                async with asyncio.timeout_at(self._look_at_s):
+                    await self._bell.wait()
+            except TimeoutError:
+                break
+        self._look_at_s = asyncio.get_running_loop().time() + self._pause_s
+        self._pause_s = min(LOOK_S, 2 * self._pause_s)
+
+    def _tell(self, runs: list[str], found: dict[str, int]) -> None:
+        settled = self._settled
+        for run, seq in [each for each in found.items() if settled.get(each[0]) != each[1]]:
+            if self._hub.looked(run, seq):
+                settled.pop(run, None)
+            else:
+                settled[run] = seq
+        if len(found) < len(runs):
+            for run in runs:
+                if run not in found:
+                    self._hub.looked(run, None)

@@ -1,0 +1,36 @@
+"""An event of a step on its way from the attempt to the loop of its run, which records it."""
+
+from __future__ import annotations
+
+import asyncio
+
+from executor.core.events import StepFinished, StepStarted
+from executor.errors import BlockError
+
+
+class StepNote:
+    """`done` is set when the event is on disk; None: nothing waits for that. The key of `event` is filled in when it is
+    recorded: the run may have moved to another plan by then."""
+
+    __slots__ = ("done", "event", "output")
+
+    def __init__(
+        self,
+        event: StepStarted | StepFinished,
+        output: bytes | None = None,
+        done: asyncio.Future[None] | None = None,
+    ) -> None:
+        self.event = event
+        self.output = output
+        self.done = done
+
+    def settle(self) -> None:
+        """It is on disk."""
+        if self.done is not None and not self.done.done():
+            self.done.set_result(None)
+
+    def refuse(self) -> None:
+        """The attempt was over: it is not recorded."""
+        if self.done is not None and not self.done.done():
+            message = f"attempt {self.event.attempt} has ended: its step {self.event.n} was not recorded"
+            self.done.set_exception(BlockError(message, code="attempt_over", retryable=False))

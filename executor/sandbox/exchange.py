@@ -1,0 +1,136 @@
+"""What a guest is asked, and how its answer is read: the same wherever the guest is."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import orjson
+
+from executor.errors import SandboxError
+from executor.sandbox import Bound, Language, Reason
+
+_REPORTED = {"index": int, "stdout": str}
+
+
+def request_of(
+    kind: str, calls: Sequence[Bound], seed: str, memory: int, known: Collection[str] = frozenset(), **extra: Any
+) -> bytes:
+    """Values are encoded one by one and counted: what would not fit into the guest's `memory` bytes is not built here
+    either. Raises SandboxError: expression_memory, code_memory."""
+    words = struct.unpack("<4I", hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16])
+    items: list[dict[str, Any]] = []
+    for call in calls:
+        values: list[bytes] = []
+        for name, value in call.values.items():
+            values.append(encoded(name) + b":" + encoded(value))
+            memory -= len(values[-1])
+            if memory < 0:
+                code = "code_memory" if kind == "code" else "expression_memory"
+                raise SandboxError("out of memory: the values it refers to are too large", code=code)
+        items.append(
+            {
+                "s": orjson.Fragment(encoded(call.source)),
+                "v": orjson.Fragment(b"{" + b",".join(values) + b"}"),
+                "t": orjson.Fragment(encoded(dict(call.texts))),
+                "p": call.source in known,
+            }
+        )
+    return encoded({"kind": kind, "calls": items, "seed": words, **extra})
+
+
+def encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME)
+    except orjson.JSONEncodeError:
+        pass  # lone surrogates and integers beyond 64 bits are JSON too
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SandboxError(f"a bound value is not JSON: {error}", code="expression_failed") from None
+
+
+def stopped(reason: Reason, kind: str, soft_ms: int, language: Language = "javascript") -> SandboxError:
+    """Why the guest did not come to the end of its call."""
+    match reason:
+        case "timeout":
+            return SandboxError(f"stopped after {soft_ms} ms", code=f"{kind}_timeout")
+        case "stopped":
+            return SandboxError("stopped: the result is no longer needed", code=f"{kind}_timeout")
+        case "memory":
+            return SandboxError("out of memory", code=f"{kind}_memory")
+        case "output":
+            error = "ValueError" if language == "python" else "RangeError"
+            return SandboxError(f"{error}: the result is too large", code=f"{kind}_failed")
+        case "refused":
+            message = "the program asked for something that does not exist in the sandbox, or ran out of memory"
+            hint = "there are no files, network, processes, threads or clocks; see docs/reference/sandbox.md"
+            return SandboxError(message, code=f"{kind}_failed", hint=hint)
+        case "stack" if language == "python":
+            return SandboxError("RecursionError: it is nested too deeply", code=f"{kind}_failed")
+        case "stack":
+            return SandboxError("RangeError: Maximum call stack size exceeded", code=f"{kind}_failed")
+
+
+def result_of(answer: bytes, kind: str, depth: int) -> Any:
+    """The prelude's answer, read as foreign text: user code may have spoiled the built-ins that made it."""
+    try:
+        value = _decode(answer[1:])
+    except ValueError:
+        raise SandboxError("the result is not JSON, or nested too deeply", code=f"{kind}_failed") from None
+    if answer[:1] != b"O":
+        raise _failure(value, kind)
+    if answer.count(b"[") + answer.count(b"{") > depth and not _within(value, depth):
+        raise SandboxError("the result is nested too deeply", code=f"{kind}_failed")
+    return value
+
+
+def program_result_of(answer: bytes, depth: int) -> tuple[Any, str]:
+    """The result of a program, and what it printed."""
+    pair = result_of(answer, "code", depth + 1)
+    if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
+        raise SandboxError("the code corrupted its own result", code="code_failed")
+    return pair[0], pair[1]
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in text:  # lone surrogates are what the standard library reads and orjson refuses
+            raise
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _failure(value: Any, kind: str) -> SandboxError:
+    report = value if isinstance(value, dict) else {}
+    extra = {name: report[name] for name, kind_ in _REPORTED.items() if isinstance(report.get(name), kind_)}
+    message = str(report.get("message") or "Error")[:2000]
+    if report.get("memory") is True:
+        return SandboxError("out of memory", code=f"{kind}_memory", **extra)
+    return SandboxError(message, code=f"{kind}_failed", **extra)
+
+
+def _within(value: Any, depth: int) -> bool:
+    level = [value]
+    while level:
+        if depth == 0:
+            return all(not isinstance(item, list | dict) for item in level)
+        level = [
+            inner
+            for item in level
+            if isinstance(item, list | dict)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        depth -= 1
+    return True
+
+
+def too_long(most: int) -> str:
+    return f"SyntaxError: the source has more than {most} bytes"

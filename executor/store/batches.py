@@ -1,0 +1,149 @@
+"""A batch: what one append writes into a journal, as one row with one checksum. See `sql/sqlite/0016_batches.sql`.
+
+SQLite's own pages have no checksum, so each batch has a CRC-32: a bit that flipped on the disk is an error here and not
+a wrong answer. Events of before there were batches are rows of `old_events`; those that were written before they had a
+checksum have NULL there, and are not checked.
+"""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+from zlib import crc32
+
+import orjson
+
+from executor.errors import RESTORE, CorruptJournal
+from executor.store.rows import Batch, Record
+from executor.store.statements import number_of, of_old_rows
+
+# Most appends are one batch. One with more is cut, so that a page of a journal never has to read far more than it has.
+EVENTS_MAX = 500
+PAYLOAD_MAX_BYTES = 1024 * 1024
+
+EVENT = "seq, at_ms, type, node, path, attempt, data, output"  # in the order of the fields of Record
+# The last event of the batch that has event :upto, so that nothing behind it is read.
+_UPTO = f"""coalesce((SELECT min(b.seq) FROM batches AS b
+                       WHERE b.n = {number_of(":run")} AND b.seq >= :upto), :upto)"""
+# Old rows and batches of a run that have events in a range. A batch has no type; see `events_of_batch`.
+_OLD = f"""
+SELECT {EVENT}, checksum FROM old_events WHERE run_id = :run AND seq > :after AND seq <= :upto
+UNION ALL"""
+JOURNAL = f"""{of_old_rows(_OLD)}
+SELECT seq, first_seq, NULL, output_bytes, NULL, NULL, head, payload, checksum FROM batches
+ WHERE n = {number_of(":run")} AND seq > :after AND seq <= {_UPTO}
+ ORDER BY 1"""
+
+
+def batches_of(run: str, after: int, records: Sequence[Record]) -> list[Batch]:
+    """Of an append or a new run, in order. The store numbers them; what `Record.seq` says does not matter here."""
+    done: list[Batch] = []
+    events: list[tuple[Any, ...]] = []
+    parts: list[bytes] = []
+    size = outputs = 0
+    first = after + 1
+    for r in records:
+        data, output = r.data, r.output
+        if data is None and output is None:
+            events.append((r.at_ms, r.type, r.node, r.path, r.attempt))
+        else:
+            of_data = of_output = None
+            begins = size
+            if data is not None:
+                of_data = len(data)
+                size += of_data
+                parts.append(data)
+            if output is not None:
+                of_output = len(output)
+                size += of_output
+                outputs += of_output
+                parts.append(output)
+            events.append((r.at_ms, r.type, r.node, r.path, r.attempt, begins, of_data, of_output))
+        if len(events) == EVENTS_MAX or size > PAYLOAD_MAX_BYTES:
+            done.append(_batch(run, first, events, outputs, b"".join(parts)))
+            first += len(events)
+            events, parts, size, outputs = [], [], 0, 0
+    if events:
+        done.append(_batch(run, first, events, outputs, b"".join(parts)))
+    return done
+
+
+def _batch(run: str, first: int, events: list[tuple[Any, ...]], outputs: int, payload: bytes) -> Batch:
+    head = orjson.dumps(events).decode()
+    check = checksum_of_batch(run, first, outputs, head, payload)
+    return Batch(first + len(events) - 1, first, outputs, check, head, payload)
+
+
+def records_of(run: str, rows: Iterable[tuple[Any, ...]], after: int = 0) -> list[Record]:
+    """Of rows of JOURNAL, behind `after`. Raises CorruptJournal."""
+    found: list[Record] = []
+    for row in rows:
+        if row[2] is None:
+            found += events_of_batch(run, row)
+        else:
+            found.append(_old_record(run, row))
+    behind = 0
+    while behind < len(found) and found[behind].seq <= after:  # the first batch may begin before
+        behind += 1
+    return found[behind:] if behind else found
+
+
+def events_of_batch(run: str, row: tuple[Any, ...]) -> list[Record]:
+    """Of a row of JOURNAL that is a batch. Raises CorruptJournal."""
+    last, first, _, outputs, _, _, head, payload, stored = row
+    if stored != checksum_of_batch(run, first, outputs, head, payload):
+        raise CorruptJournal(f"run {run}: events {first} to {last} do not match their checksum", hint=RESTORE)
+    found: list[Record] = []
+    seq = first
+    for event in orjson.loads(head):
+        if len(event) == 5:
+            at_ms, type, node, path, attempt = event
+            found.append(Record(seq, at_ms, type, node, path, attempt))
+        else:
+            at_ms, type, node, path, attempt, begins, of_data, of_output = event
+            ends = begins + (of_data or 0)
+            data = None if of_data is None else payload[begins:ends]
+            output = None if of_output is None else payload[ends : ends + of_output]
+            found.append(Record(seq, at_ms, type, node, path, attempt, data, output))
+        seq += 1
+    if seq != last + 1:
+        raise CorruptJournal(f"run {run}: events {first} to {last} do not match their checksum", hint=RESTORE)
+    return found
+
+
+def _old_record(run: str, row: tuple[Any, ...]) -> Record:
+    *values, stored = row
+    if stored is not None and stored != checksum((run, *values)):
+        raise CorruptJournal(f"run {run}: event {row[0]} does not match its checksum", hint=RESTORE)
+    return Record(*values)
+
+
+def damaged(run: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[list[Record], str | None]]:
+    """For each row of JOURNAL its events, and what is wrong with the row."""
+    for row in rows:
+        try:
+            yield records_of(run, [row]), None
+        except CorruptJournal as error:
+            yield _whatever_is_there(run, row), error.message.removeprefix(f"run {run}: ")
+
+
+def _whatever_is_there(run: str, row: tuple[Any, ...]) -> list[Record]:
+    if row[2] is not None:
+        return [Record(*row[:-1])]
+    try:
+        return events_of_batch(run, (*row[:-1], checksum_of_batch(run, row[1], row[3], row[6], row[7])))
+    except (ValueError, TypeError, CorruptJournal):
+        return []
+
+
+def checksum_of_batch(run: str, first: int, outputs: int, head: str, payload: bytes) -> int:
+    return crc32(payload, crc32(f"{run}\0{first}\0{outputs}\0{head}".encode()))
+
+
+def checksum(row: tuple[Any, ...]) -> int:
+    """Of an old row: `run_id`, and the columns of EVENT."""
+    run, seq, at_ms, type, node, path, attempt, data, output = row
+    head = f"{run}\0{seq}\0{at_ms}\0{type}\0{node}\0{path}\0{attempt}"
+    return crc32(output or b"", crc32(data or b"", crc32(head.encode())))

@@ -1,0 +1,37 @@
+"""One text of each statement, for every database.
+
+Statements are in the SQL that SQLite and PostgreSQL have in common, with named parameters. Where the two differ, a
+statement has a piece, written `$name(arguments)`, and each database says what stands there. A part in `$[` and `$]` is
+for databases that have rows of before there were batches (`old_events`). What makes pieces: `statements.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+
+_PIECE = re.compile(r"\$(\w+)(?:\(([^()]*)\))?")
+_OF_OLD_ROWS = re.compile(r"\$\[(.*?)\$\]", re.DOTALL)
+
+
+class Texts(dict[str, str]):
+    """Each statement as this database is asked it, made the first time it is asked for. There are as many as the
+    topics have, with and without each of their conditions."""
+
+    def __init__(self, pieces: Mapping[str, Callable[..., str]], *, old_rows: bool) -> None:
+        super().__init__()
+        self._pieces = pieces
+        self._old_rows = r"\1" if old_rows else ""
+
+    def __missing__(self, sql: str) -> str:
+        text = self.finished(_PIECE.sub(self._piece, _OF_OLD_ROWS.sub(self._old_rows, sql)))
+        self[sql] = text
+        return text
+
+    def finished(self, sql: str) -> str:
+        """With all its pieces. For a database that writes something else in another way."""
+        return sql
+
+    def _piece(self, found: re.Match[str]) -> str:
+        arguments = [] if found[2] is None else [each.strip() for each in found[2].split(",")]
+        return self._pieces[found[1]](*arguments)

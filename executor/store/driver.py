@@ -1,0 +1,17 @@
+"""psycopg, the driver of PostgreSQL, is an extra: `executor.store.postgres` can be imported where it is installed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from executor.errors import StoreError
+
+
+@contextmanager
+def needs_psycopg() -> Iterator[None]:
+    """Around such an import. Raises StoreError, which says how to install it."""
+    try:
+        yield
+    except ImportError as error:
+        raise StoreError(f"PostgreSQL needs psycopg: pip install 'weft[postgres]' ({error})") from None

@@ -1,0 +1,23 @@
+"""Which code can fold a journal, for processes of different versions on one database.
+
+A journal needs the highest format of its events. A process claims only runs whose journals it can fold, so code that
+knows new events may run beside code that does not. To add an event that older code must not meet: raise FORMAT by one,
+and name the event in SINCE. Events that older code folds without harm need nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from executor.store.rows import Record
+
+FORMAT: Final = 1  # of the newest events that this code folds; 0: those of the first release
+# Types of events and the formats with which they came.
+SINCE: Mapping[str, int] = MappingProxyType({"step.started": 1, "step.finished": 1, "step.lost": 1})
+
+
+def needed(records: Iterable[Record]) -> int:
+    """The format that code has to know to fold these."""
+    return max((SINCE[record.type] for record in records if record.type in SINCE), default=0)

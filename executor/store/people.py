@@ -1,0 +1,201 @@
+"""People, their tokens and sign-in links, and the record of what they did: what a store is asked for. See rules 39 to
+41 of the contract."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Final, Literal, Protocol, get_args
+
+import orjson
+from msgspec import Struct
+
+Role = Literal["viewer", "approver", "editor", "admin"]
+ROLES: Final[tuple[Role, ...]] = get_args(Role)  # each may do what those before it may
+
+USERS_MAX: Final = 10_000
+TOKENS_MAX: Final = 10_000
+CODES_MAX: Final = 1_000
+FIRST_HASH: Final = ""  # before the first row
+
+
+def includes(role: Role, needed: Role) -> bool:
+    """Whether who has `role` may do what `needed` may."""
+    return ROLES.index(role) >= ROLES.index(needed)
+
+
+class UserRow(Struct, frozen=True):
+    """`id` is what documents and people call them by; `identity` who they are at the provider that signs people in."""
+
+    id: str
+    name: str
+    role: Role
+    created_at_ms: int
+    identity: str | None = None
+
+
+class TokenRow(Struct, frozen=True):
+    """`hash` is of the whole token. `user_id` None: it was made with the token of the server. `workflows`: a JSON array
+    of names, None for all."""
+
+    id: str
+    hash: str
+    name: str
+    user_id: str | None
+    role: Role
+    workflows: str | None
+    created_at_ms: int
+    expires_at_ms: int
+    used_at_ms: int | None = None
+
+
+class AuditRow(Struct, frozen=True):
+    """`hash` is of the row, and of the hash of the row before it."""
+
+    n: int
+    at_ms: int
+    actor: str
+    via: str
+    action: str
+    object: str
+    detail: str
+    hash: str
+
+
+class AuditFilter(Struct, frozen=True):
+    """Rows of one actor; with a text in action, object or detail, whatever its case; of a time, `since_ms` included."""
+
+    actor: str | None = None
+    text: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+EVERY_ROW: Final = AuditFilter()
+
+
+class AuditHead(Struct, frozen=True):
+    """The number and the hash of the last row."""
+
+    n: int
+    hash: str
+
+
+class Act:
+    """What is being done, until `acting` ends: who does it and how (`actor`, `via`), what (`action`, `object`), and
+    what else is to be known (`detail`). The first audited change that it makes has a row; others of it need none once
+    that is on disk (`is_noted`)."""
+
+    __slots__ = ("action", "actor", "at_ms", "detail", "is_noted", "is_over", "object", "person", "via")
+
+    def __init__(
+        self, actor: str, via: str, action: str, object: str, at_ms: int, detail: str = "", person: str = ""
+    ) -> None:
+        self.actor, self.via, self.action, self.object = actor, via, action, object
+        self.at_ms, self.detail = at_ms, detail
+        self.person = person or actor  # the user whose token the actor is
+        self.is_noted = self.is_over = False
+
+
+_act: ContextVar[Act | None] = ContextVar("act", default=None)
+
+
+@contextmanager
+def acting(act: Act) -> Iterator[Act]:
+    """What is submitted in here is done by its actor. A task that is begun in here and outlives it is not."""
+    reset = _act.set(act)
+    try:
+        yield act
+    finally:
+        act.is_over = True
+        _act.reset(reset)
+
+
+def present_act() -> Act | None:
+    """None: what is done now is done by the server itself, or has its row already."""
+    act = _act.get()
+    return None if act is None or act.is_over or act.is_noted else act
+
+
+def chained(before: str, n: int, act: Act) -> AuditRow:
+    """The row with the number `n`, behind one with the hash `before`."""
+    row = AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, "")
+    return AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, hash_of(before, row))
+
+
+def hash_of(before: str, row: AuditRow) -> str:
+    """Of a row behind one with the hash `before`."""
+    said = [before, row.n, row.at_ms, row.actor, row.via, row.action, row.object, row.detail]
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+
+
+def has_changed(result: object) -> bool:
+    """Whether a change that is audited has changed something, by what it returned."""
+    if isinstance(result, tuple) and result and isinstance(result[-1], bool):
+        return result[-1]
+    won = getattr(result, "won", None)
+    return won if isinstance(won, bool) else result is not None and result is not False and result != 0
+
+
+def present_actor() -> str | None:
+    """Who acts now, whether or not there is a row about it. None: the server itself."""
+    act = _act.get()
+    return None if act is None or act.is_over else act.person
+
+
+class PeopleStore(Protocol):
+    """See rules 39 to 41."""
+
+    async def put_user(self, row: UserRow) -> bool:
+        """A new one. False, and nothing changed: there is one of this id or identity, or there are USERS_MAX."""
+
+    async def get_user(self, id: str) -> UserRow | None: ...
+
+    async def get_user_of(self, identity: str) -> UserRow | None: ...
+
+    async def identify(self, id: str, identity: str) -> bool:
+        """The user has this identity from now on. False: no such user, they have one, or another user has it."""
+
+    async def list_users(self) -> list[UserRow]:
+        """By id."""
+
+    async def set_role(self, id: str, role: Role) -> bool:
+        """False: no such user."""
+
+    async def delete_user(self, id: str) -> bool:
+        """With their sessions, tokens and sign-in links. False: no such user."""
+
+    async def put_code(self, hash: str, user_id: str, until_ms: int, now_ms: int) -> bool:
+        """True. Of a sign-in link. Codes whose time is over are deleted, and those next to end beyond CODES_MAX."""
+
+    async def redeem_code(self, hash: str, now_ms: int) -> str | None:
+        """The user it signs in, once. None: it does not count."""
+
+    async def put_token(self, row: TokenRow) -> bool:
+        """A new one. False, and nothing changed: there are TOKENS_MAX, expired ones included."""
+
+    async def get_token(self, id: str) -> TokenRow | None: ...
+
+    async def list_tokens(self) -> list[TokenRow]:
+        """By the time they were made, and id."""
+
+    async def use_token(self, id: str, now_ms: int) -> None:
+        """It was used now; the time only grows."""
+
+    async def delete_token(self, id: str) -> bool: ...
+
+    async def read_audit(self, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
+        """In order."""
+
+    async def list_audit(
+        self, before: int | None = None, limit: int = 200, wanted: AuditFilter = EVERY_ROW
+    ) -> list[AuditRow]:
+        """Newest first, below `before`."""
+
+    async def audit_head(self) -> AuditHead | None:
+        """None: no row was ever written."""
+
+    async def note_act(self) -> bool:
+        """A row of the present act that changes nothing else in the database."""

@@ -1,0 +1,43 @@
+"""What PostgreSQL says, in our words."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psycopg
+
+from executor.errors import BadRequest, Conflict, DatabaseFull, DatabaseUnavailable, DatabaseWriteFailed
+from executor.store.postgres.connection import LOST, CommitUncertain
+
+AGAIN: Final = ("40P01", "40001", "55P03", "57014")  # deadlock, serialization, a lock was not to be had, a time limit
+FULL: Final = ("53100",)
+NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg says so without asking; a NUL, or half of a character
+
+
+def as_weft_error(error: Exception) -> Exception:
+    """Errors of our own, and bugs, stay as they are. DatabaseWriteFailed is worth another try: nothing is on disk, or
+    what may be made twice (a schema, the row of a writer)."""
+    if isinstance(error, CommitUncertain) and isinstance(error.__cause__, psycopg.Error):
+        error = error.__cause__
+    if not isinstance(error, psycopg.Error):
+        return error
+    state = error.sqlstate or ""
+    said = str(error).strip()
+    if state in AGAIN or state.startswith(LOST) or (isinstance(error, psycopg.OperationalError) and not state):
+        return DatabaseWriteFailed(f"the write failed after all retries: {said}")
+    if state.startswith("23"):
+        return Conflict(f"the database rejected a row: {said}")
+    if isinstance(error, psycopg.DataError):
+        return not_storable(error)
+    if state in FULL:
+        return DatabaseFull(f"the disk of the database is full: {said}")
+    if isinstance(error, psycopg.OperationalError):
+        return DatabaseUnavailable(f"the database cannot be used: {said}")
+    return error
+
+
+def not_storable(error: psycopg.DataError) -> Exception:
+    """A text that no text of PostgreSQL can be, such as one with a NUL; else the error itself."""
+    if error.sqlstate in NOT_STORABLE:
+        return BadRequest(f"PostgreSQL cannot store this text: {str(error).strip()}", code="text_not_storable")
+    return error

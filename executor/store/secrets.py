@@ -1,0 +1,54 @@
+"""Stored secrets: the rows, and what a store does with them. A store never sees a value, only what is sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from msgspec import Struct
+
+SECRETS_MAX: Final = 500  # each is searched in everything that is recorded
+
+
+class SecretRow(Struct, frozen=True):
+    """The newest value of a name. `sealed` is sealed with the key `key_id` for this name and this `version`, which is
+    one higher with each value. `hosts`: where it may be sent to."""
+
+    name: str
+    version: int
+    sealed: bytes
+    key_id: str
+    hosts: tuple[str, ...]
+    created_by: str
+    created_at_ms: int
+    last_used_at_ms: int | None = None
+
+
+class Resealed(Struct, frozen=True):
+    """The same value of a version, sealed with another key than `was`."""
+
+    name: str
+    version: int
+    was: str
+    sealed: bytes
+    key_id: str
+
+
+class SecretStore(Protocol):
+    async def put_secret(self, row: SecretRow) -> bool:
+        """A first value, or one that takes the place of the version before it. False, and nothing is written: the name
+        has another version than that."""
+
+    async def get_secrets(self, names: Sequence[str]) -> list[SecretRow]:
+        """Those that there are, by name."""
+
+    async def list_secrets(self) -> list[SecretRow]:
+        """All, by name."""
+
+    async def use_secrets(self, names: Sequence[str], now_ms: int) -> None:
+        """`last_used_at_ms` only grows."""
+
+    async def reseal_secrets(self, changes: Sequence[Resealed]) -> int:
+        """One transaction. Returns how many were changed: one that has another version or key by now stays."""
+
+    async def delete_secret(self, name: str) -> bool: ...

@@ -1,0 +1,142 @@
+"""Stored secrets: set, list, delete and seal again, never read; `engine.secrets`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
+from executor.http.binding import is_host
+from executor.runtime.parts import Parts
+from executor.store.secrets import SECRETS_MAX, Resealed, SecretRow
+from executor.vault.connection import is_connection
+from executor.vault.sealing import Keys
+from executor.vault.vault import VALUE_CHARS_MIN
+
+VALUE_BYTES_MAX: Final = 64 * 1024
+HOSTS_MAX: Final = 50
+RESEALED_AT_ONCE: Final = 20
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+
+
+class SecretView(Struct, frozen=True):
+    """Without its value, which no one can read. `readable`: this server has the key that it is encrypted with.
+    `in_environment`: the server has an environment value of the same name, which workflows read instead."""
+
+    name: str
+    version: int
+    hosts: tuple[str, ...]
+    created_by: str
+    created_at_ms: int
+    last_used_at_ms: int | None
+    readable: bool
+    in_environment: bool
+
+
+class Secrets:
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._clock = parts.clock
+        self._vault = parts.vault
+        self._redactor = parts.redactor
+
+    async def all(self) -> list[SecretView]:
+        """By name."""
+        rows = [row for row in await self._store.list_secrets() if not is_connection(row)]
+        self._vault.names = frozenset(row.name for row in rows)
+        return [self._view(row) for row in rows]
+
+    async def set(self, name: str, value: str, hosts: Sequence[str] = (), *, by: str = "") -> SecretView:
+        """A first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
+        LimitExceeded."""
+        keys = self._keys()
+        row_hosts = _checked(name, value, hosts)
+        if name in self._vault.environment:
+            raise Conflict(
+                f"{name} is set in the environment of this server",
+                code="secret_in_environment",
+                hint=f"remove WEFT_ENV_{name} or WEFT_SECRET_{name}, or use another name",
+            )
+        rows = {row.name: row for row in await self._store.list_secrets()}
+        if name not in rows and len(rows) >= SECRETS_MAX:
+            raise LimitExceeded(f"there can be at most {SECRETS_MAX} secrets", code="limit_secrets")
+        version = rows[name].version + 1 if name in rows else 1
+        self._redactor.learn(name, version, value)
+        sealed = keys.seal(name, version, value)
+        used = rows[name].last_used_at_ms if name in rows else None
+        row = SecretRow(name, version, sealed, keys.id, row_hosts, by, self._clock.now_ms(), used)
+        if not await self._store.put_secret(row):
+            raise Conflict(f"the secret {name} was changed at the same time", code="secret_changed")
+        self._vault.names |= {name}
+        return self._view(row)
+
+    async def delete(self, name: str) -> None:
+        """Raises NotFound."""
+        if not _NAME.fullmatch(name) or not await self._store.delete_secret(name):
+            raise NotFound(f"there is no secret {name[:100]!r}", code="secret_not_found")
+        self._vault.names -= {name}
+
+    async def reseal(self) -> int:
+        """Encrypt with the present key what an older one was used for, in small transactions. Returns how many were.
+        What has neither key is left as it is."""
+        keys = self._keys()
+        old = [row for row in await self._store.list_secrets() if row.key_id != keys.id and keys.has(row.key_id)]
+        done = 0
+        for at in range(0, len(old), RESEALED_AT_ONCE):
+            some = old[at : at + RESEALED_AT_ONCE]
+            done += await self._store.reseal_secrets([_resealed(keys, row) for row in some])
+        return done
+
+    def _keys(self) -> Keys:
+        if self._vault.keys is None:
+            raise Conflict("this process has no key for secrets", code="secrets_without_key")
+        return self._vault.keys
+
+    def _view(self, row: SecretRow) -> SecretView:
+        return SecretView(
+            row.name,
+            row.version,
+            row.hosts,
+            row.created_by,
+            row.created_at_ms,
+            row.last_used_at_ms,
+            self._vault.keys is not None and self._vault.keys.has(row.key_id),
+            row.name in self._vault.environment,
+        )
+
+
+def _resealed(keys: Keys, row: SecretRow) -> Resealed:
+    sealed = keys.seal(row.name, row.version, keys.open(row))
+    return Resealed(row.name, row.version, row.key_id, sealed, keys.id)
+
+
+def _checked(name: str, value: str, hosts: Sequence[str]) -> tuple[str, ...]:
+    """The hosts as they are stored."""
+    if not _NAME.fullmatch(name):
+        raise BadRequest(
+            "the name of a secret consists of capital letters, digits and _, up to 100, and starts with a letter or _",
+            code="secret_name_invalid",
+        )
+    checked_value(value, "/value")
+    return checked_hosts(hosts)
+
+
+def checked_value(value: str, pointer: str) -> None:
+    """Raises BadRequest."""
+    if len(value) < VALUE_CHARS_MIN or len(value.encode(errors="surrogatepass")) > VALUE_BYTES_MAX:
+        message = f"the value of a secret must have at least {VALUE_CHARS_MIN} characters and at most 64 KiB"
+        raise BadRequest(message, code="secret_value_invalid", pointer=pointer)
+
+
+def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
+    """As they are stored. Raises BadRequest."""
+    found = tuple(dict.fromkeys(host.strip().lower().rstrip(".") for host in hosts))
+    wrong = next((host for host in found if not is_host(host)), None)
+    if wrong is not None or len(found) > HOSTS_MAX:
+        message = f"{wrong!r} is not a host" if wrong is not None else f"there can be at most {HOSTS_MAX} hosts"
+        hint = "such as api.example.com, *.example.com or 127.0.0.1:8080"
+        raise BadRequest(message, code="secret_hosts_invalid", pointer="/hosts", hint=hint)
+    return found

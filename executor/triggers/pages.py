@@ -1,0 +1,32 @@
+"""Public pages, which are rows of the webhooks: which one an address means."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+
+from executor.errors import NotFound
+from executor.runtime.parts import Parts
+from executor.store.rows import WebhookRow
+
+
+class PageTokens:
+    """The token in an address proves that the visitor has the link; nothing else is asked for."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def row(self, id: str, token: str, message: str, code: str) -> WebhookRow:
+        """Raises NotFound, which does not say whether id or token is wrong."""
+        row = await self._parts.store.get_webhook(id)
+        generation = row.generation if row is not None else 0
+        wanted = self._parts.links.page_token(id, generation)
+        if not _same(token, wanted) or row is None:
+            raise NotFound(message, code=code)
+        return row
+
+
+def _same(token: str, wanted: str) -> bool:
+    """Constant time over both, whatever their lengths."""
+    sent = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+    return hmac.compare_digest(sent, hashlib.sha256(wanted.encode()).digest())

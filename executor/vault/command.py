@@ -1,0 +1,118 @@
+"""The operator's command that knows secrets: one process, a line of JSON for each question and each answer.
+
+    -> {"id": 1, "names": ["API_KEY"]}
+    <- {"id": 1, "secrets": {"API_KEY": {"value": "...", "hosts": ["api.example.com"]}}}
+
+A name that it does not know is left out. Nothing that it writes is logged or shown, stderr included. It is started with
+the first question and again after it ended, answered late, or wrote something else.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+from typing import Final
+
+import msgspec
+from msgspec import Struct
+
+from executor.errors import BlockError
+
+ANSWER_S: Final = 10.0
+LINE_BYTES_MAX: Final = 1024 * 1024
+OWN: Final = "WEFT_"  # variables of weft, which the command does not get
+
+
+class External(Struct, frozen=True):
+    value: str
+    hosts: tuple[str, ...] = ()
+
+
+class _Answer(Struct, frozen=True):
+    id: int
+    secrets: dict[str, External]
+
+
+class SecretsCommand:
+    """`argv`: the program and its arguments; no shell. Belongs to the event loop of its first question."""
+
+    def __init__(self, argv: Sequence[str], answer_s: float = ANSWER_S) -> None:
+        self._argv = tuple(argv)
+        self._answer_s = answer_s
+        self._process: Process | None = None
+        self._asked = 0
+        self._turn = asyncio.Lock()
+
+    async def get(self, names: Collection[str]) -> dict[str, External]:
+        """Those of the names that the command knows. Raises BlockError(secrets_command_failed), retryable."""
+        try:
+            async with asyncio.timeout(self._answer_s):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise _failed("too many questions wait for it") from None
+        try:
+            try:
+                async with asyncio.timeout(self._answer_s):
+                    answer = await self._ask(sorted(names))
+            except TimeoutError:
+                await self._end()
+                raise _failed(f"it did not answer within {self._answer_s:g} s") from None
+            except (OSError, ValueError, EOFError, msgspec.MsgspecError) as error:
+                await self._end()
+                raise _failed(_reason(error)) from None  # the text of the error could have a value in it
+            except asyncio.CancelledError:  # its answer would be taken for that of the next question
+                await self._end()
+                raise
+        finally:
+            self._turn.release()
+        return {name: answer.secrets[name] for name in names if name in answer.secrets}
+
+    async def close(self) -> None:
+        await self._end()
+
+    async def _ask(self, names: list[str]) -> _Answer:
+        if self._process is None or self._process.returncode is not None:
+            self._process = await asyncio.create_subprocess_exec(
+                *self._argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=LINE_BYTES_MAX, env=_environment()
+            )
+        self._asked += 1
+        to, answers = self._process.stdin, self._process.stdout
+        assert to is not None and answers is not None
+        to.write(msgspec.json.encode({"id": self._asked, "names": names}) + b"\n")
+        await to.drain()
+        line = await answers.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        answer = msgspec.json.decode(line, type=_Answer)
+        if answer.id != self._asked:
+            raise ValueError
+        return answer
+
+    async def _end(self) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.stdin is not None:
+            process.stdin.close()
+        if process.returncode is None:
+            with suppress(ProcessLookupError):
+                process.kill()
+            await process.wait()
+
+
+def _environment() -> dict[str, str]:
+    return {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, EOFError | ConnectionError):
+        return "it ended"
+    return "it cannot be started" if isinstance(error, OSError) else "its answer is not what was expected"
+
+
+def _failed(reason: str) -> BlockError:
+    hint = "WEFT_SECRETS_COMMAND is set by the operator of this server"
+    return BlockError(f"the command for secrets failed: {reason}", code="secrets_command_failed", hint=hint)

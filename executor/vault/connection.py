@@ -1,0 +1,166 @@
+"""A connection: a named credential of a service, and how it goes into a request. It is a row of `secrets` whose name
+has a prefix and whose sealed value is this struct: it is sealed, sealed again, copied and versioned as secrets are.
+
+The version of the row is what processes compare before they write: of two changes of the same version one is refused.
+"""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterator
+from typing import Final, Literal
+from urllib.parse import quote
+
+import msgspec
+from msgspec import Struct
+
+from executor.store.secrets import SecretRow
+from executor.vault.sealing import Keys
+
+Kind = Literal["oauth2_code", "oauth2_client", "api_key", "basic", "bearer"]
+State = Literal["ready", "sign_in", "sign_in_again", "unreadable"]
+KINDS: Final[tuple[Kind, ...]] = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
+PREFIX: Final = "connection:"  # no `${NAME}` can be written like that
+NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
+
+
+class Provider(Struct, frozen=True, omit_defaults=True):
+    """An OAuth 2 server. `client_auth`: where the client's secret goes to. `parameters`: more of them for the address
+    at which people sign in, as `access_type=offline`."""
+
+    token_url: str
+    client_id: str
+    authorize_url: str = ""
+    scopes: str = ""
+    issuer: str = ""
+    client_auth: Literal["body", "header"] = "body"
+    parameters: dict[str, str] = {}
+
+
+class Tokens(Struct, frozen=True, omit_defaults=True):
+    """`expires_at_ms` by our clock; None: the provider did not say."""
+
+    access: str
+    refresh: str = ""
+    at_ms: int = 0
+    expires_at_ms: int | None = None
+
+
+class Pending(Struct, frozen=True):
+    """A sign-in that was begun. `state` and `by` are hashes: of what the provider gives back, and of who began it."""
+
+    state: str
+    by: str
+    verifier: str
+    redirect_uri: str
+    until_ms: int
+
+
+class Lease(Struct, frozen=True):
+    """The right to ask for a new token."""
+
+    by: str
+    until_ms: int
+
+
+class Connection(Struct, frozen=True, omit_defaults=True):
+    """`secret`: the API key, token, password, or the secret of the OAuth client. `where`, `name` and `prefix` say where
+    an API key goes. `problem`: why people have to sign in again."""
+
+    kind: Kind
+    secret: str = ""
+    username: str = ""
+    where: Literal["header", "query"] = "header"
+    name: str = "Authorization"
+    prefix: str = ""
+    provider: Provider | None = None
+    tokens: Tokens | None = None
+    problem: str = ""
+    pending: Pending | None = None
+    lease: Lease | None = None
+
+    @property
+    def renews(self) -> bool:
+        """Its token ends, and there can be a next one."""
+        return self.provider is not None
+
+    @property
+    def state(self) -> State:
+        if self.problem:
+            return "sign_in_again"
+        return "sign_in" if self.kind == "oauth2_code" and self.tokens is None else "ready"
+
+    def values(self) -> Iterator[tuple[str, str]]:
+        """All that is secret in it, each with a label."""
+        yield "secret", self.secret
+        if self.tokens is not None:
+            yield "access", self.tokens.access
+            yield "refresh", self.tokens.refresh
+        if self.pending is not None:
+            yield "verifier", self.pending.verifier
+
+
+class Credential(Struct, frozen=True):
+    """What a request gets."""
+
+    connection: str
+    hosts: tuple[str, ...]
+    kind: Kind
+    value: str
+    username: str
+    where: Literal["header", "query"]
+    name: str
+    prefix: str
+    renews: bool
+
+    @property
+    def bound(self) -> dict[str, tuple[str, ...]]:
+        """For `binding.bound_to`."""
+        return {PREFIX + self.connection: self.hosts}
+
+    def put(self, url: str, headers: dict[str, str]) -> str:
+        """The URL with it; or else `headers` get it, in the place of one of the same name."""
+        if self.where == "query":
+            base, mark, fragment = url.partition("#")
+            joint = "&" if "?" in base else "?"
+            return f"{base}{joint}{quote(self.name, safe='')}={quote(self.value, safe='')}{mark}{fragment}"
+        for name in [name for name in headers if name.lower() == self.name.lower()]:
+            del headers[name]
+        if self.kind == "basic":
+            both = f"{self.username}:{self.value}".encode()
+            headers[self.name] = f"Basic {base64.b64encode(both).decode()}"
+        else:
+            headers[self.name] = self.prefix + self.value
+        return url
+
+
+def credential_of(name: str, hosts: tuple[str, ...], connection: Connection) -> Credential:
+    """Of one that has its token, if it needs one."""
+    if connection.kind == "api_key":
+        where, header, prefix = connection.where, connection.name, connection.prefix
+    else:
+        where, header, prefix = "header", "Authorization", "" if connection.kind == "basic" else "Bearer "
+    value = connection.secret
+    if connection.renews:
+        assert connection.tokens is not None
+        value = connection.tokens.access
+    return Credential(
+        name, hosts, connection.kind, value, connection.username, where, header, prefix, connection.renews
+    )
+
+
+def is_connection(row: SecretRow) -> bool:
+    return row.name.startswith(PREFIX)
+
+
+def opened(keys: Keys, row: SecretRow) -> Connection:
+    """Raises BlockError(secret_unreadable)."""
+    return msgspec.json.decode(keys.open(row), type=Connection)
+
+
+def sealed(keys: Keys, row: SecretRow, connection: Connection) -> SecretRow:
+    """The row that comes behind this one."""
+    version = row.version + 1
+    text = msgspec.json.encode(connection).decode()
+    return msgspec.structs.replace(row, version=version, sealed=keys.seal(row.name, version, text), key_id=keys.id)

@@ -1,0 +1,194 @@
+"""Credentials of connections, for block calls. A token that has ended is renewed by one process of all that are on the
+database, and what the provider gave is on disk before anyone uses it.
+
+Who renews has a lease in the row, got by comparing its version; others wait for it. A renewal is a task of its own: the
+end of an attempt does not stop it between the answer of the provider and the database. If the process is killed there,
+the refresh token that it used is the last one; a provider that permits each only once then refuses it, and the
+connection says that people have to sign in again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable
+from contextvars import Context
+from typing import Final
+
+from msgspec.structs import replace
+
+from executor.errors import BlockError
+from executor.http.client import GuardedClient
+from executor.store.contract import Store
+from executor.store.patience import with_retries
+from executor.store.secrets import SecretRow
+from executor.vault import oauth
+from executor.vault.connection import (
+    NAME,
+    PREFIX,
+    Connection,
+    Credential,
+    Lease,
+    Tokens,
+    credential_of,
+    opened,
+    sealed,
+)
+from executor.vault.vault import Vault
+
+log = logging.getLogger("weft.connections")
+
+EARLY_MS: Final = 60_000  # a token that ends so soon is renewed before it is used
+EARLY_PART: Final = 4  # but not before the last quarter of its life
+LEASE_MS: Final = 45_000  # longer than a request to the provider may take, and than storing its answer
+LOOK_EVERY_S: Final = 0.25  # while another process has the lease
+TURNS_MAX: Final = 1_000
+SIGN_IN: Final = "an administrator can sign in again in Settings, Connections"
+
+
+class Connections:
+    def __init__(self, store: Store, vault: Vault, http: GuardedClient, now_ms: Callable[[], int]) -> None:
+        self._store = store
+        self._vault = vault
+        self._http = http
+        self._now_ms = now_ms
+        self._id = secrets.token_hex(8)
+        self._renewals: dict[str, asyncio.Task[Credential]] = {}
+        self._unstored: dict[str, tuple[Tokens | None, Tokens]] = {}
+
+    async def get(self, name: str, stale: Credential | None = None) -> Credential:
+        """What a request gets now. `stale`: one that the service has refused. Raises BlockError: connection_unknown,
+        connection_needs_sign_in, secret_unreadable; oauth_refused, and, retryable, oauth_failed."""
+        row, connection = await self._read(name)
+        await self._vault.note_use([row.name])
+        if not self._has_ended(name, connection, stale):
+            return credential_of(name, row.hosts, connection)
+        if (task := self._renewals.get(name)) is None:
+            # In no context of the attempt: neither its secrets nor its time limits are those of the provider.
+            work = self._renew(name, stale)
+            task = asyncio.create_task(work, name=f"renew the connection {name}", context=Context())
+            self._renewals[name] = task
+            task.add_done_callback(lambda done: self._ended(name, done))
+        return await asyncio.shield(task)
+
+    async def close(self) -> None:
+        """What the provider gave is stored before."""
+        if self._renewals:
+            await asyncio.wait(list(self._renewals.values()), timeout=oauth.TIMEOUT_S)
+
+    def _ended(self, name: str, task: asyncio.Task[Credential]) -> None:
+        self._renewals.pop(name, None)
+        if not task.cancelled():
+            task.exception()  # its callers may have left
+
+    def _has_ended(self, name: str, connection: Connection, stale: Credential | None) -> bool:
+        """Raises BlockError(connection_needs_sign_in)."""
+        if not connection.renews:
+            return False
+        if connection.problem or (connection.tokens is None and connection.kind == "oauth2_code"):
+            raise needs_sign_in(name, connection.problem)
+        tokens = connection.tokens
+        if tokens is None or (stale is not None and tokens.access == stale.value):
+            return True
+        if tokens.expires_at_ms is None:
+            return False
+        early_ms = min(EARLY_MS, max(0, tokens.expires_at_ms - tokens.at_ms) // EARLY_PART)
+        return self._now_ms() >= tokens.expires_at_ms - early_ms
+
+    async def _renew(self, name: str, stale: Credential | None) -> Credential:
+        for _ in range(TURNS_MAX):
+            row, connection = await self._read(name)
+            if not self._has_ended(name, connection, stale):
+                return credential_of(name, row.hosts, connection)
+            lease, now_ms = connection.lease, self._now_ms()
+            if lease is not None and lease.by != self._id and now_ms < lease.until_ms:
+                await asyncio.sleep(LOOK_EVERY_S)
+                continue
+            leased = replace(connection, lease=Lease(self._id, now_ms + LEASE_MS))
+            if await self._put(sealed(self._vault.need_keys(), row, leased)):
+                return await self._renew_leased(name, leased)
+        raise BlockError(f"the connection {name} is being renewed elsewhere for too long", code="oauth_failed")
+
+    async def _renew_leased(self, name: str, connection: Connection) -> Credential:
+        before = connection.tokens
+        kept = self._unstored.get(name)
+        if kept is not None and kept[0] == before:  # the database could not be written to the last time
+            tokens = kept[1]
+        else:
+            if connection.kind == "oauth2_code" and (before is None or not before.refresh):
+                raise await self._marked(name, before, "the provider gave no refresh token")
+            try:
+                tokens = await oauth.renew(self._http, connection, self._now_ms())
+            except BlockError as error:
+                if connection.kind == "oauth2_code" and oauth.ends_sign_in(error):
+                    raise await self._marked(name, before, error.message) from error
+                await self._change(name, before, lambda one: replace(one, lease=None))
+                raise
+            self._unstored[name] = before, tokens
+        self._vault.learn_connection(name, replace(connection, tokens=tokens))
+        found = await self._change(name, before, lambda one: replace(one, tokens=tokens, lease=None, problem=""))
+        self._unstored.pop(name, None)
+        if found is None:  # deleted, or set again meanwhile: the tokens are of another one
+            return await self._again(name)
+        return credential_of(name, found[0].hosts, found[1])
+
+    async def _again(self, name: str) -> Credential:
+        row, connection = await self._read(name)
+        if self._has_ended(name, connection, None):
+            raise BlockError(f"the connection {name} was changed meanwhile", code="oauth_failed")
+        return credential_of(name, row.hosts, connection)
+
+    async def _marked(self, name: str, before: Tokens | None, why: str) -> BlockError:
+        """The error, once the connection has it."""
+        log.warning("the connection %s needs a new sign-in: %s", name, why)
+        await self._change(name, before, lambda one: replace(one, tokens=None, problem=why, lease=None))
+        return needs_sign_in(name, why)
+
+    async def _change(
+        self, name: str, before: Tokens | None, change: Callable[[Connection], Connection]
+    ) -> tuple[SecretRow, Connection] | None:
+        """Write it unless the tokens are others than `before`. None: they are. Raises BlockError."""
+        for _ in range(TURNS_MAX):
+            try:
+                row, connection = await self._read(name)
+            except BlockError as error:
+                if error.code == "connection_unknown":
+                    return None
+                raise
+            if connection.tokens != before:
+                return None
+            after = change(connection)
+            if await self._put(sealed(self._vault.need_keys(), row, after)):
+                return row, after
+        return None
+
+    async def _put(self, row: SecretRow) -> bool:
+        return await with_retries(
+            lambda: self._store.put_secret(row),
+            what=f"writing {row.name}",
+            failed="the database could not be written to",
+            log=log,
+        )
+
+    async def _read(self, name: str) -> tuple[SecretRow, Connection]:
+        rows = []
+        if NAME.fullmatch(name):
+            rows = await with_retries(
+                lambda: self._store.get_secrets([PREFIX + name]),
+                what=f"reading the connection {name}",
+                failed="the database could not be read",
+                log=log,
+            )
+        if not rows:
+            hint = "an administrator can add it in Settings, Connections"
+            message = f"there is no connection {name[:80]!r}"
+            raise BlockError(message, code="connection_unknown", retryable=False, hint=hint)
+        connection = opened(self._vault.need_keys(), rows[0])
+        self._vault.learn_connection(name, connection)
+        return rows[0], connection
+
+
+def needs_sign_in(name: str, why: str) -> BlockError:
+    message = f"the connection {name} needs a new sign-in: {why}" if why else f"the connection {name} is not signed in"
+    return BlockError(message, code="connection_needs_sign_in", retryable=False, hint=SIGN_IN)

@@ -1,0 +1,168 @@
+"""The stored secrets that this process has opened. Each block call reads the newest version of those that it names."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
+from typing import Final
+
+from executor.errors import BlockError, StoreError
+from executor.http.binding import Hosts, is_host
+from executor.store.contract import Store
+from executor.values.live_redactor import LiveRedactor
+from executor.values.redact import Redactor
+from executor.vault.command import External, SecretsCommand
+from executor.vault.connection import PREFIX, Connection, is_connection, opened
+from executor.vault.sealing import Keys
+
+log = logging.getLogger("weft.secrets")
+
+VALUE_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of what is recorded: they would hit ordinary words
+VALUES_KEPT: Final = 20  # of one name from the command, which may give another value each time
+USED_EVERY_MS: Final = 60_000  # how often the time of the last use is written
+
+
+class Vault:
+    """`values`: of the environment, and of the secrets opened so far. `keys` None: the process has none. `command`: is
+    asked for names that are neither in the environment nor stored."""
+
+    def __init__(
+        self,
+        store: Store,
+        keys: Keys | None,
+        environment: Mapping[str, str],
+        redactor: LiveRedactor,
+        now_ms: Callable[[], int],
+        command: SecretsCommand | None = None,
+    ) -> None:
+        self.keys = keys
+        self.environment = environment
+        self.values = Values(environment)
+        self.names: frozenset[str] = frozenset()  # stored ones, as far as this process knows
+        self._store = store
+        self._redactor = redactor
+        self._now_ms = now_ms
+        self._used_at_ms: dict[str, int] = {}
+        self._command = command
+        self._finders: dict[str, tuple[str, Redactor]] = {}
+        self._of_connections: dict[str, str] = {}
+        self._given: dict[str, int] = {}  # how many values there were for a name
+
+    async def learn(self) -> None:
+        """Know the stored secrets before anything is recorded: a value may come back in the answer to a block that does
+        not use it, and in another process than the one that sent it."""
+        try:
+            rows = await self._store.list_secrets()
+        except StoreError as error:
+            log.warning("stored secrets are not known until blocks use them: %s", error)
+            return
+        self.names = frozenset(row.name for row in rows if not is_connection(row))
+        if self.keys is None:
+            return
+        known = []
+        for row in rows:
+            with suppress(BlockError):  # sealed with another key; a block that uses it says so
+                if is_connection(row):
+                    known += self._new_values(row.name.removeprefix(PREFIX), opened(self.keys, row))
+                else:
+                    known.append((row.name, row.version, self.keys.open(row)))
+        self._redactor.learn_all(known)
+
+    def learn_connection(self, name: str, connection: Connection) -> None:
+        """Keep its values out of what is recorded."""
+        self._redactor.learn_all(self._new_values(name, connection))
+
+    def need_keys(self) -> Keys:
+        """Raises BlockError(secret_unreadable)."""
+        if self.keys is None:
+            raise BlockError("this process has no key for secrets", code="secret_unreadable")
+        return self.keys
+
+    def _new_values(self, name: str, connection: Connection) -> list[tuple[str, int, str]]:
+        """Those that were not there the last time; of each kind the last ones are known."""
+        found = []
+        for what, value in connection.values():
+            label = f"{PREFIX}{name}/{what}"
+            if value and self._of_connections.get(label) != value:
+                self._of_connections[label] = value
+                self._given[label] = self._given.get(label, 0) % VALUES_KEPT + 1
+                found.append((label, self._given[label], value))
+        return found
+
+    async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> Hosts:
+        """Have the newest values of those of the names that are secrets, and say where these may be sent to.
+        `elsewhere`: names that are read where no secret may stand. Raises BlockError, StoreError."""
+        wanted = [name for name in names if name not in self.environment]
+        if not wanted:
+            return {}
+        rows = await self._store.get_secrets(wanted)
+        missing = set(wanted).difference(row.name for row in rows)
+        external = await self._command.get(missing) if self._command is not None and missing else {}
+        for name in missing.difference(external):  # deleted
+            self.values.stored.pop(name, None)
+        self.names = self.names.difference(wanted).union((row.name for row in rows), external)
+        for name in (*(row.name for row in rows), *external):
+            if name in elsewhere:
+                message = f"the secret {name} is used in a parameter that cannot contain secrets"
+                hint = "secrets can be used in the URL, query, headers and body of a request, and in credentials"
+                raise BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
+        hosts = {name: self._take(name, secret) for name, secret in external.items()}
+        for row in rows:
+            if self.keys is None:
+                raise BlockError(f"this process has no key for the secret {row.name}", code="secret_unreadable")
+            value = self.keys.open(row)
+            self._redactor.learn(row.name, row.version, value)
+            self.values.stored[row.name] = value
+            hosts[row.name] = row.hosts
+        await self.note_use([row.name for row in rows])
+        return hosts
+
+    def is_in(self, name: str, text: str) -> bool:
+        """Whether the value that a block got for this name is in the text, in any usual encoding."""
+        value = self.values.stored.get(name)
+        if value is None:
+            return True  # deleted meanwhile: what it was is not known
+        known, finder = self._finders.get(name, ("", None))
+        if finder is None or known != value:
+            finder = Redactor([value])
+            self._finders[name] = value, finder
+        return finder.redact(text) != text
+
+    def _take(self, name: str, secret: External) -> tuple[str, ...]:
+        """Its hosts. Raises BlockError."""
+        wrong = next((host for host in secret.hosts if not is_host(host)), None)
+        if len(secret.value) < VALUE_CHARS_MIN or wrong is not None:
+            what = "has an invalid host" if wrong is not None else f"has less than {VALUE_CHARS_MIN} characters"
+            raise BlockError(f"the secret {name} of the command {what}", code="secret_invalid", retryable=False)
+        if self.values.stored.get(name) != secret.value:
+            self._given[name] = self._given.get(name, 0) % VALUES_KEPT + 1
+            self._redactor.learn(name, self._given[name], secret.value)
+            self.values.stored[name] = secret.value
+        return secret.hosts
+
+    async def note_use(self, names: Collection[str]) -> None:
+        """Write when they were last used, now and then."""
+        now_ms = self._now_ms()
+        late = [name for name in names if now_ms - self._used_at_ms.get(name, -USED_EVERY_MS) >= USED_EVERY_MS]
+        if late:
+            self._used_at_ms |= dict.fromkeys(late, now_ms)
+            try:
+                await self._store.use_secrets(late, now_ms)
+            except StoreError as error:
+                log.warning("the time of use of a secret is not recorded: %s", error)
+
+
+class Values(Mapping[str, str]):
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        self._environment = environment
+        self.stored: dict[str, str] = {}
+
+    def __getitem__(self, name: str) -> str:
+        return self._environment[name] if name in self._environment else self.stored[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self.stored, **self._environment})
+
+    def __len__(self) -> int:
+        return len({**self.stored, **self._environment})
