@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
@@ -15,23 +15,31 @@ from starlette.staticfiles import StaticFiles
 from executor.blocks.base import Block
 from executor.blocks.python import python_blocks
 from executor.blocks.registry import Registry
+from executor.connectors.load import connectors
 from executor.engine import Engine
+from executor.errors import StoreError
 from executor.http.client import GuardedClient
 from executor.http.own import Own
+from executor.llm.endpoints import Endpoints
+from executor.runners.runners import Runners
+from executor.runtime.bus import Bus
 from executor.sandbox.sandbox import Sandbox
-from executor.services import NotifySettings, Services
+from executor.services import NotifySettings, RunLimits, Services
+from executor.store.contract import Store
+from executor.store.driver import needs_psycopg
+from executor.store.placement import DEFAULT_POOL
 from executor.store.sqlite.store import SQLiteStore
 from server import ui
 from server.http import errors
-from server.http.auth import Auth
+from server.http.auth import Auth, watch_streams
 from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
-from server.http.sessions import watch_streams
-from server.http.sse import Streams
+from server.http.streams import Streams
 from server.http.table import routes
+from server.oidc.sign_in import SignIn
 from server.routes import table_of
 from server.routes.demo import Calls
-from server.settings import Settings, read_secret
+from server.settings import Settings, old_secrets, read_secret, secrets_command
 from server.variables import SettingsError
 
 STATIC = Path(__file__).parent / "static"
@@ -42,18 +50,21 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     `interface`: folder of the built editor (ui.built()); without one a page says how to build it."""
     secret = read_secret(settings)
     table = table_of(settings)
+    oidc = SignIn(settings.oidc, secret, settings.base_url, settings.allow_private) if settings.oidc else None
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         if engine is None:
             app.state.engine = await build_engine(settings)
         state = app.state
-        watching = asyncio.create_task(watch_streams(state.streams, state.auth.sessions, state.engine), name="sessions")
+        watching = asyncio.create_task(watch_streams(state.streams, state.auth, state.engine), name="sessions")
         try:
             yield
         finally:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
+            if oidc is not None:
+                await oidc.close()
             if engine is None:
                 state.streams.close()
                 await state.engine.close()
@@ -74,6 +85,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     app.state.table = table
     app.state.interface = interface
     app.state.auth = Auth(settings, secret)
+    app.state.oidc = oidc
     app.state.streams = Streams(settings.limits)
     app.state.link_rates = LinkRates()
     app.state.hook_rates = HookRates()
@@ -81,10 +93,12 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     return app
 
 
-async def build_engine(settings: Settings) -> Engine:
-    """Open the database and start the workers. Raises StoreError when the file cannot be used, SettingsError when a
+async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
+    """Open the database and start to work. `work=False`: runs, schedules, messages and upkeep are left to other
+    processes. Raises StoreError when the file cannot be used, SettingsError when a
     function cannot be imported."""
     own = own_blocks(settings)
+    known = connectors(Path(settings.connectors) if settings.connectors else None)
     sandbox = Sandbox()
     services = Services(
         sandbox=sandbox,
@@ -94,17 +108,64 @@ async def build_engine(settings: Settings) -> Engine:
         env=settings.workflow_env,
         secrets=settings.secret_names,
         base_url=settings.base_url,
+        endpoints=Endpoints(settings.models, settings.prices),
+        limits=RunLimits(queued=settings.queue_max, file_bytes=settings.file_bytes),
+        kubernetes=settings.kubernetes,
+        sqlite_folders=settings.folders_of_sqlite,
+        own_database=None if settings.db_address else settings.db_path,
+        runners=Runners(processes=settings.processes, dask=settings.dask),
+        secrets_command=secrets_command(settings),
     )
-    Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = await Engine.open(
-        store=SQLiteStore(settings.db_path),
-        registry=Registry.load(own, sandbox=sandbox),
+        store=_store(settings),
+        registry=Registry.load([*known, *own], sandbox=sandbox),
         services=services,
         secret=read_secret(settings),
+        old_secrets=old_secrets(settings),
         lease_ms=settings.lease_ms,
+        work=work,
+        pools=settings.pools or (DEFAULT_POOL,),
+        runs_max=settings.concurrency,
+        bus=_bus(settings),
     )
-    engine.upkeep.start(settings.retention_ms)
+    if work:
+        engine.upkeep.start(settings.retention_ms)
     return engine
+
+
+def _store(settings: Settings) -> Store:
+    """Of the database that is set. Raises SettingsError."""
+    if settings.db_address is None:
+        Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return SQLiteStore(settings.db_path)
+    with _of_settings():
+        with needs_psycopg():
+            from executor.store.postgres.connection import check_address
+            from executor.store.postgres.store import PostgresStore
+        check_address("WEFT_DB", settings.db_address)
+    return PostgresStore(settings.db_address)
+
+
+def _bus(settings: Settings) -> Bus | None:
+    """Between the processes on a PostgreSQL database."""
+    address = settings.bus_address or settings.db_address
+    if settings.db_address is None or address is None:
+        return None
+    from executor.store.postgres.bus import PostgresBus
+    from executor.store.postgres.connection import check_address
+
+    with _of_settings():
+        check_address("WEFT_BUS_DB", address)
+    return PostgresBus(address)
+
+
+@contextmanager
+def _of_settings() -> Iterator[None]:
+    """What cannot be used because of a setting. Raises SettingsError."""
+    try:
+        yield
+    except StoreError as error:
+        raise SettingsError(error.message) from None
 
 
 def own_blocks(settings: Settings) -> list[Block]:

@@ -14,6 +14,7 @@ import gc
 import logging
 import os
 import re
+import shlex
 import shutil
 import signal
 import socket
@@ -37,16 +38,18 @@ from server import ui
 from server.app import build_engine, create_app, own_blocks
 from server.http.auth import Auth
 from server.http.connections import Connection, Connections
+from server.http.proxies import Proxies
 from server.http.security import warn_of_open_bind
-from server.http.sse import Streams
+from server.http.streams import Streams
 from server.leave import StopSignals, leave
 from server.settings import Settings, load_settings, with_token
-from server.variables import SettingsError, authority, server_url
+from server.variables import SettingsError, authority, database_path, server_url
 from server.watchdog import Descriptors, Watchdog, raise_limit
 
 Show = Callable[[str], object]
 EXIT_USAGE = 2
 NO_DATABASE_HINT = "Set a file in a writable folder with --db or WEFT_DB. To restore a backup, use `weft restore`."
+NO_SERVER_HINT = "WEFT_DB is its address. Is PostgreSQL 15 or newer running there, and may this user connect to it?"
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal interrupts no wait then
 POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
@@ -55,10 +58,11 @@ TICKS_PER_S = 10  # of uvicorn's main loop
 BACKLOG = 2048
 
 
-def serve(settings: Settings | None = None, show: Show | None = None) -> int:
+def serve(settings: Settings | None = None, show: Show | None = None, *, work: bool = True) -> int:
     """Run until SIGTERM or SIGINT. Once it accepts requests it prints the URL, and a link that signs in when the token
     is one that was made here; `show` is called with the link, or the URL where none is needed. Without `settings` those
-    of the environment count. Returns the exit code: 0 stopped, 1 the database cannot be used, 2 refused.
+    of the environment count. `work=False`: runs are left to `weft worker`. Returns the exit code: 0 stopped, 1 the
+    database cannot be used, 2 refused.
     """
     try:
         settings = settings or load_settings()
@@ -79,8 +83,8 @@ def serve(settings: Settings | None = None, show: Show | None = None) -> int:
     stop_signals = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, stop_signals)
-    with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener, stop_signals, show))
+    with listener, asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(_serve(settings, listener, stop_signals, show, work))
 
 
 class Server(uvicorn.Server):
@@ -97,7 +101,7 @@ class Server(uvicorn.Server):
         show: Show | None = None,
     ) -> None:
         super().__init__(config)
-        self.server_state: Connections = Connections(settings.limits, descriptors)
+        self.server_state: Connections = Connections(settings.limits, descriptors, Proxies(settings.proxies))
         self._descriptors = Descriptors(descriptors)
         self._watchdog = Watchdog()
         self._stop_signals = stop_signals
@@ -117,10 +121,11 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(10_000, 10, 500)
         if self.started:
-            self._print_ready()
+            await self._print_ready()
 
-    def _print_ready(self) -> None:
-        link = self._auth.link() if self._auth.required and (self._settings.token_file or self._show) else None
+    async def _print_ready(self) -> None:
+        wanted = self._auth.required and (self._settings.token_file or self._show)
+        link = await self._auth.link(self._engine) if wanted else None
         page = f"{self._settings.base_url}/"
         if link is not None and self._settings.token_file:
             print(f"weft is ready: {link}", flush=True)
@@ -133,9 +138,14 @@ class Server(uvicorn.Server):
             self._show(link or page)
 
     def _link_command(self) -> str:
-        """Prints another link from a shell like the one that started this, where an option --port is not known."""
+        """Prints another link from a shell like the one that started this, where its options are not known."""
         here = f"http://{authority(self._settings.host, self._settings.port)}"
-        return f"{_command()} link" if server_url(os.environ) == here else f"{_command()} --url {here} link"
+        command = f"{_command()} link" if server_url(os.environ) == here else f"{_command()} --url {here} link"
+        try:
+            elsewhere = database_path(os.environ) != self._settings.db_path
+        except SettingsError:
+            elsewhere = True
+        return f"WEFT_DB={shlex.quote(os.path.abspath(self._settings.db_path))} {command}" if elsewhere else command
 
     async def main_loop(self) -> None:
         self._watchdog.start()
@@ -168,7 +178,11 @@ class Server(uvicorn.Server):
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, stop_signals: StopSignals, show: Show | None = None
+    settings: Settings,
+    listener: socket.socket,
+    stop_signals: StopSignals,
+    show: Show | None = None,
+    work: bool = True,
 ) -> int:
     descriptors = raise_limit()
     # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
@@ -177,7 +191,7 @@ async def _serve(
     warning = warn_of_open_bind(settings)
     if warning:
         logging.getLogger("weft").warning(warning)
-    building = asyncio.create_task(build_engine(settings), name="start")
+    building = asyncio.create_task(build_engine(settings, work=work), name="start")
     while not (await asyncio.wait([building], timeout=LOOK_FOR_STOP_S))[0]:
         if stop_signals:  # while another process holds the lock it would try for long
             building.cancel()
@@ -187,11 +201,9 @@ async def _serve(
     except asyncio.CancelledError:
         return 0
     except (WeftError, SettingsError, OSError) as error:
-        print(f"weft: cannot open {settings.db_path}: {error}", file=sys.stderr)
-        full = isinstance(error, OSError) and error.errno in FULL
-        hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
-        print(f"  {hint or NO_DATABASE_HINT}", file=sys.stderr)
+        cannot_open(settings, error)
         return 1
+    keep_from_log(engine.parts.redactor)
     try:
         app = create_app(settings, engine, ui.built())
         config = uvicorn.Config(
@@ -203,7 +215,7 @@ async def _serve(
             log_level=settings.log_level,
             access_log=settings.log_level in ("debug", "info"),
             server_header=False,
-            proxy_headers=False,  # a client could otherwise name its own address
+            proxy_headers=False,  # server/http/proxies.py reads them
             backlog=_backlog(descriptors),
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
@@ -216,6 +228,15 @@ async def _serve(
             logging.getLogger("weft").error("the engine did not drain in time; its runs continue at the next start")
     leave(engine.parts.services.functions, 0)
     return 0
+
+
+def cannot_open(settings: Settings, error: Exception) -> None:
+    """Say on stderr why the database cannot be used, and what to do."""
+    print(f"weft: cannot open {settings.database}: {error}", file=sys.stderr)
+    full = isinstance(error, OSError) and error.errno in FULL
+    hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
+    no_database = NO_DATABASE_HINT if settings.db_address is None else NO_SERVER_HINT
+    print(f"  {hint or no_database}", file=sys.stderr)
 
 
 async def _warm_up() -> None:
@@ -234,7 +255,7 @@ def _backlog(descriptors: int | None) -> int:
     return BACKLOG if descriptors is None else max(1, min(BACKLOG, descriptors // 4))
 
 
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     """uvloop where it exists; None is asyncio's own."""
     try:
         import uvloop
@@ -268,7 +289,7 @@ def _bind(settings: Settings) -> socket.socket:
 
 
 # What stands in an address of one of these is the credential: a link, a callback address, a webhook with its query.
-_LINK = re.compile(r"(/(?:resume|callbacks|hooks)/[^\s/?#\"']{0,3})[^\s#\"']*")
+_LINK = re.compile(r"(/(?:resume|callbacks|hooks|forms)/[^\s/?#\"']{0,3})[^\s#\"']*")
 _HIDDEN = r"\1***"
 
 
@@ -279,9 +300,18 @@ class LogFormatter(logging.Formatter):
     def __init__(self, secrets: list[str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
         self._redactor = Redactor(secrets)
+        self.also: Redactor | None = None  # of an engine, which learns stored secrets
 
     def format(self, record: logging.LogRecord) -> str:
-        return _LINK.sub(_HIDDEN, self._redactor.redact(super().format(record)))
+        line = self._redactor.redact(super().format(record))
+        return _LINK.sub(_HIDDEN, line if self.also is None else self.also.redact(line))
+
+
+def keep_from_log(redactor: Redactor) -> None:
+    """What it knows, now and later, is replaced in every line, too."""
+    for handler in logging.getLogger().handlers:
+        if isinstance(handler.formatter, LogFormatter):
+            handler.formatter.also = redactor
 
 
 def log_to_stderr(level: str, secrets: list[str]) -> None:

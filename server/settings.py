@@ -1,22 +1,44 @@
 """The settings of the server: one struct, read once from the environment. `SettingsError` names the variable.
 
 WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one
-WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT_DATA: that folder, for weft.db in it
+WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT_DATA: that folder, for weft.db in it.
+                         Or a postgresql:// address; then WEFT_SECRET_KEY and WEFT_TOKEN have to be set
+WEFT_BUS_DB              address of that PostgreSQL database for wake-ups, when WEFT_DB leads through a pooler
 WEFT_TOKEN               bearer token that everything under /api asks for; without it one is made and kept in a file
                          beside the database, see server/tokens.py. `off` is none, on loopback alone
 WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
 WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
+WEFT_BEHIND_PROXY        addresses or networks of reverse proxies, comma list, whose X-Forwarded headers count.
+                         Needs WEFT_BASE_URL, as links never follow a header
 WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list;
                          its own API only if the `host:port` of this server is named
+WEFT_OIDC_ISSUER         the provider that signs people in (OpenID Connect); with WEFT_OIDC_CLIENT_ID, _CLIENT_SECRET,
+                         _NAME, _ROLE, _GROUPS, _GROUPS_CLAIM, _DOMAINS, _SCOPES, _PRIVATE; see docs/howto/oidc.md
 WEFT_SECRET_KEY          seals resume links; without it a key file is made next to the database, mode 0600
+WEFT_OLD_SECRET_KEY      the key before it, until `weft secret rekey` has encrypted all secrets with the present one
 WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
 WEFT_NOTIFY_EMAIL        mail addresses that hear of every wait for a person, comma list
 WEFT_NOTIFY_WEBHOOK      a web address that does, by a signed POST of JSON; printed nowhere
 WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
 WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
 WEFT_SECRET_<NAME>       the same, but secret whatever WEFT_NOT_SECRET says; WEFT_SECRET_KEY is the one above
+WEFT_SECRETS_COMMAND     a program that is asked for secrets that are not stored; see docs/howto/secrets.md
+WEFT_MODEL_<NAME>        URL of a server of language models: blocks name its models `<name>:<model>`. It may be private.
+                         `anthropic+http://…` speaks the wire format of Anthropic, others that of OpenAI
+WEFT_PRICE_<NAME>        what models of that server cost, in US dollars for a million tokens: input/cached input/output,
+                         such as 0.15/0.075/0.60, or by model: `llama3=0/0 0.15/0.60`. It comes before the table
 WEFT_FUNCTIONS           Python functions that blocks of type `python` may call, `package.module:function`, comma list
+WEFT_PROCESSES           child processes at the same time, for blocks with `policy.runner: process`; one for each core
+WEFT_DASK                the scheduler of a Dask cluster, tcp://host:port, for blocks with `policy.runner: dask`
+WEFT_KUBERNETES          namespaces in which `job` blocks may create Jobs, comma list; the first is the default
+WEFT_CONNECTORS          a folder of connector documents, *.json: block types beside those of weft
+WEFT_SQLITE_FOLDERS      folders with the SQLite files that `sql` blocks may open, comma list; without it the folder
+                         `databases` beside the database file, and none beside a PostgreSQL database
 WEFT_LEASE_MS            how long a killed process keeps its runs before another, or the restarted one, takes them over
+WEFT_POOLS               pools whose runs this process executes, comma list; without it `default`
+WEFT_CONCURRENCY         runs that this process executes at the same time, 1,000 without it; runs that wait do not count
+WEFT_QUEUE_MAX           runs of one pool that may wait for a worker; more are refused with 429. Without it any number
+WEFT_FILE_MAX            largest file that can be uploaded or made by a block, in MiB; 100 without it
 WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
 WEFT_LOG                 log level: debug, info, warning (default), error
 """
@@ -25,8 +47,11 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import secrets
-from collections.abc import Mapping
+import shlex
+from collections.abc import Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeVar
 from urllib.parse import urlsplit
@@ -35,8 +60,12 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from compiler.document import POOL_PATTERN
 from executor.http.addresses import Allowed
+from executor.llm.endpoints import Endpoints
 from executor.services import MailSettings
+from executor.vault.command import SecretsCommand
+from server.oidc.settings import OidcSettings
 from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make, write_once
 from server.variables import (
     DEFAULT_DB,
@@ -45,13 +74,19 @@ from server.variables import (
     ENV_PREFIX,
     LISTS,
     MAIL,
+    MODEL_PREFIX,
+    OIDC,
+    OIDC_LISTS,
+    PRICE_PREFIX,
     SECRET_PREFIX,
     TEXTS,
     SettingsError,
     authority,
     check_names,
+    database_address,
     database_path,
     is_loopback,
+    network,
 )
 
 SECRET_BYTES_MIN = 16
@@ -59,6 +94,9 @@ SECRET_BYTES_MIN = 16
 # asleep.
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
 RETENTION_DAYS_MAX = 36_500
+PROCESSES_MAX = 1_000
+FILE_MAX_MIB, FILE_LARGEST_MIB = 100, 2_048
+CONCURRENCY_MAX = 1_000  # what a worker does without the setting; not imported, as each command reads settings
 LogLevel = Literal["debug", "info", "warning", "error"]
 T = TypeVar("T")
 
@@ -91,29 +129,59 @@ class Settings(Struct, frozen=True):
     `token` None: nothing asks for one, unless `token_file`: then `with_token` reads or makes it."""
 
     db_path: str = DEFAULT_DB
+    bus_address: str | None = None  # of the same database, reached directly
+    db_address: str | None = None  # of a PostgreSQL database, instead of the file; may have a password in it
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     token: str | None = None
     token_file: bool = False
     allowed_hosts: tuple[str, ...] = ()
     allow_private: tuple[str, ...] = ()
+    proxies: tuple[str, ...] = ()
     public_url: str | None = None
     secret_key: str | None = None
+    old_secret_key: str | None = None
+    secrets_command: str | None = None
     mail: MailSettings = field(default_factory=MailSettings)
+    oidc: OidcSettings | None = None
     notify_email: tuple[str, ...] = ()
     notify_webhook: str | None = None
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     not_secret: tuple[str, ...] = ()
+    models: dict[str, str] = {}
+    prices: dict[str, str] = {}
     functions: tuple[str, ...] = ()
+    processes: int | None = None
+    pools: tuple[str, ...] = ()
+    dask: str | None = None
+    connectors: str | None = None
+    kubernetes: tuple[str, ...] = ()
+    sqlite_folders: tuple[str, ...] = ()
     lease_ms: int = 15_000
+    concurrency: int = CONCURRENCY_MAX
+    queue_max: int | None = None
+    file_max: int = FILE_MAX_MIB
     retention_days: float | None = None
     log_level: LogLevel = "warning"
     limits: Limits = Limits()
 
     def __repr__(self) -> str:
         """Without the values that must stay secret: settings end up in logs and tracebacks."""
-        return f"Settings(db_path={self.db_path!r}, base_url={self.base_url!r}, token={'set' if self.token else None})"
+        return (
+            f"Settings(database={self.database!r}, base_url={self.base_url!r}, token={'set' if self.token else None})"
+        )
+
+    @property
+    def database(self) -> str:
+        """The file, or the address without what may be secret."""
+        if self.db_address is None:
+            return self.db_path
+        try:
+            parts = urlsplit(self.db_address)
+        except ValueError:
+            return "a PostgreSQL database"
+        return f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}{parts.path}"
 
     @property
     def base_url(self) -> str:
@@ -133,6 +201,18 @@ class Settings(Struct, frozen=True):
         return None if self.retention_days is None else round(self.retention_days * 86_400_000)
 
     @property
+    def file_bytes(self) -> int:
+        """Of the largest file."""
+        return self.file_max * 1024 * 1024
+
+    @property
+    def folders_of_sqlite(self) -> tuple[str, ...]:
+        """Those with the SQLite files of `sql` blocks."""
+        if self.sqlite_folders or self.db_address is not None:
+            return self.sqlite_folders
+        return (str(Path(self.db_path).parent / "databases"),)
+
+    @property
     def workflow_env(self) -> dict[str, str]:
         """What `${NAME}` may read."""
         return {"WEFT_BASE_URL": self.base_url, **self.env, **self.secrets}
@@ -146,10 +226,22 @@ class Settings(Struct, frozen=True):
     def unloggable(self) -> list[str]:
         """Values that no line of the log may hold: what workflows keep secret, and the server's own credentials."""
         values = [self.workflow_env[name] for name in sorted(self.secret_names)]
-        return [*values, *filter(None, (self.token, self.secret_key, self.mail.password, self.notify_webhook))]
+        return [
+            *values,
+            *filter(None, (self.oidc.client_secret if self.oidc else None,)),
+            *filter(None, (self.token, self.secret_key, self.old_secret_key, self.mail.password, self.notify_webhook)),
+        ]
 
     def check(self) -> None:
         """Raise SettingsError on a combination that must not start."""
+        self.check_shared()
+        if self.db_address is not None and self.token is None and self.token_file:
+            raise SettingsError(
+                "WEFT_TOKEN must be set with a PostgreSQL database, to the same value for each server. Create one with "
+                f"{MADE_BY}"
+            )
+        if self.oidc is not None and self.token is None and not self.token_file:
+            raise SettingsError("WEFT_OIDC_ISSUER has no effect with WEFT_TOKEN=off. Unset one of them")
         public = not is_loopback(self.host)
         if self.token is None:
             if public and not self.token_file:
@@ -166,46 +258,131 @@ class Settings(Struct, frozen=True):
                 f"it to have a token created at the first start, or create one with {MADE_BY}"
             )
 
+    def check_shared(self) -> None:
+        """Beside a database of several processes there is no file that they could share a key in. Raises
+        SettingsError."""
+        if self.db_address is not None and self.secret_key is None:
+            raise SettingsError(
+                "WEFT_SECRET_KEY must be set with a PostgreSQL database, to the same value for each server: it seals "
+                f"resume links. Create one with {MADE_BY}"
+            )
 
-def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
-    """Settings from the environment (default: os.environ). Raises SettingsError."""
+
+KEY_ITSELF = r"hex:([0-9A-Fa-f]{64})"  # WEFT_SECRET_KEY with what a key file has: its links stay valid
+
+
+def load_settings(environ: Mapping[str, str] | None = None, *, serves: bool = True) -> Settings:
+    """Settings from the environment (default: os.environ). `serves=False`: of a process that does not listen, and needs
+    no token. Raises SettingsError."""
     env = os.environ if environ is None else environ
     check_names(env)
+    settings = _convert(_read(env), Settings, TEXTS | LISTS)
+    for name in settings.env.keys() & settings.secrets.keys():
+        raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set. Remove one of them")
+    _check_values(settings)
+    if serves:
+        settings.check()
+    else:
+        settings.check_shared()
+    return settings
+
+
+def _read(env: Mapping[str, str]) -> dict[str, object]:
+    """The fields of Settings that the environment sets, as text. Raises SettingsError."""
     raw: dict[str, object] = {}
     for name, key in TEXTS.items():
         if env.get(name):
             raw[key] = env[name]
-    raw["db_path"] = database_path(env)
+    address = database_address(env)
+    if address is None:
+        raw["db_path"] = database_path(env)
+    elif env.get("WEFT_DATA"):
+        raise SettingsError("WEFT_DB and WEFT_DATA are both set: remove one of them. WEFT_DATA is a folder for a file.")
+    else:
+        raw["db_address"] = address
     raw["token_file"] = "token" not in raw
     if raw.get("token") == OFF:
         del raw["token"]
     for name, key in LISTS.items():
         if env.get(name):
-            raw[key] = tuple(part.strip() for part in env[name].split(",") if part.strip())
+            raw[key] = _listed(env[name])
     mail = {key: env[name] for name, key in MAIL.items() if env.get(name)}
     raw["mail"] = _convert(mail, MailSettings, MAIL)
+    if oidc := [name for name in (*OIDC, *OIDC_LISTS) if env.get(name)]:
+        raw["oidc"] = _read_oidc(env, oidc)
     raw["env"] = _named(env, ENV_PREFIX)
     raw["secrets"] = _named({name: value for name, value in env.items() if name not in TEXTS}, SECRET_PREFIX)
-    settings = _convert(raw, Settings, TEXTS | LISTS)
-    for name in settings.env.keys() & settings.secrets.keys():
-        raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set. Remove one of them")
+    raw["models"] = _named(env, MODEL_PREFIX)
+    raw["prices"] = _named(env, PRICE_PREFIX)
+    return raw
+
+
+def _read_oidc(env: Mapping[str, str], names: Sequence[str]) -> OidcSettings:
+    """`names`: of those variables that are set. Raises SettingsError."""
+    if "WEFT_OIDC_ISSUER" not in names:
+        raise SettingsError(f"{names[0]} needs WEFT_OIDC_ISSUER")
+    texts = {OIDC[name]: env[name] for name in names if name in OIDC}
+    lists = {OIDC_LISTS[name]: _listed(env[name]) for name in names if name in OIDC_LISTS}
+    oidc = _convert({**texts, **lists}, OidcSettings, OIDC | OIDC_LISTS)
+    oidc.check()
+    return oidc
+
+
+def _listed(text: str) -> tuple[str, ...]:
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def _check_values(settings: Settings) -> None:
+    """What types do not say. Raises SettingsError."""
     if settings.mail.transport not in ("log", "smtp"):
         raise SettingsError(f"WEFT_MAIL_TRANSPORT must be log or smtp, not {settings.mail.transport!r}")
     if settings.notify_webhook and urlsplit(settings.notify_webhook).scheme not in ("http", "https"):
         raise SettingsError("WEFT_NOTIFY_WEBHOOK must start with http:// or https://")
+    for name, url in settings.models.items():
+        try:
+            Endpoints({name: url})
+        except ValueError as error:
+            raise SettingsError(f"{MODEL_PREFIX}{name}: {error}") from None
+    for name, text in settings.prices.items():
+        try:
+            Endpoints(settings.models, {name: text})
+        except ValueError as error:
+            raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
     for address in settings.notify_email:
         if "@" not in address.strip("@") or any(character.isspace() for character in address):
             raise SettingsError(f"WEFT_NOTIFY_EMAIL must be mail addresses separated by commas, not {address!r}")
     if settings.public_url and urlsplit(settings.public_url).scheme not in ("http", "https"):
         raise SettingsError("WEFT_BASE_URL must start with http:// or https://")
+    if settings.proxies:
+        _check_proxies(settings)
     if not 0 <= settings.port <= 65535:
         raise SettingsError("WEFT_PORT must be between 0 and 65535")
     if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
         raise SettingsError(f"WEFT_LEASE_MS must be between {LEASE_MS_MIN} and {LEASE_MS_MAX}")
+    if settings.processes is not None and not 1 <= settings.processes <= PROCESSES_MAX:
+        raise SettingsError(f"WEFT_PROCESSES must be between 1 and {PROCESSES_MAX}")
+    if settings.dask is not None:
+        if urlsplit(settings.dask).scheme not in ("tcp", "tls") or not urlsplit(settings.dask).hostname:
+            raise SettingsError("WEFT_DASK must have the form tcp://host:port or tls://host:port")
+        if find_spec("distributed") is None:
+            raise SettingsError("WEFT_DASK needs the library of Dask: pip install 'weft[dask]'")
+    if settings.connectors is not None and not Path(settings.connectors).is_dir():
+        raise SettingsError(f"WEFT_CONNECTORS must be a folder, not {settings.connectors!r}")
+    if not 1 <= settings.concurrency <= CONCURRENCY_MAX:
+        raise SettingsError(f"WEFT_CONCURRENCY must be between 1 and {CONCURRENCY_MAX}")
+    if settings.queue_max is not None and settings.queue_max < 1:
+        raise SettingsError("WEFT_QUEUE_MAX must be at least 1")
+    if not 1 <= settings.file_max <= FILE_LARGEST_MIB:
+        raise SettingsError(f"WEFT_FILE_MAX must be between 1 and {FILE_LARGEST_MIB:,} (MiB)")
+    if settings.kubernetes and find_spec("kr8s") is None:
+        raise SettingsError("WEFT_KUBERNETES needs a library: pip install 'weft[kubernetes]'")
     if settings.retention_days is not None and not 0 < settings.retention_days <= RETENTION_DAYS_MAX:
         raise SettingsError(f"WEFT_RETENTION_DAYS must be more than 0 and at most {RETENTION_DAYS_MAX}")
     if settings.secret_key is not None and len(settings.secret_key) < SECRET_BYTES_MIN:
         raise SettingsError(f"WEFT_SECRET_KEY must have at least {SECRET_BYTES_MIN} characters")
+    for pool in settings.pools:
+        if not re.fullmatch(POOL_PATTERN, pool):
+            raise SettingsError(f"WEFT_POOLS must be names of letters, digits and . _ - by commas, not {pool!r}")
     try:
         Allowed(settings.allow_private)
     except ValueError as error:
@@ -213,8 +390,16 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
             f"WEFT_ALLOW_PRIVATE: {error}; use networks (10.0.0.0/8), addresses or names, with or without :port, "
             "separated by commas"
         ) from None
-    settings.check()
-    return settings
+
+
+def _check_proxies(settings: Settings) -> None:
+    if not settings.public_url:
+        raise SettingsError("WEFT_BEHIND_PROXY needs WEFT_BASE_URL: the address of the proxy, for links and cookies")
+    try:
+        for text in settings.proxies:
+            network(text)
+    except ValueError as error:
+        raise SettingsError(f"WEFT_BEHIND_PROXY: {error}; use the addresses of the proxies themselves") from None
 
 
 def with_token(settings: Settings) -> Settings:
@@ -225,10 +410,10 @@ def with_token(settings: Settings) -> Settings:
 
 
 def read_secret(settings: Settings) -> bytes:
-    """32 bytes that seal resume links: from WEFT_SECRET_KEY, else from the key file beside the database, made on first
-    use."""
+    """32 bytes that seal resume links: from WEFT_SECRET_KEY (`hex:` and the text of a key file is that key), else from
+    the key file beside the database, made on first use."""
     if settings.secret_key:
-        return hashlib.sha256(settings.secret_key.encode()).digest()
+        return _key_of(settings.secret_key)
     path = Path(settings.db_path).with_suffix(".key")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
@@ -242,12 +427,36 @@ def read_secret(settings: Settings) -> bytes:
     return key
 
 
+def old_secrets(settings: Settings) -> tuple[bytes, ...]:
+    """The keys with which stored secrets may be encrypted yet."""
+    return (_key_of(settings.old_secret_key),) if settings.old_secret_key else ()
+
+
+def secrets_command(settings: Settings) -> SecretsCommand | None:
+    """Raises SettingsError."""
+    try:
+        argv = shlex.split(settings.secrets_command or "")
+    except ValueError as error:
+        raise SettingsError(f"WEFT_SECRETS_COMMAND cannot be read: {error}") from None
+    return SecretsCommand(argv) if argv else None
+
+
+def _key_of(text: str) -> bytes:
+    if found := re.fullmatch(KEY_ITSELF, text):
+        return bytes.fromhex(found[1])
+    return hashlib.sha256(text.encode()).digest()
+
+
 _WANTED = {  # what is no text; the values are no secrets
     "port": "a whole number",
     "lease_ms": "a whole number of milliseconds",
+    "concurrency": "a whole number of runs",
+    "queue_max": "a whole number of runs",
     "retention_days": "a number of days",
+    "processes": "a whole number",
     "log_level": "debug, info, warning or error",
     "start_tls": "true or false",
+    "private": "true or false",
 }
 
 

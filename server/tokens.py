@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from server.variables import SettingsError, database_path, is_loopback
+from server.variables import SettingsError, database_address, database_path, is_loopback
 
 OFF = "off"  # what WEFT_TOKEN says instead of a token
 CHARS_MIN, CHARS_MIN_PUBLIC = 8, 20
@@ -60,6 +60,8 @@ def find(environ: Mapping[str, str], url: str) -> str | None:
         return None if token == OFF else token
     if not is_loopback(urlsplit(url).hostname or ""):
         return None
+    if database_address(environ) is not None:
+        return None  # of several servers: the token is WEFT_TOKEN
     path = token_path(database_path(environ))
     return read(path) if os.access(path, os.R_OK) else None
 

@@ -13,6 +13,8 @@ from collections.abc import Mapping
 
 ENV_PREFIX = "WEFT_ENV_"
 SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
+MODEL_PREFIX = "WEFT_MODEL_"
+PRICE_PREFIX = "WEFT_PRICE_"
 DEFAULT_DB = "./.weft/weft.db"
 DEFAULT_HOST, DEFAULT_PORT = "127.0.0.1", 8765
 DEFAULT_URL = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
@@ -21,22 +23,35 @@ DATABASE_FILE = "weft.db"  # in the folder WEFT_DATA
 # Names and the fields of server.settings.Settings that hold them: texts and numbers, comma lists, and those of `mail`.
 TEXTS = {
     "WEFT_DB": "db_path",
+    "WEFT_BUS_DB": "bus_address",
     "WEFT_HOST": "host",
     "WEFT_PORT": "port",
     "WEFT_TOKEN": "token",
     "WEFT_BASE_URL": "public_url",
     "WEFT_SECRET_KEY": "secret_key",
+    "WEFT_OLD_SECRET_KEY": "old_secret_key",
+    "WEFT_SECRETS_COMMAND": "secrets_command",
     "WEFT_NOTIFY_WEBHOOK": "notify_webhook",
+    "WEFT_PROCESSES": "processes",
+    "WEFT_CONNECTORS": "connectors",
+    "WEFT_DASK": "dask",
     "WEFT_LEASE_MS": "lease_ms",
+    "WEFT_CONCURRENCY": "concurrency",
+    "WEFT_QUEUE_MAX": "queue_max",
+    "WEFT_FILE_MAX": "file_max",
     "WEFT_RETENTION_DAYS": "retention_days",
     "WEFT_LOG": "log_level",
 }
 LISTS = {
     "WEFT_ALLOWED_HOSTS": "allowed_hosts",
     "WEFT_ALLOW_PRIVATE": "allow_private",
+    "WEFT_BEHIND_PROXY": "proxies",
     "WEFT_NOT_SECRET": "not_secret",
     "WEFT_NOTIFY_EMAIL": "notify_email",
     "WEFT_FUNCTIONS": "functions",
+    "WEFT_KUBERNETES": "kubernetes",
+    "WEFT_POOLS": "pools",
+    "WEFT_SQLITE_FOLDERS": "sqlite_folders",
 }
 MAIL = {
     "WEFT_MAIL_TRANSPORT": "transport",
@@ -47,16 +62,34 @@ MAIL = {
     "WEFT_MAIL_PASSWORD": "password",
     "WEFT_MAIL_STARTTLS": "start_tls",
 }
+OIDC = {
+    "WEFT_OIDC_ISSUER": "issuer",
+    "WEFT_OIDC_CLIENT_ID": "client_id",
+    "WEFT_OIDC_CLIENT_SECRET": "client_secret",
+    "WEFT_OIDC_NAME": "name",
+    "WEFT_OIDC_ROLE": "role",
+    "WEFT_OIDC_GROUPS_CLAIM": "groups_claim",
+    "WEFT_OIDC_PRIVATE": "private",
+}
+OIDC_LISTS = {
+    "WEFT_OIDC_DOMAINS": "domains",
+    "WEFT_OIDC_GROUPS": "groups",
+    "WEFT_OIDC_SCOPES": "scopes",
+}
 OTHERS = ("WEFT_DATA", "WEFT_URL", "WEFT_WEB")  # the folder of the files; for clients; for the installation
+# Those of the container of a job, in which commands of weft may be run.
+OF_JOBS = ("WEFT_CALLBACK_URL", "WEFT_IDEMPOTENCY_KEY", "WEFT_RUN")
 # Those of the test suite and the benchmarks, which start servers and commands from where they are set.
 OF_TESTS = frozenset(
     [
         "WEFT_BENCH_DIR", "WEFT_CHROMIUM", "WEFT_CONFORMANCE_DIR", "WEFT_CRASH_KILLS", "WEFT_CRASH_SEED",
-        "WEFT_FUZZ_EXAMPLES", "WEFT_SIM_SEEDS", "WEFT_SIM_START", "WEFT_SOAK_SECONDS", "WEFT_WEB_ROOT",
-        "WEFT_WORLD_SEEDS", "WEFT_WORLD_START",
+        "WEFT_FUZZ_EXAMPLES", "WEFT_SIM_SEEDS", "WEFT_SIM_START", "WEFT_SOAK_SECONDS", "WEFT_TEST_DATABASE",
+        "WEFT_TEST_POOL", "WEFT_TEST_POSTGRES", "WEFT_WEB_ROOT", "WEFT_WORLD_SEEDS", "WEFT_WORLD_START",
     ]
 )  # fmt: skip
-KNOWN = (*TEXTS, *LISTS, *MAIL, *OTHERS)
+KNOWN = (*TEXTS, *LISTS, *MAIL, *OIDC, *OIDC_LISTS, *OTHERS)
+POSTGRES = ("postgresql", "postgres")  # schemes of an address in WEFT_DB
+PREFIX_MIN = {4: 8, 6: 16}  # of networks of proxies: a shorter one would be most of the internet
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://")
 _REACHED_AS = {"": DEFAULT_HOST, "0.0.0.0": DEFAULT_HOST, "::": "::1"}  # noqa: S104 - names of "all interfaces"
 
@@ -68,9 +101,9 @@ class SettingsError(ValueError):
 def check_names(environ: Mapping[str, str]) -> None:
     """Raise SettingsError for a WEFT_ name that does not exist: a misspelt setting would have no effect."""
     for name in sorted(environ):
-        if not name.startswith("WEFT_") or name in KNOWN or name in OF_TESTS:
+        if not name.startswith("WEFT_") or name in (*KNOWN, *OF_JOBS) or name in OF_TESTS:
             continue
-        if name.startswith((ENV_PREFIX, SECRET_PREFIX)):
+        if name.startswith((ENV_PREFIX, SECRET_PREFIX, MODEL_PREFIX, PRICE_PREFIX)):
             continue
         own = {known.removeprefix("WEFT_"): known for known in KNOWN}
         near = difflib.get_close_matches(name.removeprefix("WEFT_"), own, n=1)
@@ -90,14 +123,29 @@ def database_path(environ: Mapping[str, str]) -> str:
             f"WEFT_DB and WEFT_DATA are both set: remove one of them. WEFT_DATA is the folder of {DATABASE_FILE}, "
             "its key and its token; WEFT_DB is the path of the database file itself."
         )
+    if database_address(environ) is not None:
+        raise SettingsError(
+            "WEFT_DB is the address of a PostgreSQL database, and this works on a SQLite file. Name a file with --db, "
+            "or use the tools of PostgreSQL."
+        )
     for name, value in (("WEFT_DB", file), ("WEFT_DATA", folder)):
         if found := _SCHEME.match(value or ""):
             raise SettingsError(
-                f"{name} must be a path, not a {found[1]}:// address: this version of weft keeps everything in one "
-                f"SQLite file and cannot use a database server. Example: {name}="
-                + ("/var/lib/weft/weft.db" if name == "WEFT_DB" else "/var/lib/weft")
+                f"{name} must be a path, not a {found[1]}:// address. "
+                + (
+                    "WEFT_DB may be a postgresql:// address too. Example: WEFT_DB=/var/lib/weft/weft.db"
+                    if name == "WEFT_DB"
+                    else "Example: WEFT_DATA=/var/lib/weft"
+                )
             )
     return os.path.join(folder, DATABASE_FILE) if folder else file or DEFAULT_DB
+
+
+def database_address(environ: Mapping[str, str]) -> str | None:
+    """The PostgreSQL database that WEFT_DB names instead of a file."""
+    address = environ.get("WEFT_DB") or ""
+    found = _SCHEME.match(address)
+    return address if found and found[1].lower() in POSTGRES else None
 
 
 def server_url(environ: Mapping[str, str]) -> str:
@@ -122,3 +170,14 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def network(text: str) -> ipaddress.IPv4Network | ipaddress.IPv6Network:
+    """An address, or a network that is not most of the internet. Raises ValueError."""
+    try:
+        found = ipaddress.ip_network(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is not an address or a network") from None
+    if found.prefixlen < PREFIX_MIN[found.version]:
+        raise ValueError(f"{text!r} has too many addresses")
+    return found

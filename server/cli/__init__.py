@@ -15,16 +15,27 @@ from typing import NoReturn
 import click
 
 from server.cli import (
+    connections,
+    connectors,
+    demo,
+    dev_model,
     documents,
     export,
     history,
     inbox,
     lifecycle,
+    memory,
+    people,
+    python,
     runs,
+    secrets,
     serve,
     sql,
+    transfer,
     triggers,
     upkeep,
+    usage,
+    worker,
     workflows,
 )
 from server.cli.common import BAD_ARGUMENTS, OK, Refused
@@ -32,14 +43,36 @@ from server.variables import DEFAULT_URL, server_url
 
 # How `weft --help` is laid out: commands by purpose, in the order in which one needs them.
 SECTIONS = (
-    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate")),
-    ("Watch runs", ("runs", "events", "why", "state", "diff")),
+    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "connector")),
+    ("Watch runs", ("runs", "events", "why", "state", "diff", "usage")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
     ("Start runs automatically", ("cron", "hooks")),
     (
         "Run the server",
-        ("serve", "link", "token", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key"),
+        (
+            "serve",
+            "worker",
+            "demo",
+            "dev-model",
+            "link",
+            "user",
+            "token",
+            "audit",
+            "secret",
+            "memory",
+            "connection",
+            "doctor",
+            "backup",
+            "restore",
+            "migrate-store",
+            "gc",
+            "cache",
+            "sql",
+            "export",
+            "signing-key",
+            "python",
+        ),
     ),
 )
 
@@ -90,16 +123,27 @@ def weft(ctx: click.Context, url: str | None) -> None:
 
 
 for _topic in (
+    connections,
+    connectors,
+    demo,
+    dev_model,
     documents,
     export,
     history,
     inbox,
     lifecycle,
+    memory,
+    people,
+    python,
     runs,
+    secrets,
     serve,
     sql,
+    transfer,
     triggers,
     upkeep,
+    usage,
+    worker,
     workflows,
 ):
     for _command in _topic.COMMANDS:

@@ -14,7 +14,7 @@ import click
 
 from server.cli.render import diagnostic_lines
 from server.tokens import find, is_token
-from server.variables import DEFAULT_DB, DEFAULT_URL, SettingsError, check_names, database_path
+from server.variables import DEFAULT_DB, DEFAULT_URL, SettingsError, check_names, database_address, database_path
 
 if TYPE_CHECKING:
     from executor.errors import WeftError
@@ -26,6 +26,27 @@ DATABASE = click.option(
     "--db",
     type=click.Path(dir_okay=False, path_type=Path),
     help=f"SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else {DEFAULT_DB}).",
+)
+
+
+class Database(click.Path):
+    """The path of a SQLite file, or the address of a PostgreSQL database, which stays a text."""
+
+    name = "file or address"
+
+    def __init__(self) -> None:
+        super().__init__(dir_okay=False, path_type=Path)
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, str) and database_address({"WEFT_DB": value}) is not None:
+            return value
+        return super().convert(value, param, ctx)
+
+
+ANY_DATABASE = click.option(
+    "--db",
+    type=Database(),
+    help=f"SQLite file or PostgreSQL address (WEFT_DB, or weft.db in WEFT_DATA, else {DEFAULT_DB}).",
 )
 
 
@@ -189,6 +210,19 @@ def existing_database(db: Path | None) -> Path:
     if not path.is_file():
         raise Refused(f"There is no database {path}.", "Name it with --db, or set WEFT_DB or WEFT_DATA.")
     return path
+
+
+def database_of(db: Path | str | None) -> Path | str:
+    """A file that exists, or an address: `--db`, else what the environment says. Raises Refused."""
+    if db is None:
+        check_variables()
+        db = database_address(os.environ)
+    return db if isinstance(db, str) else existing_database(db)
+
+
+def name_of(database: Path | str) -> str:
+    """For messages: without what an address has in it."""
+    return str(database) if isinstance(database, Path) else "the database"
 
 
 def database_file(db: Path | None) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -72,6 +73,7 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
     from compiler.compile import compile_document
     from executor.blocks.python import python_blocks
     from executor.blocks.registry import Registry
+    from executor.connectors.load import connectors
     from executor.sandbox.sandbox import Sandbox
 
     check_variables()
@@ -80,9 +82,11 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
         own = python_blocks(named)
     except ValueError as error:
         raise Refused(f"WEFT_FUNCTIONS: {error}") from None
+    folder = os.environ.get("WEFT_CONNECTORS")
+    shipped = connectors(Path(folder) if folder else None)
     sandbox = Sandbox()
     try:
-        compiled = compile_document(document, Registry.load(own, sandbox=sandbox), trigger=trigger)
+        compiled = compile_document(document, Registry.load([*shipped, *own], sandbox=sandbox), trigger=trigger)
     finally:
         sandbox.close()
     return compiled.plan, msgspec.to_builtins(compiled.diagnostics)

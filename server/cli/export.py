@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from server.cli.common import DATABASE, OK, Refused, existing_database, refused_by
+from server.cli.common import ANY_DATABASE, OK, Refused, database_of, name_of, refused_by
 
 if TYPE_CHECKING:
-    from executor.upkeep.sql import Query
+    from executor.upkeep.sql.asking import Query
 
 
 @click.command()
@@ -26,19 +26,25 @@ if TYPE_CHECKING:
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0.1, 86_400), default=600, show_default=True, help="Seconds."
 )
-@DATABASE
+@ANY_DATABASE
 def export(
-    workflow: str, block: str | None, form: str, target: Path | None, force: bool, timeout_s: float, db: Path | None
+    workflow: str,
+    block: str | None,
+    form: str,
+    target: Path | None,
+    force: bool,
+    timeout_s: float,
+    db: Path | str | None,
 ) -> int:
     """Write outputs of a workflow's blocks as CSV or SQLite.
 
     A row for each time a block has put something out, with a column for each known property of the output, as in the
-    views of `weft sql`, and the output itself. Reads the database file, beside a running server or without one.
+    views of `weft sql`, and the output itself. Reads the database, beside a running server or without one.
     """
     from executor.blocks.registry import Registry
     from executor.errors import WeftError
     from executor.upkeep import export as exporting
-    from executor.upkeep.sql import open_for_reading
+    from executor.upkeep.opening import open_asking
 
     if form == "csv" and block is None:
         raise Refused("CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks")
@@ -46,26 +52,25 @@ def export(
         raise Refused("SQLite needs a file.", "Add --to FILE.")
     if target is not None and target.exists() and not force:
         raise Refused(f"{target} already exists.", "Use --force to replace it.")
-    path = existing_database(db)
-    if target is not None and target.exists() and target.samefile(path):
+    database = database_of(db)
+    if target is not None and target.exists() and isinstance(database, Path) and target.samefile(database):
         raise Refused(f"{target} is the database itself.")
     try:
-        connection, views = open_for_reading(path, Registry.load())
-        with closing(connection):
-            wanted = exporting.tables(connection, views, workflow, block)
+        with closing(open_asking(database, Registry.load())) as asking:
+            wanted = exporting.tables(asking, workflow, block)
             if form == "sqlite":
                 assert target is not None
-                for name, count in exporting.write_sqlite(connection, wanted, target, timeout_s).items():
+                for name, count in exporting.write_sqlite(asking, wanted, target, timeout_s).items():
                     click.echo(f"{name}  {count} rows")
             elif target is None:
-                _write_csv(exporting.rows_of(connection, wanted[0], timeout_s), sys.stdout)
+                _write_csv(exporting.rows_of(asking, wanted[0], timeout_s), sys.stdout)
             else:
                 with exporting.replacing(target) as part, part.open("w", newline="", encoding="utf-8") as out:
-                    _write_csv(exporting.rows_of(connection, wanted[0], timeout_s), out)
+                    _write_csv(exporting.rows_of(asking, wanted[0], timeout_s), out)
     except WeftError as error:
         raise refused_by(error) from None
     except sqlite3.Error as error:
-        raise Refused(f"{path} cannot be read, or {target} cannot be written: {error}.") from None
+        raise Refused(f"{name_of(database)} cannot be read, or {target} cannot be written: {error}.") from None
     except OSError as error:
         raise Refused(f"{target} cannot be written: {error.strerror}.") from None
     return OK

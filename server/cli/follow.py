@@ -191,9 +191,11 @@ async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:
 def _report(run: dict[str, Any]) -> str:
     """Say how it stands, print the output of a finished run, name what a waiting one waits for."""
     status = str(run["status"])
-    error = run.get("error")
-    reason = f": {plain(str(error.get('message')))}" if status == "failed" and isinstance(error, dict) else ""
+    error = run.get("error") or {}
+    reason = f": {plain(str(error.get('message')))}" if status == "failed" and error else ""
     click.echo(f"{styled_status(status)}{reason}", err=True)
+    if reason and (hint := error.get("hint")):
+        click.echo(f"  {plain(str(hint))}", err=True)
     if status == "succeeded":
         if failed := run.get("failed_nodes"):
             more = f" and {len(failed) - FAILED_SHOWN} more" if len(failed) > FAILED_SHOWN else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from server.cli.common import FAILED, OK, call, counted, show
-from server.cli.render import error_text, plain, short, styled_status, with_clock
+from server.cli.render import error_text, plain, short, step_lines, styled_status, with_clock
 
 if TYPE_CHECKING:
     from server.client import WeftClient
@@ -26,14 +26,13 @@ Json = Mapping[str, Any]
 def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     """Explain the state of RUN's nodes, or of NODE alone."""
 
-    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any] | None]:
+    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
         about = {} if node and not seq else await client.run(run_id)
         found = await client.why(run_id, node, seq)
         one = node and not seq and len(found) == 1
-        checkpoint = (await client.node(run_id, found[0]["key"], preview=200))["checkpoint"] if one else None
-        return about, found, checkpoint
+        return about, found, await client.node(run_id, found[0]["key"], preview=200) if one else {}
 
-    about, found, checkpoint = call(url, ask)
+    about, found, detail = call(url, ask)
     if seq is not None:
         _warn_past_the_end(seq, about["seq"])
         about = {}
@@ -46,6 +45,9 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
         click.echo(f"{item['key']}  {styled_status(item['state'])}")
         for reason in item["reasons"]:
             click.echo(f"  {plain(with_clock(reason))}")
+    for line in step_lines(detail.get("steps") or ()):
+        click.echo(f"  {line}")
+    checkpoint = detail.get("checkpoint")
     if checkpoint is not None:
         cut = checkpoint["value_truncated"]
         value = checkpoint["value_preview"] if cut else json.dumps(checkpoint["value"], ensure_ascii=False)

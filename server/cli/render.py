@@ -101,6 +101,13 @@ def _detail(event: Event) -> str:
             return f"{data.get('status', '')} {_error(data)}".strip()
         case "run.cancelling":
             return str(data.get("reason", ""))
+        case "step.started":
+            return f"{data['n']} {data['kind']} {data['name']}"
+        case "step.finished":
+            put_out = short(data["output"]) if "output" in data else _error(data)
+            return "  ".join(part for part in (str(data["n"]), put_out, used_text(data)) if part)
+        case "step.lost":
+            return f"{data['n']} {'is done again' if data['again'] else 'needs a decision'}"
         case "node.log":
             first = str(data.get("message", "")).partition("\n")[0]
             return f"text: {first}" if data.get("stream") == "text" else first
@@ -128,6 +135,60 @@ def inbox_lines(waits: Sequence[Json]) -> list[str]:
             if sent["status"] == "failed"
         ]
     return lines
+
+
+def step_lines(steps: Sequence[Json]) -> list[str]:
+    """One step of a block a line: number, kind, name, status, duration, what it used and cost."""
+    widths = [max((len(str(step[name])) for step in steps), default=0) for name in ("n", "kind", "name", "status")]
+    lines = []
+    for step in steps:
+        status, ended = step["status"], step.get("finished_at_ms")
+        parts = [
+            f"{step['n']:>{widths[0]}}  {step['kind']:<{widths[1]}}  {plain(step['name']):<{widths[2]}}",
+            click.style(f"{status:<{widths[3]}}", fg=STATUS_COLOURS.get(status, "yellow")),
+            "" if ended is None else f"{(ended - step['started_at_ms']) / 1000:.3f} s",
+            used_text(step),
+            _error(step),
+            f"began {step['times']} times" if step.get("times", 1) > 1 else "",
+        ]
+        lines.append("  ".join(part for part in parts if part))
+    return lines
+
+
+def used_text(step: Json) -> str:
+    """`input_tokens 7, output_tokens 3, $0.25`."""
+    parts = [f"{plain(name)} {count}" for name, count in (step.get("usage") or {}).items()]
+    return ", ".join(parts + ([f"${step['cost']:g}"] if step.get("cost") is not None else []))
+
+
+def usage_lines(found: Json) -> list[str]:
+    """A table with the sum in its last line, and where the prices come from."""
+    head = (str(found["by"]).upper(), "CALLS", "INPUT", "CACHED", "OUTPUT", "COST")
+    rows = [_usage_row(plain(str(item["key"])), item) for item in found["items"]]
+    period = f"{found['from']} to {found['to']}, UTC"
+    if not rows:
+        return [f"No model was asked from {period}."]
+    rows.append(_usage_row("total", found["total"]))
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head))]
+    lines = [
+        "  ".join(
+            text.ljust(width) if n == 0 else text.rjust(width)
+            for n, (text, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in (head, *rows)
+    ]
+    notes = [period]
+    if found["prices"]:
+        notes.append("prices: " + ", ".join(plain(name) for name in found["prices"]))
+    if found["total"]["unpriced"]:
+        notes.append(f"{found['total']['unpriced']} calls have no known price and are not part of the cost")
+    return [click.style(lines[0], dim=True), *lines[1:-1], click.style(lines[-1], bold=True), "; ".join(notes)]
+
+
+def _usage_row(key: str, spent: Json) -> tuple[str, ...]:
+    counts = (spent[name] for name in ("calls", "input_tokens", "cached_tokens", "output_tokens"))
+    cost = "no price known" if spent["cost"] is None else f"${spent['cost']}" + ("+" if spent["unpriced"] else "")
+    return (key, *(f"{count:,}" for count in counts), cost)
 
 
 def signal_lines(signals: Sequence[Json]) -> list[str]:
@@ -254,6 +315,8 @@ def _event_colour(event: Event) -> str | None:
         "node.failed": "red",
         "retry.scheduled": "yellow",
         "wait.opened": "magenta",
+        "step.finished": "green",
+        "step.lost": "yellow",
         "node.skipped": "bright_black",
     }.get(event.type)
 

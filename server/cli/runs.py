@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -32,6 +34,13 @@ EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "wa
 @click.command()
 @click.argument("workflow", metavar="NAME|FILE")
 @click.option("--input", "input_text", metavar="JSON|@FILE", help="Input of the run, as JSON or @FILE.")
+@click.option(
+    "--file",
+    "files",
+    multiple=True,
+    metavar="FIELD=PATH",
+    help="Upload a file into a field of the input. Repeatable.",
+)
 @click.option("--trigger", help="Block to start at, if there are several triggers.")
 @click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
 @click.option("--stop-after", metavar="BLOCK", help="Stop after this block.")
@@ -45,6 +54,7 @@ def run(
     url: str,
     workflow: str,
     input_text: str | None,
+    files: tuple[str, ...],
     trigger: str | None,
     version: int | None,
     stop_after: str | None,
@@ -60,11 +70,15 @@ def run(
     from server.cli.follow import follow as follow_run
 
     value = read_input(input_text)
+    paths = _files(files, value)
     what = read_document(workflow) if is_file(workflow) else workflow
     if version is not None and what is not workflow:
         raise Refused("--version is for stored workflows.", "Leave it out to run a file, or name a stored workflow.")
 
     async def start(client: WeftClient) -> str:
+        nonlocal value
+        for field, path in paths:
+            value = {**(value or {}), field: await client.upload(path)}
         started = await client.start(
             what, input=value, trigger=trigger, version=version, idempotency_key=key, stop_after=stop_after
         )
@@ -127,3 +141,18 @@ def cancel(url: str, run_id: str, reason: str) -> int:
 
 
 COMMANDS = (run, runs, events, cancel)
+
+
+def _files(options: Sequence[str], value: object) -> list[tuple[str, Path]]:
+    """Fields and the files for them. Raises Refused."""
+    if options and not (value is None or isinstance(value, dict)):
+        raise Refused("--file needs an input that is an object.", "Leave --input out, or use an object.")
+    found = []
+    for option in options:
+        field, separator, path = option.partition("=")
+        if not (field and separator and path):
+            raise Refused(f"--file {option} has no field.", "Use --file FIELD=PATH.")
+        if not Path(path).is_file():
+            raise Refused(f"There is no file {path}.", "Use --file FIELD=PATH.")
+        found.append((field, Path(path)))
+    return found

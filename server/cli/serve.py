@@ -8,12 +8,13 @@ import html
 import os
 import tempfile
 import webbrowser
+from contextlib import ExitStack
 from pathlib import Path
 from threading import Thread
 
 import click
 
-from server.cli.common import OK, Refused, call
+from server.cli.common import OK, call
 from server.variables import SettingsError
 
 
@@ -26,22 +27,47 @@ from server.variables import SettingsError
     help="SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else ./.weft/weft.db).",
 )
 @click.option("--open", "open_browser", is_flag=True, help="Open it in the browser, signed in.")
-def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
+@click.option(
+    "--behind-proxy",
+    metavar="ADDRESSES",
+    help="Believe the X-Forwarded headers of these proxies, comma list (WEFT_BEHIND_PROXY). Needs WEFT_BASE_URL.",
+)
+@click.option("--no-worker", is_flag=True, help="Execute no runs here: `weft worker` does, on the same database.")
+@click.option(
+    "--dev-model",
+    is_flag=True,
+    help="Start `weft dev-model` as well, for the examples that ask a model; not where WEFT_MODEL_DEV is set.",
+)
+def serve(
+    host: str | None,
+    port: int | None,
+    db: str | None,
+    open_browser: bool,
+    behind_proxy: str | None,
+    no_worker: bool,
+    dev_model: bool,
+) -> int:
     """Start the server and resume the runs that were open.
 
     It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
     """
+    from server.dev_model.child import NotStarted, running
     from server.process import EXIT_USAGE
     from server.process import serve as run_server
     from server.settings import load_settings
 
     options = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
-    try:
-        settings = load_settings({**os.environ, **{name: str(v) for name, v in options.items() if v is not None}})
-    except SettingsError as error:
-        click.echo(f"Error: {error}", err=True)
-        return EXIT_USAGE
-    return run_server(settings, show=_show_in_browser if open_browser else None)
+    options["WEFT_BEHIND_PROXY"] = behind_proxy
+    environ = {**os.environ, **{name: str(v) for name, v in options.items() if v is not None}}
+    with ExitStack() as stack:
+        try:
+            if dev_model and not environ.get("WEFT_MODEL_DEV"):
+                environ["WEFT_MODEL_DEV"] = stack.enter_context(running())
+            settings = load_settings(environ)
+        except (SettingsError, NotStarted) as error:
+            click.echo(f"Error: {error}", err=True)
+            return EXIT_USAGE
+        return run_server(settings, show=_show_in_browser if open_browser else None, work=not no_worker)
 
 
 def _show_in_browser(url: str) -> None:
@@ -61,34 +87,6 @@ def _open_file_to(url: str) -> None:
 
 
 @click.command()
-def token() -> int:
-    """Print the server's token.
-
-    Programs send it in the header `Authorization: Bearer TOKEN`. It is WEFT_TOKEN, or the one that `weft serve` made at
-    its first start and keeps beside the database (WEFT_DB or WEFT_DATA, else ./.weft/weft.db).
-    """
-    from server.tokens import OFF, read, token_path
-    from server.variables import SettingsError, check_names, database_path
-
-    configured = os.environ.get("WEFT_TOKEN")
-    if configured == OFF:
-        raise Refused("WEFT_TOKEN is off: the server requires no token.", "Unset it to have a token.")
-    try:
-        check_names(os.environ)
-        path = token_path(database_path(os.environ))
-        if not configured and not path.is_file():
-            raise Refused(
-                f"There is no token file {path}.",
-                "`weft serve` creates it at its first start. Run this in the same folder and with the same WEFT_DB or "
-                "WEFT_DATA, or set WEFT_TOKEN.",
-            )
-        click.echo(configured or read(path))
-    except SettingsError as error:
-        raise Refused(f"{error}") from None
-    return OK
-
-
-@click.command()
 @click.pass_obj
 def link(url: str) -> int:
     """Print a link that signs a browser in.
@@ -103,6 +101,5 @@ def link(url: str) -> int:
 
 COMMANDS = (
     serve,
-    token,
     link,
 )

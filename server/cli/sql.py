@@ -1,4 +1,4 @@
-"""`weft sql`: read-only SQL on the database file, beside a running server or without one."""
+"""`weft sql`: read-only SQL on the database, beside a running server or without one."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import DATABASE, OK, Refused, existing_database, refused_by
+from server.cli.common import ANY_DATABASE, OK, Refused, database_of, name_of, refused_by
 from server.cli.render import plain
 
 if TYPE_CHECKING:
-    from executor.upkeep.sql import Query, View
+    from executor.upkeep.sql.asking import Query
+    from executor.upkeep.sql.views import View
 CELL_CHARS_MAX = 60
 LAST_RESORT_S = 1.0
 
 
 @click.command()
 @click.argument("query", required=False)
-@DATABASE
+@ANY_DATABASE
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
 @click.option(
     "--limit", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Maximum number of rows."
@@ -36,7 +37,7 @@ LAST_RESORT_S = 1.0
     "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="Seconds."
 )
 @click.option("--views", "list_views", is_flag=True, help="List the generated views and their columns.")
-def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: float, list_views: bool) -> int:
+def sql(query: str | None, db: Path | str | None, form: str, limit: int, timeout_s: float, list_views: bool) -> int:
     """Ask the database with one SQL statement (- for stdin). Nothing can be changed.
 
     Tables and views are described in docs/reference/database.md. Each block with a known output has a view
@@ -44,25 +45,24 @@ def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: fl
     """
     from executor.blocks.registry import Registry
     from executor.errors import WeftError
-    from executor.upkeep import sql as reading
+    from executor.upkeep.opening import open_asking
 
     if query is None and not list_views:
         raise Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
-    path = existing_database(db)
+    database = database_of(db)
     try:
-        connection, views = reading.open_for_reading(path, Registry.load())
-        with closing(connection):
+        with closing(open_asking(database, Registry.load())) as asking:
             if list_views:
-                _print_views(views, form)
+                _print_views(asking.views, form)
                 return OK
             text = sys.stdin.read() if query == "-" else query or ""
             with _last_resort(timeout_s + LAST_RESORT_S):
-                found = reading.query(connection, text, timeout_s=timeout_s, rows_max=limit)
+                found = asking.query(text, timeout_s=timeout_s, rows_max=limit)
                 _PRINT[form](found)
     except WeftError as error:
         raise refused_by(error) from None
     except sqlite3.Error as error:
-        raise Refused(f"{path} cannot be read: {error}.") from None
+        raise Refused(f"{name_of(database)} cannot be read: {error}.") from None
     if found.more:
         click.echo(f"Only the first {limit} rows are shown. Use --limit for more.", err=True)
     return OK
@@ -73,7 +73,7 @@ def _last_resort(seconds: float) -> Iterator[None]:
     """End the process when the block takes longer. SQLite looks at its time limit between two steps; one call of
     printf and one sort are a single step, however long. The connection only reads, so nothing is left behind."""
 
-    from executor.upkeep.sql import too_long
+    from executor.upkeep.sql.asking import too_long
 
     def end() -> None:
         error = refused_by(too_long())

@@ -132,7 +132,7 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     """List webhooks with their addresses."""
     found = call(url, lambda client: client.webhooks(workflow))
     width = max((len(_id(one)) for one in found), default=0)
-    lines = (f"{_id(one):<{width}}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
+    lines = (f"{_id(one):<{width}}  {_kind(one):<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
     show(found, as_json, lines)
     if not found:
         click.echo("No webhooks. Deploy a workflow with a `webhook` block to create one.", err=True)
@@ -157,6 +157,11 @@ def rotate(url: str, hook: str) -> int:
     """Replace the secret of a webhook and print the new one."""
     click.echo(call(url, lambda client: client.rotate_webhook(hook))["secret"])
     return OK
+
+
+def _kind(hook: dict[str, Any]) -> str:
+    """How requests prove themselves; a public form has its own page instead."""
+    return str(hook["auth"] if hook.get("kind", "webhook") == "webhook" else hook["kind"])
 
 
 def _switch(url: str, schedule: str, how: str) -> int:

@@ -1,5 +1,5 @@
 """`weft doctor`, `gc`, `cache`, `backup`, `restore`: looking after a database. `gc` and `cache` ask the server;
-the others work on the file itself, beside a running server or without one."""
+the others work on the database itself, beside a running server or without one."""
 
 from __future__ import annotations
 
@@ -9,27 +9,32 @@ import re
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from server.cli.common import (
-    DATABASE,
+    ANY_DATABASE,
     FAILED,
     OK,
+    Database,
     Refused,
     call,
     counted,
     database_file,
+    database_of,
     existing_database,
+    name_of,
     refused_by,
     run_async,
 )
 from server.cli.render import plain
-from server.variables import SettingsError
+from server.variables import SettingsError, database_address
 
 if TYPE_CHECKING:
+    from executor.store.contract import Store
     from executor.upkeep.doctor import Report
     from executor.upkeep.gc import Collected
 
@@ -49,10 +54,10 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
 
 
 @click.command()
-@DATABASE
+@ANY_DATABASE
 @click.option("--run", "run_id", help="Check this run only.")
 @click.option("--json", "as_json", is_flag=True, help="The whole report as JSON.")
-def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
+def doctor(db: Path | str | None, run_id: str | None, as_json: bool) -> int:
     """Check a database: does it hold what weft promises?
 
     Works beside a running server, reads only, and looks at one run at a time. Secrets that are set in the environment
@@ -63,21 +68,23 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     from executor.errors import StoreError
     from executor.upkeep.doctor import examine
     from executor.upkeep.findings import Evidence
+    from executor.upkeep.opening import open_reading
 
-    path = existing_database(db)
-    evidence = Evidence(secrets=_secrets(path))
+    database = database_of(db)
+    evidence = Evidence(secrets=_secrets(database))
     try:
-        report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
+        with closing(open_reading(database)) as reading:
+            report = examine(reading, reading.clock_ms(), run=run_id, evidence=evidence)
     except sqlite3.Error as error:
-        raise Refused(f"{path} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
+        raise Refused(f"{database} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
     except StoreError as error:
         raise refused_by(error) from None
     except LookupError:
-        raise Refused(f"There is no run {run_id!r} in {path}.") from None
+        raise Refused(f"There is no run {run_id!r} in {name_of(database)}.") from None
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
-        for line in _report_lines(report):
+        for line in _report_lines(report, "the file" if isinstance(database, Path) else "the database"):
             click.echo(line)
     return OK if report.healthy else FAILED
 
@@ -87,26 +94,37 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
 @click.option("--keep", type=click.IntRange(0), default=0, metavar="N", help="Keep the N newest of each workflow.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
 @click.option("--vacuum", is_flag=True, help="Return free space to the disk. Only with --db.")
+@click.option("--snapshots", is_flag=True, help="Also delete the snapshots of open runs. Only with --db.")
 @click.option("--json", "as_json", is_flag=True)
-@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), help="Database file, without a running server.")
+@click.option("--db", type=Database(), help="Database, without a running server: a file or a PostgreSQL address.")
 @click.pass_obj
 def gc(
-    url: str, older_than_s: float | None, keep: int, dry_run: bool, vacuum: bool, as_json: bool, db: Path | None
+    url: str,
+    older_than_s: float | None,
+    keep: int,
+    dry_run: bool,
+    vacuum: bool,
+    snapshots: bool,
+    as_json: bool,
+    db: Path | str | None,
 ) -> int:
     """Delete runs that ended long ago, and what only they used.
 
     The server does it, in small pieces beside its work. With --db this command does it itself, on a file that no server
-    has open. Without --older-than and --keep no run goes, only what no run refers to.
+    has open, or on a PostgreSQL database beside its servers. Without --older-than and --keep no run goes, only what no
+    run refers to.
     """
     import json
 
     if vacuum and db is None:
         raise Refused("--vacuum needs --db.", "Stop the server and name the file: --db PATH")
+    if snapshots and db is None:
+        raise Refused("--snapshots needs --db.", "Stop the server and name the file: --db PATH")
     older_than_ms = None if older_than_s is None else round(older_than_s * 1000)
     if older_than_ms is None and keep:
         older_than_ms = 0
     if db is not None:
-        deleted = _gc_file(existing_database(db), older_than_ms, keep, dry_run, vacuum)
+        deleted = _gc_database(database_of(db), older_than_ms, keep, dry_run, vacuum, snapshots)
     else:
         deleted = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
     if as_json:
@@ -127,21 +145,23 @@ def gc(
     ]
     if rest:
         click.echo(f"{', '.join(rest)} that nothing uses {verb}.")
+    if deleted.get("snapshots"):
+        click.echo(f"{counted(deleted['snapshots'], 'snapshot')} deleted.")
     return OK
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@DATABASE
+@ANY_DATABASE
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-def backup(file: Path, db: Path | None, force: bool) -> int:
+def backup(file: Path, db: Path | str | None, force: bool) -> int:
     """Copy the database to FILE, while the server works or not.
 
     The copy is one moment of the database, checked and on disk when this returns.
     """
     from executor.upkeep import backup as copies
 
-    path = existing_database(db)
+    path = existing_database(_of_sqlite(db, "copies", f"pg_dump --format=custom --file={file}"))
     made = _on_file(lambda: copies.backup(path, file, replace=force))
     click.echo(f"{made.path}: {counted(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
     click.echo(_about_key(path.with_suffix(".key")), err=True)
@@ -150,16 +170,17 @@ def backup(file: Path, db: Path | None, force: bool) -> int:
 
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@DATABASE
+@ANY_DATABASE
 @click.option("--force", is_flag=True, help="Replace the current database, which is kept next to the new one.")
-def restore(file: Path, db: Path | None, force: bool) -> int:
+def restore(file: Path, db: Path | str | None, force: bool) -> int:
     """Make FILE, a backup, the database. The server must be stopped.
 
     Runs that were open when the backup was made resume when the server starts, and repeat what they did after it.
     """
     from executor.upkeep import backup as copies
 
-    path = database_file(db)
+    command = f"pg_restore --single-transaction --clean --if-exists --no-owner {file}"
+    path = database_file(_of_sqlite(db, "restores", command, "Stop each `weft serve` and `weft worker`, then run: "))
     if path.exists() and path.samefile(file):
         raise Refused(f"{file} is the database itself.")
     found, previous = _on_file(lambda: copies.restore(file, path, replace=force))
@@ -175,7 +196,16 @@ def restore(file: Path, db: Path | None, force: bool) -> int:
     return OK
 
 
-def _secrets(database: Path) -> list[str]:
+def _of_sqlite(db: Path | str | None, does: str, command: str, before: str = "Use its own means: ") -> Path | None:
+    """`--db`, when the command is about a file. `command`: what PostgreSQL has for it. Raises Refused."""
+    if isinstance(db, str) or (db is None and database_address(os.environ) is not None):
+        address = '"$WEFT_DB"' if db is None else "ADDRESS"
+        message = f"This command {does} SQLite files, and the database is on PostgreSQL."
+        raise Refused(message, f"{before}{command} --dbname={address}")
+    return db
+
+
+def _secrets(database: Path | str) -> list[str]:
     """Values of the environment that nothing may record. Short ones would be found in ordinary words."""
     from executor.values.redact import LENGTH_MIN
     from server.settings import load_settings
@@ -183,36 +213,77 @@ def _secrets(database: Path) -> list[str]:
 
     try:
         settings = load_settings()
-        file = token_path(str(database))
-        own = [read(file)] if os.access(file, os.R_OK) else []
+        file = token_path(str(database)) if isinstance(database, Path) else None
+        own = [read(file)] if file is not None and os.access(file, os.R_OK) else []
     except SettingsError as error:
         click.echo(f"Not searching for secrets: {error}", err=True)
         return []
     return [value for value in (*settings.unloggable, *own) if len(value) >= LENGTH_MIN]
 
 
-def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, vacuum: bool) -> dict[str, Any]:
+def _gc_database(
+    database: Path | str, older_than_ms: int | None, keep: int, dry_run: bool, vacuum: bool, snapshots: bool
+) -> dict[str, Any]:
     import msgspec
 
     from executor.upkeep import backup as copies
 
-    if _on_file(lambda: copies.in_use(path)):
-        raise Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
-    deleted = _on_file(lambda: run_async(_collect(path, older_than_ms, keep, dry_run)))
+    if isinstance(database, Path):
+        path = database
+        if _on_file(lambda: copies.in_use(path)):
+            raise Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
+    elif vacuum:
+        raise Refused("--vacuum is for SQLite files.", "PostgreSQL does it by itself (autovacuum); see `weft doctor`.")
+    elif snapshots and _has_workers(database):
+        raise Refused("A worker has runs of this database.", "Stop each `weft serve` and `weft worker` first.")
+    deleted, count = _on_file(lambda: run_async(_collect(database, older_than_ms, keep, dry_run, snapshots)))
     if vacuum and not dry_run:
         _on_file(lambda: copies.vacuum(path))
     found: dict[str, Any] = msgspec.to_builtins(deleted)
+    if snapshots:
+        found["snapshots"] = count
     return found
 
 
-async def _collect(path: Path, older_than_ms: int | None, keep: int, dry_run: bool) -> Collected:
+def _has_workers(address: str) -> bool:
+    """Whether a lease has not lapsed."""
+    from executor.upkeep.opening import open_reading
+
+    def ask() -> bool:
+        with closing(open_reading(address)) as db:
+            return bool(db.rows("SELECT 1 FROM workers WHERE until_ms > :now LIMIT 1", {"now": db.clock_ms()}))
+
+    return _on_file(ask)
+
+
+def _store_of(database: Path | str) -> Store:
+    from executor.store.driver import needs_psycopg
     from executor.store.sqlite.store import SQLiteStore
+
+    if isinstance(database, Path):
+        return SQLiteStore(database)
+    with needs_psycopg():
+        from executor.store.postgres.store import PostgresStore
+    return PostgresStore(database)
+
+
+async def _collect(
+    database: Path | str, older_than_ms: int | None, keep: int, dry_run: bool, snapshots: bool
+) -> tuple[Collected, int]:
+    """The second value is of snapshots, which `collect` leaves."""
+    from executor.errors import Conflict
     from executor.upkeep.gc import collect, preview
 
-    store = SQLiteStore(path)
+    store = _store_of(database)
     await store.open()
     try:
-        return await (preview if dry_run else collect)(store, time.time_ns() // 1_000_000, older_than_ms, keep)
+        async with store.deleting() as alone:
+            if not alone and not dry_run:
+                raise Conflict(
+                    "another process is deleting old runs of this database", hint="try again when it is done"
+                )
+            deleted = await (preview if dry_run else collect)(store, time.time_ns() // 1_000_000, older_than_ms, keep)
+        return deleted, await store.delete_snapshots() if snapshots and not dry_run else 0
     finally:
         await store.close()
 
@@ -242,7 +313,7 @@ def _about_key(key: Path) -> str:
     return f"The key file {key} is not in it: keep a copy in another place: resume links need it."
 
 
-def _report_lines(report: Report) -> Iterator[str]:
+def _report_lines(report: Report, whole: str) -> Iterator[str]:
     runs = ", ".join(f"{count} {status}" for status, count in sorted(report.runs.items())) or "no runs"
     yield f"{report.database}: {runs}; {report.events} events"
     for promise in report.promises:
@@ -255,7 +326,7 @@ def _report_lines(report: Report) -> Iterator[str]:
     for finding in report.findings:
         place = " ".join(filter(None, (finding.run, finding.node)))
         number = click.style(finding.invariant, fg="red", bold=True)
-        yield f"{number} {plain(place) or 'the file'}: {plain(finding.what)}"
+        yield f"{number} {plain(place) or whole}: {plain(finding.what)}"
         yield f"    {plain(finding.fix)}"
     hidden = sum(promise.findings or 0 for promise in report.promises) - len(report.findings)
     if hidden:

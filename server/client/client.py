@@ -12,10 +12,11 @@ ServerUnreachable; both say what to do next. This file knows HTTP only: nothing 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, BinaryIO, Literal, Self
 from urllib.parse import quote
 
 import httpx
@@ -72,12 +73,19 @@ class ApiError(ClientError):
 
 
 class WeftClient:
-    """`url` is the server's base URL, `token` its WEFT_TOKEN if it asks for one. `transport` is for tests."""
+    """`url` is the server's base URL, `token` its WEFT_TOKEN if it asks for one. `patience_s`: how long in all a call
+    waits, as the server says, when it refuses a run because too many wait for a worker. `transport` is for tests."""
 
     def __init__(
-        self, url: str = DEFAULT_URL, token: str | None = None, *, transport: httpx.AsyncBaseTransport | None = None
+        self,
+        url: str = DEFAULT_URL,
+        token: str | None = None,
+        *,
+        patience_s: float = PATIENCE_S,
+        transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         self.url = url.rstrip("/")
+        self._patience_s = patience_s
         headers = {"Authorization": f"Bearer {token}"} if token else {}
         # trust_env off: a proxy for the web must not see local traffic and its token.
         self._http = httpx.AsyncClient(
@@ -99,6 +107,49 @@ class WeftClient:
     async def sign_in_link(self) -> dict[str, Any]:
         """{url, expires_in_s}: signs one browser in, once."""
         return await self._send("POST", "/api/sign-in-links")
+
+    # people
+    async def users(self) -> dict[str, Any]:
+        """{users}."""
+        return await self._send("GET", "/api/users")
+
+    async def invite(self, id: str, role: str, name: str = "") -> dict[str, Any]:
+        """{id, url, expires_in_s}: adds a user; the url signs them in, once."""
+        return await self._send("POST", "/api/users", {"id": id, "role": role, "name": name})
+
+    async def link_for(self, id: str) -> dict[str, Any]:
+        """As `invite`, for a user who exists."""
+        return await self._send("POST", f"/api/users/{_part(id)}/link")
+
+    async def set_role(self, id: str, role: str) -> dict[str, Any]:
+        """{id, role}."""
+        return await self._send("PUT", f"/api/users/{_part(id)}/role", {"role": role})
+
+    async def remove_user(self, id: str) -> dict[str, Any]:
+        """{id, role}."""
+        return await self._send("DELETE", f"/api/users/{_part(id)}")
+
+    async def tokens(self) -> dict[str, Any]:
+        """{tokens}, without their secrets."""
+        return await self._send("GET", "/api/tokens")
+
+    async def make_token(self, name: str, role: str, days: int, workflows: list[str] | None) -> dict[str, Any]:
+        """{id, token, expires_at_ms}: the token is shown this once."""
+        body = {"name": name, "role": role, "days": days, "workflows": workflows}
+        return await self._send("POST", "/api/tokens", body)
+
+    async def revoke_token(self, id: str) -> dict[str, Any]:
+        """{id, revoked}."""
+        return await self._send("DELETE", f"/api/tokens/{_part(id)}")
+
+    async def audit(self, limit: int, actor: str | None = None) -> dict[str, Any]:
+        """{rows, next}, newest first."""
+        only = {"actor": actor} if actor else {}
+        return await self._send("GET", "/api/audit", params={"limit": limit, **only})
+
+    async def verify_audit(self) -> dict[str, Any]:
+        """{valid, rows, broken_at, hash}."""
+        return await self._send("GET", "/api/audit/verification")
 
     # workflows
     async def validate(self, document: Any, trigger: str | None = None) -> dict[str, Any]:
@@ -158,10 +209,11 @@ class WeftClient:
         version: int | None = None,
         idempotency_key: str | None = None,
         stop_after: str | None = None,
+        priority: int | None = None,
     ) -> dict[str, Any]:
         """Run a stored workflow by name (without `version` the active one), or a document: {run, workflow, version,
-        status, created, urls, diagnostics}"""
-        body = _present(input=input, trigger=trigger, version=version, stop_after=stop_after)
+        status, created, urls, diagnostics}. `priority` from -10 to 10: in place of that of the workflow."""
+        body = _present(input=input, trigger=trigger, version=version, stop_after=stop_after, priority=priority)
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         if isinstance(workflow, str):
             return await self._send("POST", f"/api/workflows/{_part(workflow)}/runs", body, headers=headers)
@@ -292,6 +344,74 @@ class WeftClient:
             "POST", f"/api/resume/{_part(token)}", _present(fields=dict(fields), action=action, by=by)
         )
 
+    async def memories(self, workflow: str | None = None) -> list[dict[str, Any]]:
+        """Conversations that agents remember, the latest first."""
+        return _items(await self._send("GET", "/api/memory", params=_present(workflow=workflow)), "conversations")
+
+    async def memory(self, key: str, *, workflow: str = "", scope: str = "") -> list[dict[str, Any]]:
+        """The turns of one: of a workflow, or of a scope."""
+        where = {"key": key, "workflow": workflow, "scope": scope}
+        return _items(await self._send("GET", "/api/memory/turns", params=where), "turns")
+
+    async def delete_memory(self, key: str, *, workflow: str = "", scope: str = "") -> int:
+        """Returns how many turns there were."""
+        where = {"key": key, "workflow": workflow, "scope": scope}
+        return int((await self._send("DELETE", "/api/memory", params=where))["deleted"])
+
+    async def usage(
+        self, *, by: str = "day", first: str | None = None, to: str | None = None, workflow: str | None = None
+    ) -> dict[str, Any]:
+        """Tokens and costs by day, workflow or model, of the days from `first` to `to`."""
+        asked = {**_present(to=to, workflow=workflow), **({} if first is None else {"from": first}), "by": by}
+        return await self._send("GET", "/api/usage", params=asked)
+
+    # connectors and secrets
+    async def connectors(self) -> list[dict[str, Any]]:
+        """Those that were added to the installation, by service."""
+        return _items(await self._send("GET", "/api/connectors"), "connectors")
+
+    async def put_connector(self, document: Mapping[str, Any]) -> dict[str, Any]:
+        """A new one, or another document of its service."""
+        service = str(document.get("service", ""))
+        return await self._send("PUT", f"/api/connectors/{_part(service)}", {"document": dict(document)})
+
+    async def delete_connector(self, service: str) -> None:
+        await self._send("DELETE", f"/api/connectors/{_part(service)}")
+
+    async def secrets(self) -> list[dict[str, Any]]:
+        """By name, without their values."""
+        return _items(await self._send("GET", "/api/secrets"), "secrets")
+
+    async def put_secret(self, name: str, value: str, hosts: Sequence[str] = ()) -> dict[str, Any]:
+        """A first or a new value. `hosts`: where it may be sent to."""
+        return await self._send("PUT", f"/api/secrets/{_part(name)}", {"value": value, "hosts": list(hosts)})
+
+    async def delete_secret(self, name: str) -> None:
+        await self._send("DELETE", f"/api/secrets/{_part(name)}")
+
+    async def connections(self) -> dict[str, Any]:
+        """{connections, redirect_uri}, without their credentials."""
+        return await self._send("GET", "/api/connections")
+
+    async def put_connection(self, name: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Add or replace one: {kind, hosts, secret?, ...}."""
+        return await self._send("PUT", f"/api/connections/{_part(name)}", dict(spec))
+
+    async def delete_connection(self, name: str) -> None:
+        await self._send("DELETE", f"/api/connections/{_part(name)}")
+
+    async def connect(self, name: str) -> dict[str, Any]:
+        """{url, redirect_uri, until_ms}: where a person signs in."""
+        return await self._send("POST", f"/api/connections/{_part(name)}/connect")
+
+    async def connected(self, said: Mapping[str, Any]) -> dict[str, Any]:
+        """End a sign-in with {state, code, error, iss} of the address to which the provider sent the browser."""
+        return await self._send("POST", "/api/oauth/code", dict(said))
+
+    async def rekey_secrets(self) -> dict[str, Any]:
+        """Encrypt with the present key what an older one was used for."""
+        return await self._send("POST", "/api/secrets/rekey")
+
     # what starts runs without a person
     async def schedules(self, workflow: str | None = None) -> list[dict[str, Any]]:
         """By id, each with its next five times."""
@@ -327,6 +447,38 @@ class WeftClient:
     async def rotate_webhook(self, webhook: str) -> dict[str, Any]:
         """{id, secret}: a new secret; the old one counts no more."""
         return await self._send("POST", f"/api/webhooks/{_part(webhook)}/rotate")
+
+    # files
+    async def upload(
+        self, path: str | Path, *, name: str | None = None, media_type: str | None = None
+    ) -> dict[str, Any]:
+        """Store a file, {type, id, name, media_type, size}: the value that an input, an answer or a signal names it by.
+        Without a name it has that of the file on this machine. Raises OSError, and as other calls do."""
+        path = Path(path)
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(path.stat().st_size)}
+        params = _present(name=name or path.name, media_type=media_type)
+        try:
+            response = await self._http.post("/api/files", content=_pieces(path), params=params, headers=headers)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        if response.status_code >= 400:
+            raise ApiError(response.status_code, _problem(response.content))
+        stored: dict[str, Any] = orjson.loads(response.content)
+        return stored
+
+    async def download(self, file: str, path: str | Path) -> int:
+        """Write the file with this id to `path`; how many bytes it has."""
+        size = 0
+        try:
+            async with self._http.stream("GET", f"/api/files/{_part(file)}") as response:
+                if response.status_code >= 400:
+                    raise ApiError(response.status_code, _problem(await response.aread()))
+                with _opened(Path(path), "wb") as target:
+                    async for piece in response.aiter_bytes():
+                        size += target.write(piece)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        return size
 
     # events
     async def events(self, run: str, after: int = 0, limit: int = 1000) -> list[Event]:
@@ -422,13 +574,21 @@ class WeftClient:
         sent = {"Accept": "application/json", **(headers or {})}
         if content is not None:
             sent["Content-Type"] = "application/json"
-        try:
-            response = await self._http.request(method, path, content=content, params=params, headers=sent)
-        except httpx.TransportError as error:
-            raise self._unreachable(error) from None
-        if response.status_code >= 400:
-            raise ApiError(response.status_code, _problem(response.content))
-        return response
+        left_s = self._patience_s
+        while True:
+            try:
+                response = await self._http.request(method, path, content=content, params=params, headers=sent)
+            except httpx.TransportError as error:
+                raise self._unreachable(error) from None
+            if response.status_code < 400:
+                return response
+            refused = ApiError(response.status_code, _problem(response.content))
+            # Nothing was stored then.
+            wait_s = _seconds(response.headers.get("Retry-After")) if refused.code == "queue_full" else None
+            if wait_s is None or wait_s > left_s:
+                raise refused
+            left_s -= wait_s
+            await asyncio.sleep(wait_s)
 
     def _unreachable(self, error: httpx.TransportError) -> ServerUnreachable:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
@@ -445,6 +605,11 @@ class WeftClient:
             f"The connection to {self.url} was lost ({type(error).__name__}).",
             "Check that the server is running and that the address is that of a weft server.",
         )
+
+
+def _seconds(text: str | None) -> float | None:
+    """What a Retry-After of this server says."""
+    return max(0.1, float(text)) if text is not None and text.isdecimal() else None
 
 
 def _event(frame: Frame) -> Event | None:
@@ -473,3 +638,14 @@ def _problem(content: bytes) -> Mapping[str, Any]:
     except orjson.JSONDecodeError:
         return {}
     return problem if isinstance(problem, dict) else {}
+
+
+async def _pieces(path: Path) -> AsyncGenerator[bytes, None]:
+    with _opened(path, "rb") as file:
+        while piece := file.read(256 * 1024):
+            yield piece
+
+
+def _opened(path: Path, mode: Literal["rb", "wb"]) -> BinaryIO:
+    """A local file: reading and writing it delays this program alone."""
+    return path.open(mode)

@@ -1,26 +1,37 @@
-"""Who may use the API: holders of the server's token, as a bearer header or, in a browser, by a session.
+"""Who may use the API: holders of the server's token or of an API token, as a bearer header, and users who are signed
+in in a browser.
 
-The check belongs to each route (server/http/table.py), never to a prefix of the path. A browser signs in with the
-token, or with a one-time code from a sign-in link; then it holds a cookie with the random
-value of its session. Resume pages are public: their token in the link is the credential.
+Whether a route asks, and for which role, is said in its RouteSpec (server/http/table.py), never by a prefix of the
+path. A browser signs in with the server's token, or with the one-time code of a sign-in link; then it holds a cookie
+with the random value of its session. Resume pages are public: their token in the link is the credential.
+
+Event streams are authorised when they are opened; a look every LOOK_EVERY_S ends those whose session or token has ended
+meanwhile.
 """
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import hmac
 import secrets
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
 
 from executor.engine import Engine
+from executor.errors import NotFound, StoreError
+from executor.store.people import Act, UserRow, acting
+from server.http.api_tokens import KEY, ApiTokens
 from server.http.errors import Unauthorized
-from server.http.rates import LoginRates
+from server.http.principals import ANYONE, FIRST_ADMIN, SERVER_TOKEN, Principal, of_session
+from server.http.rates import LoginRates, Refusals
 from server.http.sessions import AGE_MS, Sessions, hash_of
+from server.http.streams import Streams
 from server.settings import Settings
 
 HINT = (
@@ -28,7 +39,8 @@ HINT = (
     "To sign in with a browser, open the link that `weft serve` or `weft link` prints."
 )
 CODE_S = 600
-CODES_MAX = 100
+LOOK_EVERY_S = 20.0
+NOTE_PATIENCE_S = 0.5  # a stuck writer delays a refusal by so much
 
 
 class Auth:
@@ -42,8 +54,9 @@ class Auth:
         self.cookie = "__Host-weft" if self._secure else f"weft_{settings.port}"
         mark = hmac.new(secret, b"session:" + (settings.token or "").encode(), hashlib.sha256).hexdigest()
         self.sessions = Sessions(mark)
-        self.codes = Codes(now_s)
+        self.tokens = ApiTokens()
         self.rates = LoginRates(now_s)
+        self.refusals = Refusals(now_s)
 
     @property
     def required(self) -> bool:
@@ -51,75 +64,142 @@ class Auth:
         return self._token is not None
 
     async def allows(self, request: Request) -> bool:
-        """True when no token is set, or the request carries it or an open session."""
-        return self._token is None or self._bears(request) or await self.session(request) is not None
+        """Whether the request comes from anyone who is known here."""
+        return await self.principal(request) is not None
 
-    async def require(self, request: Request) -> str | None:
-        """The session that lets the request in, None when it needs none. Raises Unauthorized (401)."""
-        if self._token is None or self._bears(request):
-            return None
-        session = await self.session(request)
-        if session is None:
+    async def require(self, request: Request) -> Principal:
+        """Who the request comes from. Raises Unauthorized (401)."""
+        found = await self.principal(request)
+        if found is None:
             raise Unauthorized(hint=HINT)
-        return session
+        return found
 
-    async def session(self, request: Request) -> str | None:
-        """The hash of the open session whose cookie the request carries."""
-        value = request.cookies.get(self.cookie)
-        engine: Engine | None = request.app.state.engine if value else None
-        if not value or engine is None:
+    async def principal(self, request: Request) -> Principal | None:
+        """Who the request comes from. None: it carries nothing that counts."""
+        if self._token is None:
+            return ANYONE
+        sent = _bearer(request)
+        if sent is not None and _same(sent, self._token):
+            return SERVER_TOKEN
+        engine: Engine | None = request.app.state.engine
+        if engine is None:
             return None
-        session = hash_of(value)
-        return session if await self.sessions.use(engine, session) else None
+        if sent is not None and (found := await self.tokens.use(engine, sent)) is not None:
+            return found
+        return await self.session(request)
 
-    async def sign_in(self, engine: Engine, token: str | None, code: str | None, response: Response) -> None:
+    async def session(self, request: Request) -> Principal | None:
+        """Of the open session whose cookie the request carries."""
+        engine: Engine | None = request.app.state.engine
+        session = self._cookie_hash(request)
+        if session is None or engine is None:
+            return None
+        user = await self.sessions.use(engine, session)
+        return None if user is None else of_session(user.id, user.role, session)
+
+    async def sign_in(
+        self, engine: Engine, token: str | None, code: str | None, response: Response, device: str = ""
+    ) -> None:
         """Begin a session and put its cookie on `response`. Raises Unauthorized when neither counts."""
         if self._token is None:
             return
+        now_ms = engine.parts.clock.now_ms()
         if code is not None:
-            if not self.codes.redeem(code):
+            user = await engine.store.redeem_code(hash_of(code), now_ms)
+            if user is None or await engine.store.get_user(user) is None:
                 raise Unauthorized(
                     "This sign-in link has already been used, or is more than 10 minutes old.",
                     hint="Use a new link from `weft link`, or paste the token from `weft token`.",
                 )
         elif not _same(token or "", self._token):
             raise Unauthorized("The token is not valid.", hint="`weft token` prints it.")
-        value = await self.sessions.begin(engine)
+        else:
+            user = await self.first_admin(engine)
+        via = "server-token" if code is None else "sign-in link"
+        with acting(Act(f"user:{user}", via, "POST /login", "/login", now_ms)):
+            await self.begin(engine, user, response, device)
+
+    async def begin(self, engine: Engine, user: str, response: Response, device: str) -> None:
+        """A session of this user, and its cookie on `response`. `device`: what the browser calls itself."""
+        value = await self.sessions.begin(engine, user, device)
         response.set_cookie(
             self.cookie, value, max_age=AGE_MS // 1000, path="/", httponly=True, samesite="strict", secure=self._secure
         )
+
+    def begin_elsewhere(self, response: Response, value: str) -> None:
+        """The cookie of a sign-in that goes by the page of a provider, from which the browser comes back with it."""
+        response.set_cookie(
+            f"{self.cookie}-oidc", value, max_age=CODE_S, path="/", httponly=True, samesite="lax", secure=self._secure
+        )
+
+    def begun_elsewhere(self, request: Request) -> str:
+        return request.cookies.get(f"{self.cookie}-oidc", "")
+
+    def end_elsewhere(self, response: Response) -> None:
+        response.delete_cookie(f"{self.cookie}-oidc", path="/", httponly=True, samesite="lax", secure=self._secure)
 
     def sign_out(self, response: Response) -> None:
         """Take the cookie away; the session is ended in the store."""
         response.delete_cookie(self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure)
 
-    def link(self) -> str:
-        """A link that signs one browser in. The code is behind the `#`: it is in no request line, log or referrer."""
-        return f"{self._base_url}/sign-in#{quote(self.codes.make())}"
+    async def first_admin(self, engine: Engine) -> str:
+        """The user that the server's token signs in, made when there is none."""
+        if await engine.store.get_user(FIRST_ADMIN) is None:
+            await engine.store.put_user(UserRow(FIRST_ADMIN, "Admin", "admin", engine.parts.clock.now_ms()))
+        return FIRST_ADMIN
 
-    def _bears(self, request: Request) -> bool:
-        scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self._token is not None and _same(token.strip(), self._token)
+    async def link(self, engine: Engine, user: str | None = None) -> str:
+        """A link that signs one browser in, as this user or as the first admin. The code is behind the `#`: it is in no
+        request line, log or referrer. Raises NotFound."""
+        user = user or await self.first_admin(engine)
+        if await engine.store.get_user(user) is None:
+            raise NotFound(f"There is no user {user!r}.", code="user_not_found")
+        code, now_ms = secrets.token_urlsafe(32), engine.parts.clock.now_ms()
+        await engine.store.put_code(hash_of(code), user, now_ms + CODE_S * 1000, now_ms)
+        return f"{self._base_url}/sign-in#{quote(code)}"
+
+    async def note_refusal(self, engine: Engine, action: str, why: str, address: str) -> None:
+        """A sign-in was refused: a row of the audit, unless there are many. It does not hold up the answer for long."""
+        left_out = self.refusals.spend(address)
+        if left_out is None:
+            return
+        more = f"; {left_out} more have no row" if left_out else ""
+        detail = f"refused: {why}, from {address}{more}"
+        path = action.partition(" ")[2]
+        act = Act("unknown", "sign-in", action, path, engine.parts.clock.now_ms(), detail)
+        with acting(act), suppress(StoreError, TimeoutError):
+            await asyncio.wait_for(engine.store.note_act(), NOTE_PATIENCE_S)
+
+    async def is_open(self, engine: Engine, key: str) -> bool:
+        """Whether the session or the token still counts. `key`: of a Principal."""
+        if key.startswith(KEY):
+            return await self.tokens.is_open(engine, key.removeprefix(KEY))
+        return await self.sessions.is_open(engine, key)
+
+    async def end_streams(self, streams: Streams, engine: Engine) -> None:
+        """End the event streams whose session or token has ended. Raises StoreError."""
+        for key in streams.sessions:
+            if not await self.is_open(engine, key):
+                streams.close_session(key)
+
+    def _cookie_hash(self, request: Request) -> str | None:
+        value = request.cookies.get(self.cookie)
+        return hash_of(value) if value else None
 
 
-class Codes:
-    """Codes of sign-in links, each for one use within CODE_S; this process alone knows them."""
+async def watch_streams(streams: Streams, auth: Auth, engine: Engine) -> None:
+    """Until it is cancelled."""
+    while True:
+        await asyncio.sleep(LOOK_EVERY_S)
+        try:
+            await auth.end_streams(streams, engine)
+        except StoreError:
+            continue  # what cannot be read now is looked at again
 
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._now_s = now_s
-        self._until_s: dict[str, float] = {}  # by hash, oldest first
 
-    def make(self) -> str:
-        """A code that signs in once, within CODE_S seconds."""
-        code = secrets.token_urlsafe(32)
-        while len(self._until_s) >= CODES_MAX:
-            del self._until_s[next(iter(self._until_s))]
-        self._until_s[hash_of(code)] = self._now_s() + CODE_S
-        return code
-
-    def redeem(self, code: str) -> bool:
-        """Whether it counts; it does so once."""
-        return self._now_s() < self._until_s.pop(hash_of(code), 0.0)
+def _bearer(request: Request) -> str | None:
+    scheme, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else None
 
 
 def _same(sent: str, wanted: str) -> bool:

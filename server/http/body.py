@@ -8,7 +8,9 @@ all other requests."""
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any, TypeVar
+from urllib.parse import parse_qsl
 
 import msgspec
 import orjson
@@ -20,9 +22,12 @@ from server.settings import Limits
 T = TypeVar("T")
 JSON_HINT = "Send one JSON value in UTF-8, without NaN, Infinity or unpaired surrogates."
 SIZE_HINT = "For large data, send a URL from which a block can fetch it."
+FORM_FIELDS_MAX = 1000
+FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+WHOLE_S = 1_800  # for all of a file: its first part must be there when the last one comes
 SHAPE_HINT = "GET /openapi.json describes all request bodies."
 
 
@@ -42,6 +47,26 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
     except ClientDisconnect:
         raise MalformedBody("The connection was closed before the body was complete.") from None
     return b"".join(chunks)
+
+
+async def stream_of(request: Request, idle_s: float) -> AsyncIterator[bytes]:
+    """What arrives, piece by piece. Raises BodyTimeout when nothing comes for `idle_s`, or not all within WHOLE_S, and
+    MalformedBody."""
+    stream = request.stream()
+    until = asyncio.get_running_loop().time() + WHOLE_S
+    try:
+        while True:
+            try:
+                left = until - asyncio.get_running_loop().time()
+                async with asyncio.timeout(min(idle_s, left)):
+                    chunk = await anext(stream)
+            except StopAsyncIteration:
+                return
+            yield chunk
+    except TimeoutError:
+        raise BodyTimeout(f"Nothing of the body arrived for {idle_s:g} seconds, or it took too long.") from None
+    except ClientDisconnect:
+        raise MalformedBody("The connection was closed before the body was complete.") from None
 
 
 async def read_json(request: Request, limits: Limits) -> Any:
@@ -74,6 +99,14 @@ def parse_json(data: bytes, limits: Limits) -> Any:
         message = f"The JSON is nested deeper than {limits.json_depth} levels."
         raise MalformedBody(message, code="json_too_deep", pointer="", hint="Reduce the nesting.")
     return value
+
+
+def decode_form(data: bytes) -> dict[str, str]:
+    """What a form post holds; the last value of each input wins. Raises BodyInvalid (422)."""
+    try:
+        return dict(parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX))
+    except ValueError as error:
+        raise BodyInvalid(f"The form cannot be read: {error}", pointer="", hint=FORM_HINT) from None
 
 
 def convert(value: Any, type: type[T]) -> T:

@@ -6,16 +6,21 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from msgspec import Struct
+from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
 from executor.engine import Engine
+from executor.store.people import present_act
 from server.http.auth import Auth
+from server.http.principals import Principal
 from server.http.query import read_query
 from server.http.rates import HookRates, LinkRates
-from server.http.sse import Streams
+from server.http.streams import Streams
+from server.oidc.sign_in import SignIn
 from server.settings import Limits, Settings
 
 Query = TypeVar("Query", bound=Struct)
+NO_QUERY = QueryParams()
 
 
 class Call:
@@ -28,9 +33,10 @@ class Call:
         "interface",
         "limits",
         "link_rates",
+        "oidc",
+        "principal",
         "queried",
         "request",
-        "session",
         "settings",
         "streams",
     )
@@ -43,11 +49,29 @@ class Call:
         self.engine: Engine = state.engine
         self.settings: Settings = state.settings
         self.auth: Auth = state.auth
+        self.oidc: SignIn | None = state.oidc
         self.streams: Streams = state.streams
         self.link_rates: LinkRates = state.link_rates
         self.hook_rates: HookRates = state.hook_rates
         self.interface: Path | None = state.interface
-        self.session: str | None = None  # that lets the request in, if it needs one
+        self.principal: Principal | None = None  # who it comes from; None on public routes
+
+    @property
+    def who(self) -> Principal:
+        """Who it comes from. For routes that are not public."""
+        assert self.principal is not None, f"{self.request.url.path} is public"
+        return self.principal
+
+    @property
+    def provider(self) -> str | None:
+        """The name of what signs people in, for the button."""
+        return None if self.oidc is None else self.oidc.settings.label
+
+    def note(self, detail: str) -> None:
+        """What the audit is to say besides the route and its path."""
+        act = present_act()
+        if act is not None:
+            act.detail = detail
 
     def path(self, name: str) -> str:
         """A variable of the path, decoded."""
@@ -56,12 +80,17 @@ class Call:
     def query(self, type: type[Query]) -> Query:
         """The query parameters. Raises BadRequest (400)."""
         assert type is self.queried, f"{self.request.url.path} describes {self.queried} and reads {type}"
-        return read_query(self.request.query_params, type)
+        return read_query(self.request.query_params if self.request.scope["query_string"] else NO_QUERY, type)
 
     @property
     def address(self) -> str:
-        """The other end of the connection; behind a proxy the proxy's."""
+        """The other end of the connection; behind a proxy that WEFT_BEHIND_PROXY names, the client of that proxy."""
         return self.request.client.host if self.request.client else ""
+
+    @property
+    def device(self) -> str:
+        """What the browser calls itself."""
+        return self.request.headers.get("user-agent", "")
 
     def accepts(self, media: str) -> bool:
         """True when the Accept header names this media type."""

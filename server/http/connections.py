@@ -10,8 +10,8 @@ The bounds (server/settings.py, `Limits`):
    trailers and extensions of chunks alike.
 3. At most `connections` are open. Room for another one is made by closing the one that has been waiting longest without
    a whole request, so slow clients cannot keep others out. Only when there is none is the new one closed.
-4. At most `waiting_per_address` of one other machine (IPv6: one /64) may be without a whole request. Loopback is
-   exempt: it is the users of this machine, and reverse proxies.
+4. At most `waiting_per_address` of one other machine (IPv6: one /64) may be without a whole request. Loopback and
+   WEFT_BEHIND_PROXY are exempt: these are the users of this machine, and reverse proxies.
 5. At most `requests` are answered at a time, event streams included; the next one gets 503.
 """
 
@@ -30,6 +30,7 @@ from uvicorn.server import ServerState
 
 from executor.repeated import Repeated
 from server.http.errors import PROBLEM_JSON, problem
+from server.http.proxies import Proxies
 from server.settings import Limits
 from server.variables import is_loopback
 
@@ -41,9 +42,10 @@ _log = logging.getLogger("weft.server")
 class Connections(ServerState):
     """All of one server. `descriptors`: how many files and sockets the process may have open, None when unbounded."""
 
-    def __init__(self, limits: Limits, descriptors: int | None = None) -> None:
+    def __init__(self, limits: Limits, descriptors: int | None = None, proxies: Proxies | None = None) -> None:
         super().__init__()
         self.limits = limits
+        self.proxies = proxies or Proxies()
         self.connections_max = limits.connections
         if descriptors is not None:  # the database, outgoing calls and modules need some as well
             self.connections_max = min(self.connections_max, max(descriptors - 512, descriptors // 2))
@@ -140,7 +142,8 @@ class Connection(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
-        self.network = _network(self.client[0] if self.client else "")
+        address = self.client[0] if self.client else ""
+        self.network = "" if self.server_state.proxies.has(address) else _network(address)
         self._limit_time()
         self.server_state.enter(self)
 

@@ -32,11 +32,15 @@ from executor.errors import (
     Fenced,
     InputInvalid,
     LimitExceeded,
+    Lost,
     NestedTransaction,
     NotFound,
+    NotYours,
     NoWorkflow,
     QueryRefused,
+    QueueFull,
     SandboxError,
+    SignInRequired,
     StoreError,
     Unheard,
     WebhookDisabled,
@@ -84,6 +88,12 @@ class Unauthorized(WeftError):
     """This needs the server's token."""
 
     code = "unauthorized"
+
+
+class Forbidden(WeftError):
+    """This needs another role."""
+
+    code = "forbidden"
 
 
 class CrossSite(WeftError):
@@ -141,15 +151,20 @@ STATUS: Mapping[type[WeftError], int] = {
     DatabaseFull: 507,
     DeliveryRefused: 401,
     Fenced: 409,
+    Forbidden: 403,
     InputInvalid: 422,
     LimitExceeded: 413,
+    Lost: 500,
     Misdirected: 421,
     NestedTransaction: 500,
     NoWorkflow: 422,
     NotFound: 404,
+    NotYours: 403,
     PreconditionRequired: 428,
     QueryRefused: 400,
+    QueueFull: 429,
     SandboxError: 422,
+    SignInRequired: 401,
     Stopping: 503,
     StoreError: 503,
     TooManyStreams: 503,

@@ -16,7 +16,11 @@ from server.http.query import INTEGER_MAX, Parameter, parameters_of
 from server.http.table import Link, Param, RouteSpec
 from server.wire.server import Problem
 
-_OTHER = {"text/event-stream": {"description": "Server-sent events; `data` of each is an EventOnWire."}}
+_OTHER = {
+    "text/event-stream": {"description": "Server-sent events; `data` of each is an EventOnWire."},
+    "*/*": {"type": "string", "format": "binary"},
+}
+_BYTES = {"type": "string", "format": "binary"}
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
@@ -115,6 +119,8 @@ def _operation(spec: RouteSpec, schema_of: dict[int, Any], locked: bool) -> dict
             "required": _needs_body(spec.body, schema_of),
             "content": {"application/json": {"schema": _schema(spec.body, schema_of)}},
         }
+    elif spec.takes is not None:
+        operation["requestBody"] = {"required": False, "content": {spec.takes: {"schema": _BYTES}}}
     return operation
 
 
@@ -131,7 +137,9 @@ def _responses(spec: RouteSpec, schema_of: dict[int, Any]) -> dict[str, Any]:
     responses: dict[str, Any] = {}
     for status in _successes(spec):
         responses[str(status)] = (
-            {"description": phrase(status)} if status == 204 else {"description": spec.summary, "content": content}
+            {"description": phrase(status)}
+            if status in spec.empty
+            else {"description": spec.summary, "content": content}
         )
     for status in sorted(_refusals(spec)):
         responses[str(status)] = {"description": phrase(status), "content": refused}
@@ -147,11 +155,13 @@ def _refusals(spec: RouteSpec) -> set[int]:
     """Those the route names, and those that go with a token, with parameters or with a body."""
     found = {status for status in spec.statuses if status >= 400}
     if not spec.public:
-        found.add(401)
+        found |= {401, 403}
     if spec.params or spec.query is not None:
         found.add(400)
     if spec.method != "GET":
         found.add(415)
+    if spec.takes is not None:
+        found |= {408, 413}
     if spec.body is not None:
         found |= {400, 408, 413, 422}
     return found

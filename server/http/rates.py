@@ -21,6 +21,8 @@ MISSES, MISSES_PER_S = 30, 0.5
 ANSWERS, ANSWERS_PER_S = 100, 0.5
 LOGINS, LOGINS_PER_S = 10, 10 / 60
 LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S = 60, 1.0
+NOTED, NOTED_PER_S = 5, 1 / 600
+NOTED_IN_ALL, NOTED_IN_ALL_PER_S = 30, 1 / 300  # at most 320 rows on the first day, some 100 KiB
 # A sender that catches up sends a burst; a flood is refused with Retry-After.
 HOOKS, HOOKS_PER_S = 120, 20.0
 REFUSED_HOOKS, REFUSED_HOOKS_PER_S = 60, 1.0
@@ -91,6 +93,24 @@ class LoginRates:
     def trying(self, address: str) -> None:
         """Raises TooManyTries."""
         refuse_after(self._by_address.spend(address) or self._in_all.spend(""), "Too many sign-in attempts.")
+
+
+class Refusals:
+    """Which sign-ins that were refused have a row of the audit: guesses must be seen, and must not fill the disk. An
+    address that uses up its own rows leaves those of others."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._by_address = Buckets(NOTED, NOTED_PER_S, now_s)
+        self._in_all = Buckets(NOTED_IN_ALL, NOTED_IN_ALL_PER_S, now_s)
+        self._left_out = 0
+
+    def spend(self, address: str) -> int | None:
+        """None: this one has no row. Else how many had none since the last that has."""
+        if self._by_address.spend(address) or self._in_all.spend(""):
+            self._left_out += 1
+            return None
+        left_out, self._left_out = self._left_out, 0
+        return left_out
 
 
 def refuse_after(wait_s: float, message: str) -> None:

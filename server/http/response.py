@@ -58,19 +58,25 @@ async def long_json_response(value: Struct, name: str) -> Response:
     for first in range(0, len(items), _ITEMS_AT_ONCE):
         parts += [b"," if first else b"", to_json(items[first : first + _ITEMS_AT_ONCE])[1:-1]]
         await asyncio.sleep(0)
-    return _InParts([*parts, b"]", b"," if after else b"", to_json(after)[1:]])
+    return _InParts([*parts, b"]", b"," if after else b"", to_json(after)[1:]], list(items))
 
 
 class _InParts(Response):
-    """JSON of a known length that is never put together: it may have many megabytes."""
+    """JSON of a known length that is never put together: it may have many megabytes. `made_of`: what it shows. The
+    request that made it has ended when this is sent, so that nothing else holds them, and they are freed while others
+    run, too: 100,000 of them at once take 80 ms."""
 
-    def __init__(self, parts: list[bytes]) -> None:
+    def __init__(self, parts: list[bytes], made_of: list[Any]) -> None:
         headers = {"Cache-Control": "no-store", "Content-Length": str(sum(map(len, parts)))}
         super().__init__(None, headers=headers, media_type="application/json")
         self._parts = parts
+        self._made_of = made_of
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        while self._made_of:
+            del self._made_of[-_ITEMS_AT_ONCE:]
+            await asyncio.sleep(0)
         for part in self._parts:
             await send({"type": "http.response.body", "body": part, "more_body": True})
         await send({"type": "http.response.body", "body": b"", "more_body": False})

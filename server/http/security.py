@@ -4,36 +4,46 @@ size.
 Plain ASGI, because middleware that wraps responses would buffer event streams. The rules:
 
 1. Host is one of ours, port included. A page that rebinds its own name to 127.0.0.1 sends its own name here: 421.
+   From a proxy of ours X-Forwarded-Host must be one too, and does not replace Host: a page can send it.
 2. A request a browser marks as coming from another site (Sec-Fetch-Site, Origin) is refused, except a top-level
    navigation by GET, which is how people follow links. Other ports of this host are other sites too.
 3. A body must be application/json, which a page of another site cannot send without a preflight that is never
-   granted (there are no CORS headers). Resume pages also take plain form posts, for browsers without JavaScript, and
-   what other systems post to goes by other credentials than a browser would send along: there any body is taken.
-4. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.
+   granted (there are no CORS headers). Resume pages, public forms and chats also take plain form posts, for browsers
+   without JavaScript (the first two with files, too), and what other systems post to goes by other credentials than a
+   browser would send along: there any body is taken. Files are uploaded as application/octet-stream, which needs the
+   same preflight.
+4. What a proxy of ours says about the client replaces address and scheme (server/http/proxies.py). What it was asked
+   for over TLS is answered with Strict-Transport-Security.
+5. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.
 
-Browsers send `Origin: null` with a form post from a page whose policy is no-referrer. On resume pages that is accepted:
-the token in the path is the credential there, and no other site knows it."""
+Browsers send `Origin: null` with a form post from a page whose policy is no-referrer. On resume pages, public forms and
+chats that is accepted: the token in the path is the credential there, and no other site's page sends a visitor's
+own."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.errors import WeftError
+from executor.files import too_large
 from server.http.body import SIZE_HINT
 from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
+from server.http.proxies import HTTPS_ONLY, Proxies, forwarded_hosts
 from server.settings import Settings
 from server.variables import is_loopback
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
-FORM_PREFIX = "/resume/"
+FORM_PREFIXES = ("/resume/", "/forms/", "/chat/")
 STOPPING_HINT = "Try again. The write may still have been done; the same Idempotency-Key returns its result."
+FILE_FORM_PREFIXES = ("/resume/", "/forms/")
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
-HTML_HEADERS = {
+UPLOAD_PATH, UPLOAD_MEDIA = "/api/files", "application/octet-stream"
+_HTML = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
         "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
@@ -44,6 +54,11 @@ HTML_HEADERS = {
     "Cache-Control": "no-store",
 }
 
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+HTML_POLICY = [(name.lower().encode(), value.encode()) for name, value in _HTML.items()]
+OTHER_POLICY = [(b"referrer-policy", b"no-referrer")]
+SEEN_MAX = 64
+
 
 class Guard:
     """The middleware; see the module text."""
@@ -51,45 +66,63 @@ class Guard:
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
         self.app = app
         self._limits = settings.limits
+        self._proxies = Proxies(settings.proxies)
+        self._file_bytes = settings.file_bytes
         self._own_names = {"localhost", "127.0.0.1", "[::1]"} | ({settings.host.lower()} if settings.host else set())
         public = [urlsplit(settings.public_url).netloc] if settings.public_url else []
         self._configured = {name.lower() for name in (*settings.allowed_hosts, *public)}
+        self._seen: set[tuple[str, int | None]] = set()  # hosts that are ours, with the port of the server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":  # lifespan; there are no websocket routes
             await self.app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
+        passed_on = bool(self._proxies) and self._proxies.passed_on(scope)
+        own = (HTTPS_ONLY,) if passed_on and scope["scheme"] == "https" else ()
+        headers: dict[str, str] = {}  # the first of each name
+        size = hosts = 0
+        for name, value in scope["headers"]:
+            size += len(name) + len(value)
+            hosts += name == b"host"
+            headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
         try:
-            if sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.header_bytes:
+            if size > self._limits.header_bytes:
                 await problem(
                     431, "headers_too_large", f"The headers are larger than {self._limits.header_bytes} bytes."
-                )(scope, receive, _hardened(send))
+                )(scope, receive, _hardened(send, own))
                 return
-            self._check_host(headers.getlist("host"), scope)
+            self._check_host(headers["host"].lower() if hosts == 1 else None, scope)
+            for host in forwarded_hosts(scope) if passed_on else ():
+                self._check_host(host, scope)
             self._check_origin(headers, scope)
             if scope["method"] not in SAFE_METHODS:
                 self._check_body(headers, scope["path"])
         except WeftError as error:
-            await problem_of(error)(scope, receive, _hardened(send))
+            await problem_of(error)(scope, receive, _hardened(send, own))
             return
-        await _answered(self.app, scope, receive, _hardened(send))
+        await _answered(self.app, scope, receive, _hardened(send, own))
 
-    def _check_host(self, hosts: list[str], scope: Scope) -> None:
-        if len(hosts) == 1 and self._is_ours(hosts[0].lower(), scope):
-            return
+    def _check_host(self, host: str | None, scope: Scope) -> None:
+        """None: there is none, or several."""
+        if host is not None:
+            server = scope.get("server") or (None, None)
+            if (host, server[1]) in self._seen:
+                return
+            if self._is_ours(host, server[1]):
+                if len(self._seen) < SEEN_MAX:
+                    self._seen.add((host, server[1]))
+                return
         raise Misdirected(hint="If clients use this name for the server, add it to WEFT_ALLOWED_HOSTS.")
 
-    def _is_ours(self, authority: str, scope: Scope) -> bool:
+    def _is_ours(self, authority: str, listening: int | None) -> bool:
         name, port = _split_authority(authority)
         if name is None:
             return False
         if authority in self._configured or name in self._configured:
             return True
-        server = scope.get("server") or (None, None)
-        return name in self._own_names and (port or 80) == (server[1] or 80)
+        return name in self._own_names and (port or 80) == (listening or 80)
 
-    def _check_origin(self, headers: Headers, scope: Scope) -> None:
+    def _check_origin(self, headers: Mapping[str, str], scope: Scope) -> None:
         safe = scope["method"] in SAFE_METHODS
         site = headers.get("sec-fetch-site", "none")
         if site not in ("same-origin", "none") and not (safe and headers.get("sec-fetch-mode") == "navigate"):
@@ -98,7 +131,7 @@ class Guard:
         if origin is None:
             return
         if origin == "null":
-            if scope["path"].startswith(FORM_PREFIX):
+            if scope["path"].startswith(FORM_PREFIXES):
                 return
             raise CrossSite()
         try:
@@ -108,16 +141,25 @@ class Guard:
         if authority != headers.get("host", "").lower() and authority not in self._configured:
             raise CrossSite()
 
-    def _check_body(self, headers: Headers, path: str) -> None:
+    def _check_body(self, headers: Mapping[str, str], path: str) -> None:
         length = headers.get("content-length")
+        media = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if path == UPLOAD_PATH and media == UPLOAD_MEDIA:
+            if length is not None and length.isdecimal() and int(length) > self._file_bytes:
+                raise too_large(self._file_bytes)
+            return
+        if media == "multipart/form-data" and path.startswith(FILE_FORM_PREFIXES):
+            most = self._file_bytes + self._limits.request_bytes
+            if length is not None and length.isdecimal() and int(length) > most:
+                raise too_large(self._file_bytes)
+            return
         if length is not None and length.isdecimal() and int(length) > self._limits.request_bytes:
             raise BodyTooLarge(f"The body is larger than {self._limits.request_bytes} bytes.", hint=SIZE_HINT)
-        media = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media == "application/json" or path.startswith(ANY_BODY_PREFIXES):
             return
         if not media and "transfer-encoding" not in headers and length in (None, "0"):
             return  # no body at all: the origin check above is what keeps other sites out
-        if media == "application/x-www-form-urlencoded" and path.startswith(FORM_PREFIX):
+        if media == "application/x-www-form-urlencoded" and path.startswith(FORM_PREFIXES):
             return
         raise UnsupportedMedia(
             f"The content type {media or '(none)'} is not supported here.", hint="Send application/json."
@@ -146,24 +188,22 @@ def is_cross_site(headers: Headers) -> bool:
     return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
 
 
-def _hardened(send: Send) -> Send:
-    """Security headers on every response; the whole policy on HTML, unless the route set its own."""
+def _hardened(send: Send, own: Sequence[tuple[bytes, bytes]] = ()) -> Send:
+    """Security headers and those of `own` on every response; the whole policy on HTML, unless the route set its own."""
 
     async def send_hardened(message: Message) -> None:
         if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            headers["X-Content-Type-Options"] = "nosniff"
-            for name, value in _policy(headers.get("content-type", "")):
-                headers.setdefault(name, value)
+            sent = dict(message.get("headers", ()))
+            policy = [pair for pair in _policy(sent.get(b"content-type", b"")) if pair[0] not in sent]
+            others = [pair for pair in message.get("headers", ()) if pair[0] != NOSNIFF[0]]
+            message["headers"] = [*others, NOSNIFF, *policy, *own]
         await send(message)
 
     return send_hardened
 
 
-def _policy(content_type: str) -> Iterable[tuple[str, str]]:
-    if content_type.startswith(("text/html", "image/svg")):
-        return HTML_HEADERS.items()
-    return (("Referrer-Policy", "no-referrer"),)
+def _policy(content_type: bytes) -> Sequence[tuple[bytes, bytes]]:
+    return HTML_POLICY if content_type.startswith((b"text/html", b"image/svg")) else OTHER_POLICY
 
 
 def _split_authority(authority: str) -> tuple[str | None, int | None]:

@@ -1,8 +1,7 @@
 """Who is signed in in a browser: what the browser holds is random and new at each sign-in, the database has its hash.
 
-A session ends when it is signed out, after IDLE_MS without a request, AGE_MS after it began, and when the token of the
-server is another one. Event streams are authorised when they are opened; a look every LOOK_EVERY_S ends those whose
-session has ended meanwhile.
+A session is of a user. It ends when it is signed out, after IDLE_MS without a request, AGE_MS after it began, when its
+user is deleted, and when the token of the server is another one.
 """
 
 from __future__ import annotations
@@ -14,14 +13,14 @@ from contextlib import suppress
 
 from executor.engine import Engine
 from executor.errors import StoreError
+from executor.store.people import UserRow
 from executor.store.rows import SessionRow
-from server.http.sse import Streams
 
 IDLE_MS = 8 * 3_600_000
 AGE_MS = 7 * 24 * 3_600_000
 SEE_EVERY_MS = 60_000  # a session that is in use costs one small write a minute
+DEVICE_CHARS_MAX = 200
 SEE_PATIENCE_S = 0.5  # a stuck writer delays one request a minute by so much
-LOOK_EVERY_S = 20.0
 
 
 class Sessions:
@@ -31,52 +30,43 @@ class Sessions:
         self._mark = mark
         self._seen_ms: dict[str, int] = {}  # when this process last wrote that it saw a session
 
-    async def begin(self, engine: Engine) -> str:
-        """What the browser is to hold. On disk when this returns."""
+    async def begin(self, engine: Engine, user: str, device: str = "") -> str:
+        """What the browser is to hold. On disk when this returns. `device`: what it calls itself."""
         value, now_ms = secrets.token_urlsafe(32), engine.parts.clock.now_ms()
-        row = SessionRow(hash_of(value), self._mark, now_ms, now_ms)
+        row = SessionRow(hash_of(value), self._mark, now_ms, now_ms, user, _shown(device))
         await engine.store.put_session(row, now_ms - AGE_MS, now_ms - IDLE_MS)
         return value
 
     async def is_open(self, engine: Engine, hash: str) -> bool:
         """Whether a session with this hash exists and has not expired."""
-        return self._counts(await engine.store.get_session(hash), engine.parts.clock.now_ms())
+        row = await engine.store.get_session(hash)
+        return (
+            row is not None
+            and self.counts(row, engine.parts.clock.now_ms())
+            and await engine.store.get_user(row.user_id) is not None
+        )
 
-    async def use(self, engine: Engine, hash: str) -> bool:
-        """Whether it is open; then it has been seen now."""
+    async def use(self, engine: Engine, hash: str) -> UserRow | None:
+        """Whose it is, if it is open; then it has been seen now."""
         row, now_ms = await engine.store.get_session(hash), engine.parts.clock.now_ms()
-        if row is None or not self._counts(row, now_ms):
+        if row is None or not self.counts(row, now_ms):
             self._seen_ms.pop(hash, None)
-            return False
+            return None
         if now_ms - max(row.seen_at_ms, self._seen_ms.get(hash, 0)) >= SEE_EVERY_MS:
             self._seen_ms[hash] = now_ms
             with suppress(StoreError, TimeoutError):  # a request a minute from now tries again
                 await asyncio.wait_for(engine.store.see_session(hash, now_ms), SEE_PATIENCE_S)
-        return True
+        return await engine.store.get_user(row.user_id)
 
-    def _counts(self, row: SessionRow | None, now_ms: int) -> bool:
-        if row is None or row.mark != self._mark:
-            return False
-        return now_ms < min(row.created_at_ms + AGE_MS, row.seen_at_ms + IDLE_MS)
+    def counts(self, row: SessionRow, now_ms: int) -> bool:
+        """Whether it has not expired, and was made with the present token of the server."""
+        return row.mark == self._mark and now_ms < min(row.created_at_ms + AGE_MS, row.seen_at_ms + IDLE_MS)
 
 
 def hash_of(value: str) -> str:
-    """What is stored of a session: sha256, in hex, of the value in the cookie."""
+    """What is stored of a session or a token: sha256, in hex, of its whole value."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-async def end_streams(streams: Streams, sessions: Sessions, engine: Engine) -> None:
-    """End the event streams whose session has ended. Raises StoreError."""
-    for session in streams.sessions:
-        if not await sessions.is_open(engine, session):
-            streams.close_session(session)
-
-
-async def watch_streams(streams: Streams, sessions: Sessions, engine: Engine) -> None:
-    """Until it is cancelled."""
-    while True:
-        await asyncio.sleep(LOOK_EVERY_S)
-        try:
-            await end_streams(streams, sessions, engine)
-        except StoreError:
-            continue  # what cannot be read now is looked at again
+def _shown(device: str) -> str:
+    return "".join(character for character in device[:DEVICE_CHARS_MAX] if character.isprintable())

@@ -1,7 +1,10 @@
 """The route table: what each route is, who may call it, and what OpenAPI says about it. `routes()` turns it into
 Starlette.
 
-Every route asks for the token unless it is declared public here: a new route is closed by default.
+Every route asks for an admin unless it says which role is enough, or that it is public: a new route is closed by
+default. This is the one place that enforces it.
+
+What a route changes is recorded in the audit, in the same transaction as the change (`executor.store.people`).
 """
 
 from __future__ import annotations
@@ -11,14 +14,18 @@ from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
+from starlette.datastructures import URLPath
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.routing import Route
+from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
 from executor.store.patience import patience
+from executor.store.people import Act, Role, acting
 from server.http.call import Call
+from server.http.errors import Forbidden
+from server.http.principals import ANYONE
 from server.settings import Limits
 
 Handler = Callable[[Call], Awaitable[Response]]
@@ -46,14 +53,19 @@ class Link(Struct, frozen=True):
 class RouteSpec(Struct, frozen=True):
     """One method of one path.
 
-    public    needs no token
+    needs     the least role that may call it
+    public    asks for no credential
+    audit     whether what it changes is recorded, with who did it; by default what is not read with GET. Starts of runs
+              are not: they are frequent, and the journal of a run has who started it
     body      type of the request body, or None
+    takes     media type of a body that is not JSON
     body_bytes  bound of the body; None is that of the settings
     answer    type of the 2xx body, a tuple of types of which it is one, or None for bodies that are not JSON
     query     struct of the query parameters, see server/http/query.py
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
     statuses  the codes besides the first that the route answers on purpose; those that go with a token, a body or
               parameters are known to server/http/openapi.py
+    empty     the 2xx codes that have no body
     media     media types of the 2xx body, the usual one first
     documented  shown in openapi.json
     links     what to ask next
@@ -64,37 +76,66 @@ class RouteSpec(Struct, frozen=True):
     handler: Handler
     summary: str
     tag: str = "runs"
+    needs: Role = "admin"
     public: bool = False
+    audit: bool | None = None
     body: Any = None
+    takes: str | None = None
     body_bytes: int | None = None
     answer: Any = None
     status: int = 200
     statuses: tuple[int, ...] = ()
+    empty: tuple[int, ...] = (204,)
     query: type[Struct] | None = None
     params: tuple[Param, ...] = ()
     media: tuple[str, ...] = ("application/json",)
     documented: bool = True
     links: tuple[Link, ...] = ()
 
+    @property
+    def is_audited(self) -> bool:
+        return self.method not in ("GET", "HEAD") if self.audit is None else self.audit
 
-def routes(table: Sequence[RouteSpec]) -> list[Route]:
+
+def routes(table: Sequence[RouteSpec]) -> list[BaseRoute]:
     """Starlette routes, one for each path, so that a wrong method is a 405 that names the right ones."""
     by_path: dict[str, dict[str, RouteSpec]] = {}
     for spec in table:
         by_path.setdefault(spec.path, {})[spec.method] = spec
     # A node key may hold slashes, send@review#5/fan[2], and so may the name of a signal; a path is decoded before it is
     # matched.
-    return [
+    every = [
         _Route(path.replace("{key}", "{key:path}").replace("/signals/{name}", "/signals/{name:path}"), specs)
         for path, specs in by_path.items()
     ]
+    return [_Constant(every), *every]
+
+
+class _Constant(BaseRoute):
+    """The routes whose path has no variables, found in one look. Starlette tries one route after the other: a twentieth
+    of what it costs to start a run."""
+
+    def __init__(self, routes: Sequence[_Route]) -> None:
+        self._by_path = {route.path: route for route in routes if "{" not in route.path}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        route = self._by_path.get(scope.get("path", ""))
+        if route is None or scope.get("root_path"):
+            return Match.NONE, {}
+        return route.matches(scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._by_path[scope["path"]].handle(scope, receive, send)
+
+    def url_path_for(self, name: str, /, **path_params: Any) -> URLPath:
+        raise NoMatchFound(name, path_params)
 
 
 class _Route(Route):
     """Leaves methods that are only refused (status 405) out of `Allow`."""
 
     def __init__(self, path: str, specs: dict[str, RouteSpec]) -> None:
-        super().__init__(path, _endpoint(specs), methods=list(specs))
+        super().__init__(path, _Endpoint(specs), methods=list(specs))
         offered = {method for method, spec in specs.items() if spec.status != 405}
         self._allow = ", ".join(sorted(offered | ({"HEAD"} if "GET" in offered else set())))
 
@@ -104,15 +145,57 @@ class _Route(Route):
         await self.app(scope, receive, send)
 
 
-def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Response]]:
-    async def endpoint(request: Request) -> Response:
-        spec = specs["GET" if request.method == "HEAD" else request.method]
+class _Endpoint:
+    """What is raised here becomes an answer in the middleware (`errors.install`)."""
+
+    def __init__(self, specs: dict[str, RouteSpec]) -> None:
+        self._specs = specs
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = Request(scope, receive, send)
+        response = await self._response(request)
+        await response(scope, receive, send)
+
+    async def _response(self, request: Request) -> Response:
+        spec = self._specs["GET" if request.method == "HEAD" else request.method]
         limits: Limits = request.app.state.settings.limits
         bounds = limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes)
         call = Call(request, bounds, spec.query)
         with patience(limits.write_s):
-            if not spec.public:
-                call.session = await call.auth.require(request)
-            return await spec.handler(call)
+            if spec.public:
+                return await spec.handler(call)
+            call.principal = who = await call.auth.require(request)
+            if not who.may(spec.needs):
+                raise Forbidden(
+                    f"This needs the role {spec.needs}; yours is {who.role}.", needs=spec.needs, role=who.role
+                )
+            if who.workflows is not None:
+                await check_workflows(call, who.workflows)
+            if who is ANYONE or spec.method == "GET":
+                return await spec.handler(call)
+            now_ms = call.engine.parts.clock.now_ms()
+            act = Act(
+                who.actor, who.via, f"{spec.method} {spec.path}", request.url.path, now_ms, person=who.answerer.name
+            )
+            act.is_noted = not spec.is_audited
+            with acting(act):
+                return await spec.handler(call)
 
-    return endpoint
+
+async def check_workflows(call: Call, workflows: Sequence[str]) -> None:
+    """Of a token that is for some workflows: only what belongs to one of them. Raises Forbidden."""
+    params = call.request.path_params
+    path = call.request.url.path
+    name: str | None = None
+    if path.startswith("/api/workflows/"):
+        name = params.get("name")
+    elif path.startswith("/api/runs/") and "id" in params:
+        row = await call.engine.store.get_run(params["id"])
+        name = None if row is None else row.workflow
+        if "other" in params:
+            other = await call.engine.store.get_run(params["other"])
+            name = name if other is not None and other.workflow == name else None
+    elif path in ("/api/version", "/api/me", "/mcp"):  # the last looks at each workflow itself
+        return
+    if name not in workflows:
+        raise Forbidden("This token is only for some workflows.", hint="Use a token without that restriction.")

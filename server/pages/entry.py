@@ -7,11 +7,19 @@ from starlette.responses import Response
 from server.pages.html import el, page
 
 
-def sign_in(status: int = 401) -> Response:
-    """The page that asks for the token. 401 in place of another page, 200 at its own address."""
+def sign_in(status: int = 401, provider: str | None = None) -> Response:
+    """The page that asks for the token. 401 in place of another page, 200 at its own address. `provider`: the name of
+    one that signs people in."""
     return page(
         "Sign in",
         el("h1", "Sign in"),
+        None
+        if provider is None
+        else el(
+            "div",
+            el("a", f"Sign in with {provider}", href="/oidc/start", id="provider", class_="button primary"),
+            class_="actions",
+        ),
         el(
             "p",
             "Paste the token from ",
@@ -43,6 +51,25 @@ def sign_in(status: int = 401) -> Response:
         status=status,
         script="/static/sign_in.js",
     )
+
+
+def not_signed_in(why: str, status: int) -> Response:
+    """Back from a provider without success."""
+    return page(
+        "Not signed in",
+        el("h1", "Not signed in"),
+        el("p", why),
+        el("p", el("a", "Sign in again", href="/sign-in")),
+        status=status,
+    )
+
+
+def signed_in(to: str) -> Response:
+    """Back from a provider. The next page is asked for from here, because the browser sends the cookie of the session,
+    which is strict, with no request that another site's page led to."""
+    response = page("Signed in", el("h1", "Signed in"), el("p", el("a", "Continue", href=to)))
+    response.headers["refresh"] = f"0; url={to}"
+    return response
 
 
 def not_built() -> Response:

@@ -12,6 +12,8 @@ from typing import Any
 
 import orjson
 
+from executor.errors import WeftError
+from executor.values.file import FORMAT, is_file
 from server.pages.html import Html, as_json, el, join
 
 PREFIX = "field."
@@ -40,6 +42,16 @@ def form_fields(schema: Any, typed: Mapping[str, str] | None, errors: Mapping[st
     )
 
 
+def file_inputs(schema: Any) -> frozenset[str]:
+    """Names of the inputs that take files. A form with one is sent as multipart/form-data."""
+    return frozenset(PREFIX + name for name, field in schema_fields(schema).items() if kind_of(field) == "file")
+
+
+def encoding_of(schema: Any) -> str | None:
+    """The `enctype` of the form."""
+    return "multipart/form-data" if file_inputs(schema) else None
+
+
 def read_form(schema: Any, typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The fields as JSON values, and an error text for each that could not be read. Empty inputs are left out."""
     values: dict[str, Any] = {}
@@ -59,6 +71,20 @@ def read_form(schema: Any, typed: Mapping[str, str]) -> tuple[dict[str, Any], di
     return values, errors
 
 
+def placed_errors(schema: Any, error: WeftError) -> tuple[dict[str, str], str | None]:
+    """What is wrong, by the field that its pointer names, and as one text what belongs to no field."""
+    known = schema_fields(schema)
+    at_field: dict[str, str] = {}
+    on_top: list[str] = []
+    for one in error.extra.get("errors") or [{"pointer": "", "message": error.message}]:
+        name = one["pointer"].split("/")[1].replace("~1", "/").replace("~0", "~") if one["pointer"] else None
+        if name in known:
+            at_field.setdefault(name, one["message"])
+        else:
+            on_top.append(one["message"])
+    return at_field, " ".join(on_top) or None
+
+
 def _required(schema: Any) -> frozenset[str]:
     listed = schema.get("required") if isinstance(schema, Mapping) else None
     return frozenset(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else frozenset()
@@ -74,12 +100,24 @@ def _read(kind: str, text: str) -> Any:
         if len(text) > INTEGER_CHARS_MAX or abs(int(text)) >= 2**53:
             raise ValueError("This number is too large.")
         return int(text)
+    if kind == "file":
+        return _file(text)
     if kind == "number":
         return _number(text.strip().replace(",", "."))
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise ValueError("Choose one of the options." if kind == "enum" else f"Enter valid JSON: {error}") from None
+
+
+def _file(text: str) -> Any:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    if not is_file(value):
+        raise ValueError("Choose a file.")
+    return value
 
 
 def _number(text: str) -> int | float:
@@ -93,9 +131,11 @@ def _number(text: str) -> int | float:
 
 
 def kind_of(field: Mapping[str, Any]) -> str:
-    """string, long (a string in several lines), integer, number, boolean, enum, or json."""
+    """string, long (a string in several lines), integer, number, boolean, enum, file, or json."""
     if isinstance(field.get("enum"), list):
         return "enum"
+    if field.get("format") == FORMAT and field.get("type", "object") == "object":
+        return "file"
     listed = field.get("type")
     kinds = [k for k in listed if k != "null"] if isinstance(listed, list) else [listed]
     if kinds == ["string"]:
@@ -138,9 +178,15 @@ def _field(
             "input", type="checkbox", name=id, id=id, value="true", checked=value not in (None, "", "false"), **marks
         )
         return el("div", el("label", box, el("span", title), for_=id, class_="check"), note, class_="field")
-    optional = None if required else el("span", " (optional)", class_="quiet")
+    optional = None if required or _is_needed(field) else el("span", " (optional)", class_="quiet")
     label = el("label", title, optional, for_=id)
     return el("div", label, _control(kind, id, field, value, required, marks), note, class_="field")
+
+
+def _is_needed(field: Mapping[str, Any]) -> bool:
+    """By one of the actions, so that the form cannot require it."""
+    shown = field.get("x-ui")
+    return isinstance(shown, Mapping) and shown.get("needed") is True
 
 
 def _control(
@@ -155,6 +201,8 @@ def _control(
                 el("option", choice if isinstance(choice, str) else text, value=text, selected=value == text)
             )
         return el("select", *options, **common)
+    if kind == "file":
+        return _file_control(common, value)
     if kind == "json":
         return el("textarea", value or "", rows=5, spellcheck="false", class_="code", placeholder="JSON", **common)
     if kind in ("integer", "number"):
@@ -174,6 +222,19 @@ def _control(
     if kind == "long":
         return el("textarea", value or "", rows=4, **lengths, **common)
     return el("input", type=_INPUT_TYPES.get(str(field.get("format")), "text"), value=value, **lengths, **common)
+
+
+def _file_control(common: dict[str, Any], value: str | None) -> Html:
+    """A file that arrived is sent again by its value, when another field has to be corrected."""
+    try:
+        arrived = orjson.loads(value or "null")
+    except orjson.JSONDecodeError:
+        arrived = None
+    if not is_file(arrived):
+        return el("input", type="file", **common)
+    again = el("input", type="hidden", name=common["name"], value=value)
+    shown = el("p", f"{arrived.get('name')} was received. Choose another file to replace it.", class_="quiet")
+    return join([again, shown, el("input", type="file", **{**common, "required": False})])
 
 
 def _bound(value: Any) -> str | None:

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.views import WaitView
-from server.pages.forms import form_fields, schema_fields
+from server.pages.forms import encoding_of, form_fields, schema_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 from server.ui import Extras
 
@@ -43,6 +43,7 @@ def ask(
         name,
         el("div", *_buttons(wait), class_="actions"),
         method="post",
+        enctype=encoding_of(wait.schema),
     )
     return page(
         _title(wait),

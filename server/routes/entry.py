@@ -5,11 +5,13 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.errors import Conflict
+from executor.store.people import Act, acting
 from server import ui
 from server.http.auth import CODE_S
 from server.http.body import read_as
 from server.http.call import Call
-from server.http.errors import BodyInvalid
+from server.http.errors import BodyInvalid, Unauthorized
+from server.http.principals import Principal
 from server.http.response import json_response
 from server.http.table import RouteSpec
 from server.pages import entry
@@ -20,7 +22,7 @@ LOGIN_BYTES_MAX = 4 * 1024
 
 async def page(call: Call) -> Response:
     """The page of a sign-in link. The code in the link stays in the browser until its script sends it."""
-    return entry.sign_in(status=200)
+    return entry.sign_in(200, call.provider)
 
 
 async def log_in(call: Call) -> Response:
@@ -33,7 +35,12 @@ async def log_in(call: Call) -> Response:
         raise BodyInvalid("Send either `token` or `code`.", pointer="")
     response = json_response(SignedIn(True))
     before = await call.auth.session(call.request)
-    await call.auth.sign_in(call.engine, body.token, body.code, response)
+    try:
+        await call.auth.sign_in(call.engine, body.token, body.code, response, call.device)
+    except Unauthorized:
+        how = "server-token" if body.code is None else "sign-in link"
+        await call.auth.note_refusal(call.engine, "POST /login", how, call.address)
+        raise
     if before is not None:
         await _end(call, before)
     return response
@@ -59,20 +66,24 @@ async def end_all(call: Call) -> Response:
 
 
 async def make_link(call: Call) -> Response:
-    """A link that signs in one browser, once, within ten minutes. 409: this server has no token."""
+    """A link that signs in one browser as you, once, within ten minutes. 409: this server has no token."""
     if not call.auth.required:
         raise Conflict("This server requires no token, so no sign-in is needed.", code="no_token")
-    return json_response(SignInLink(call.auth.link(), CODE_S), 201)
+    return json_response(SignInLink(await call.auth.link(call.engine, call.who.user), CODE_S), 201)
 
 
-async def _end(call: Call, session: str) -> None:
-    await call.engine.store.delete_session(session)
-    call.streams.close_session(session)
+async def _end(call: Call, who: Principal) -> None:
+    """The session of a browser that leaves, or that signs in anew."""
+    assert who.key is not None, "it has a session"
+    path = call.request.url.path
+    with acting(Act(who.actor, who.via, f"POST {path}", path, call.engine.parts.clock.now_ms(), "the session ended")):
+        await call.engine.store.delete_session(who.key)
+    call.streams.close_session(who.key)
 
 
 async def editor(call: Call) -> Response:
     if not await call.auth.allows(call.request):
-        return entry.sign_in()
+        return entry.sign_in(provider=call.provider)
     return ui.page(call.interface) if call.interface else entry.not_built()
 
 
@@ -89,13 +100,16 @@ TABLE = (
         documented=False,
     ),
     RouteSpec("POST", "/logout", log_out, "Sign out", "pages", public=True, documented=False),
-    RouteSpec("DELETE", "/api/sessions", end_all, "Sign out all browsers", "server", answer=SessionsEnded),
+    RouteSpec(
+        "DELETE", "/api/sessions", end_all, "Sign out all browsers", "server", needs="admin", answer=SessionsEnded
+    ),
     RouteSpec(
         "POST",
         "/api/sign-in-links",
         make_link,
         "Create a sign-in link",
         "server",
+        needs="admin",
         answer=SignInLink,
         status=201,
         statuses=(409,),
@@ -108,6 +122,7 @@ TABLE = (
             ("/w/{id}", "The editor of a workflow"),
             ("/runs", "Runs"),
             ("/approvals", "Open requests to people"),
+            ("/usage", "Tokens and costs"),
             ("/settings", "Settings"),
         )
     ),

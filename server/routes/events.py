@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+from typing import Any
+
 from starlette.responses import Response
 
 from executor.errors import BadRequest
@@ -9,11 +12,13 @@ from executor.store.rows import TERMINAL, EventFilter, RunRow
 from server.http.call import Call
 from server.http.errors import CrossSite
 from server.http.query import INTEGER_MAX
-from server.http.response import json_response
+from server.http.response import long_json_response
 from server.http.security import is_cross_site
 from server.http.sse import EventStream
 from server.http.table import Param, RouteSpec
-from server.wire.events import EventPage, EventsQuery, event_page
+from server.wire.events import EventPage, EventsQuery, page_events
+
+EVENTS_AT_ONCE = 1_000  # of a page of 10,000: others run in between
 
 
 async def events(call: Call) -> Response:
@@ -34,9 +39,7 @@ def open_stream(
     """The stream of a run from a cursor; outputs over `preview` bytes are cut. Raises TooManyStreams, CrossSite."""
     if is_cross_site(call.request.headers):
         raise CrossSite()
-    return EventStream(
-        call.engine, call.streams, row, after, call.settings.limits, headers or {}, preview, session=call.session
-    )
+    return EventStream(call.engine, call.streams, row, after, headers or {}, preview, session=call.who.key)
 
 
 async def _history(call: Call, run: str, after: int, query: EventsQuery) -> Response:
@@ -49,7 +52,11 @@ async def _history(call: Call, run: str, after: int, query: EventsQuery) -> Resp
     )
     records, count = await call.engine.events.find(run, where)
     following = records[-1].seq if len(records) == where.limit else None
-    return json_response(event_page(run, records, count, following, query.preview))
+    shown: list[Any] = []
+    for first in range(0, len(records), EVENTS_AT_ONCE):
+        shown += page_events(run, records[first : first + EVENTS_AT_ONCE], query.preview)
+        await asyncio.sleep(0)
+    return await long_json_response(EventPage(shown, count, following), "events")
 
 
 def _last_event_id(call: Call) -> int | None:
@@ -70,6 +77,7 @@ TABLE = (
         "/api/runs/{id}/events",
         events,
         "Events of a run: live stream, or history as JSON",
+        needs="viewer",
         answer=EventPage,
         statuses=(204, 400, 403, 404, 429, 503),
         query=EventsQuery,

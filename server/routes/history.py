@@ -13,7 +13,7 @@ from executor.views import NodeDetail
 from executor.views.diff import RunDiff
 from executor.views.state import RunState
 from server.http.call import Call
-from server.http.response import json_response
+from server.http.response import json_response, long_json_response
 from server.http.table import RouteSpec
 from server.wire.nodes import NodeQuery, NodeShown, node_shown
 from server.wire.runs import StateQuery
@@ -22,7 +22,9 @@ from server.wire.runs import StateQuery
 async def state(call: Call) -> Response:
     """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
     last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
-    return json_response(await call.engine.history.state(call.path("id"), call.query(StateQuery).seq))
+    return await long_json_response(
+        await call.engine.history.state(call.path("id"), call.query(StateQuery).seq), "nodes"
+    )
 
 
 async def diff(call: Call) -> Response:
@@ -59,6 +61,7 @@ TABLE = (
         "/api/runs/{id}/state",
         state,
         "State of a run after an event",
+        needs="viewer",
         answer=RunState,
         statuses=(400, 404),
         query=StateQuery,
@@ -68,6 +71,7 @@ TABLE = (
         "/api/runs/{id}/diff/{other}",
         diff,
         "Compare two runs",
+        needs="viewer",
         answer=RunDiff,
         statuses=(404,),
     ),
@@ -76,6 +80,7 @@ TABLE = (
         "/api/runs/{id}/nodes/{key}",
         node,
         "Input and output of one node",
+        needs="viewer",
         answer=(NodeShown, Annotated[Any, Meta(description="With `only`: any JSON.")]),
         statuses=(400, 404),
         query=NodeQuery,

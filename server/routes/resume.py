@@ -1,29 +1,30 @@
 """Resume links: GET shows what is asked and changes nothing (mail scanners open links), POST answers, once.
 
-Public: the token in the link is the credential. `/resume/{token}` speaks HTML, and JSON to those
-who ask for it; `/api/resume/{token}` speaks JSON.
+Public: the token in the link is the credential, unless the wait is for certain people, who sign in. `/resume/{token}`
+speaks HTML, and JSON to those who ask for it; `/api/resume/{token}` speaks JSON.
 """
 
 from __future__ import annotations
 
-from urllib.parse import parse_qsl
+from typing import Any
 
 from starlette.responses import Response
 
-from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound
+from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, NotYours, SignInRequired
+from executor.runtime.answers import needs_sign_in
+from executor.store.people import Act, acting
 from executor.views import WaitView, view_of
 from server import ui
-from server.http.body import read_as, read_bytes
+from server.http.auth import HINT
+from server.http.body import read_as
 from server.http.call import Call
-from server.http.errors import BodyInvalid
+from server.http.posted import FORM_MEDIA, posted
 from server.http.response import json_response
 from server.http.table import RouteSpec
+from server.pages import entry
 from server.pages import resume as pages
-from server.pages.forms import read_form, schema_fields
+from server.pages.forms import file_inputs, placed_errors, read_form
 from server.wire.waits import AnswerRequest, PublicWait
-
-FORM_FIELDS_MAX = 1000
-FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
 
 
 async def show(call: Call) -> Response:
@@ -33,28 +34,34 @@ async def show(call: Call) -> Response:
         wait = await _find(call)
     except NotFound:
         return pages.unknown()
+    if await _is_closed_to(call, wait):
+        return entry.sign_in(provider=call.provider)
     extras = _extras(call)
     return pages.ask(wait, extras=extras) if wait.status == "pending" else pages.closed(wait, 200, extras)
 
 
 async def show_json(call: Call) -> Response:
-    return json_response(view_of(PublicWait, await _find(call)))
+    wait = await _find(call)
+    if await _is_closed_to(call, wait):
+        raise SignInRequired(hint=HINT)
+    return json_response(view_of(PublicWait, wait))
 
 
 async def answer(call: Call) -> Response:
     """A form post returns a page, a JSON post returns JSON."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media == "application/x-www-form-urlencoded":
+    if media in FORM_MEDIA:
         return await _answer_form(call)
     return await answer_json(call)
 
 
 async def answer_json(call: Call) -> Response:
-    """{"action", "fields", "by"}."""
-    await _find(call, answering=True)
+    """{"action", "fields", "by"}. Where the wait is for certain people, the request needs their credential too: 401 or
+    403 without it, and `by` does not count."""
+    wait = await _find(call, answering=True)
     body = await read_as(call.request, call.limits, AnswerRequest)
     try:
-        answered = await call.engine.answer(call.path("token"), body.fields, body.action, body.by)
+        answered = await _record(call, wait, body.fields, body.action, body.by)
     except AlreadyAnswered as error:
         raise too_late(error) from None
     return json_response(view_of(PublicWait, answered))
@@ -66,20 +73,46 @@ async def _answer_form(call: Call) -> Response:
         wait = await _find(call, answering=True)
     except NotFound:
         return pages.unknown()
-    typed, extras = _decode(await read_bytes(call.request, call.limits)), _extras(call)
+    extras = _extras(call)
     if wait.status != "pending":
         return pages.closed(wait, 409, extras)
+    files = file_inputs(wait.schema)
+    if files and await _is_closed_to(call, wait):  # before anything is stored
+        return entry.sign_in()
+    typed = await posted(call, files)
     fields, errors = read_form(wait.schema, typed)
     if errors:
         return pages.ask(wait, typed=typed, errors=errors, extras=extras)
     action = typed.get("action") or None
     try:
-        answered = await call.engine.answer(token, fields, action, typed.get("by", "").strip()[:200] or None)
+        answered = await _record(call, wait, fields, action, typed.get("by", "").strip()[:200] or None)
+    except SignInRequired:
+        return entry.sign_in(provider=call.provider)
+    except NotYours as error:
+        return pages.ask(wait, typed=typed, error=error.message, extras=extras)
     except AnswerInvalid as error:
         return _ask_again(wait, typed, error, extras)
     except Conflict:
         return pages.closed(await call.engine.waits.find(token), 409, extras)
     return pages.thanks(answered, action, extras)
+
+
+async def _is_closed_to(call: Call, wait: WaitView) -> bool:
+    """Whether it is for certain people, and the request comes from none who has signed in."""
+    return needs_sign_in(wait.request) and call.auth.required and not await call.auth.allows(call.request)
+
+
+async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: str | None, said: str | None) -> WaitView:
+    """The audit says who answered: whom they have signed in as, or the holder of the link, with the name that they have
+    typed."""
+    who = await call.auth.principal(call.request) if call.auth.required else None
+    if who is not None and not needs_sign_in(wait.request):
+        who = None if not who.is_signed_in else who
+    detail = f"{action or 'answered'}" + (f", said to be {said}" if said else "")
+    actor, via = ("link", "link") if who is None else (who.actor, who.via)
+    now_ms = call.engine.parts.clock.now_ms()
+    with acting(Act(actor, via, "POST /resume/{token}", f"/api/runs/{wait.run}/waits/{wait.key}", now_ms, detail)):
+        return await call.engine.answer(call.path("token"), fields, action, said, None if who is None else who.answerer)
 
 
 async def _find(call: Call, answering: bool = False) -> WaitView:
@@ -96,31 +129,14 @@ async def _find(call: Call, answering: bool = False) -> WaitView:
 
 def _ask_again(wait: WaitView, typed: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
     """Put each message at the field its pointer names; what belongs to no field is shown above the form."""
-    known = schema_fields(wait.schema)
-    found = error.extra.get("errors") or [{"pointer": "", "message": error.message}]
-    at_field: dict[str, str] = {}
-    on_top: list[str] = []
-    for one in found:
-        name = one["pointer"].split("/")[1].replace("~1", "/").replace("~0", "~") if one["pointer"] else None
-        if name in known:
-            at_field.setdefault(name, one["message"])
-        else:
-            on_top.append(one["message"])
-    return pages.ask(wait, typed=typed, errors=at_field, error=" ".join(on_top) or None, extras=extras)
+    at_field, on_top = placed_errors(wait.schema, error)
+    return pages.ask(wait, typed=typed, errors=at_field, error=on_top, extras=extras)
 
 
 def _extras(call: Call) -> ui.Extras:
     """What the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a notice
     when the question was answered elsewhere."""
     return ui.extras(call.interface, "resume")
-
-
-def _decode(data: bytes) -> dict[str, str]:
-    """The last value of each input wins. Raises BodyInvalid (422)."""
-    try:
-        return dict(parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX))
-    except ValueError as error:
-        raise BodyInvalid(f"The form cannot be read: {error}", pointer="", hint=FORM_HINT) from None
 
 
 def too_late(error: AlreadyAnswered) -> Conflict:
@@ -157,7 +173,7 @@ TABLE = (
         public=True,
         body=AnswerRequest,
         answer=PublicWait,
-        statuses=(404, 409, 422, 429),
+        statuses=(401, 403, 404, 409, 422, 429),
         media=_BOTH,
     ),
     RouteSpec(
@@ -172,6 +188,6 @@ TABLE = (
         public=True,
         body=AnswerRequest,
         answer=PublicWait,
-        statuses=(404, 409, 422, 429),
+        statuses=(401, 403, 404, 409, 422, 429),
     ),
 )

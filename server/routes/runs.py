@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict
@@ -13,6 +14,7 @@ from executor.views import RunDocument, RunGraph, RunView, Submitted, view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import TooManyStreams
+from server.http.principals import without_links
 from server.http.response import block_response, json_response, long_json_response
 from server.http.table import Link, Param, RouteSpec
 from server.routes.events import open_stream
@@ -53,6 +55,7 @@ async def start_stored(call: Call) -> Response:
         version=body.version,
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
+        priority=body.priority,
     )
     return await started(call, submitted, start)
 
@@ -67,6 +70,7 @@ async def start_document(call: Call) -> Response:
         trigger=body.trigger,
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
+        priority=body.priority,
     )
     return await started(call, submitted, start)
 
@@ -92,6 +96,8 @@ async def list_runs(call: Call) -> Response:
 async def read(call: Call) -> Response:
     """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
     run = await call.engine.runs.view(call.path("id"))
+    waits, below = (without_links(call.who, each) for each in (run.waits, run.child_waits))
+    run = replace(run, waits=waits, child_waits=below)
     return await long_json_response(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
 
 
@@ -116,7 +122,7 @@ async def graph(call: Call) -> Response:
 async def why(call: Call) -> Response:
     """With `seq`: the state after that event."""
     run, query = call.path("id"), call.query(WhyQuery)
-    return json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)))
+    return await long_json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)), "why")
 
 
 async def cancel(call: Call) -> Response:
@@ -199,16 +205,16 @@ async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict
 async def wait_for(call: Call, run: str, wait_s: float) -> RunView:
     """Like engine.wait_finished, but ends at once when the server stops. A waiting caller counts as an open stream."""
     try:
-        closing = call.streams.enter(run)
+        place = call.streams.enter(run)
     except TooManyStreams:
         return await call.engine.runs.view(run)
     waiter = asyncio.create_task(call.engine.wait_finished(run, wait_s), name=f"wait {run}")
-    ends: list[asyncio.Future[Any]] = [waiter, closing]
+    ends: list[asyncio.Future[Any]] = [waiter, place.closed]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         return waiter.result() if waiter.done() else await call.engine.runs.view(run)
     finally:
-        call.streams.leave(closing)
+        call.streams.leave(place)
         waiter.cancel()
         await asyncio.wait([waiter])
 
@@ -237,6 +243,8 @@ TABLE = (
         "/api/workflows/{name}/runs",
         start_stored,
         "Start a run of a stored workflow",
+        needs="editor",
+        audit=False,
         body=RunRequest,
         answer=STARTED,
         status=202,
@@ -251,6 +259,8 @@ TABLE = (
         "/api/runs",
         start_document,
         "Start a run of a document",
+        needs="editor",
+        audit=False,
         body=RunDocumentRequest,
         answer=STARTED,
         status=202,
@@ -260,18 +270,31 @@ TABLE = (
         media=MEDIA,
         links=LINKS,
     ),
-    RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=RunPage, query=RunsQuery),
+    RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", needs="viewer", answer=RunPage, query=RunsQuery),
     RouteSpec(
-        "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunDetail, statuses=(404,)
+        "GET",
+        "/api/runs/{id}",
+        read,
+        "A run with its nodes, waits and variables",
+        needs="viewer",
+        answer=RunDetail,
+        statuses=(404,),
     ),
     RouteSpec(
-        "DELETE", "/api/runs/{id}", delete, "Delete a run that has ended", answer=RunDeleted, statuses=(404, 409)
+        "DELETE",
+        "/api/runs/{id}",
+        delete,
+        "Delete a run that has ended",
+        needs="editor",
+        answer=RunDeleted,
+        statuses=(404, 409),
     ),
     RouteSpec(
         "GET",
         "/api/runs/{id}/document",
         document,
         "The document of a run",
+        needs="viewer",
         answer=RunDocument,
         statuses=(404,),
     ),
@@ -280,6 +303,7 @@ TABLE = (
         "/api/runs/{id}/graph",
         graph,
         "The plan of a run with the state of its nodes and edges",
+        needs="viewer",
         answer=RunGraph,
         statuses=(404,),
     ),
@@ -288,6 +312,7 @@ TABLE = (
         "/api/runs/{id}/why",
         why,
         "Why nodes have their state",
+        needs="viewer",
         statuses=(404,),
         answer=RunWhy,
         query=WhyQuery,
@@ -297,6 +322,7 @@ TABLE = (
         "/api/runs/{id}/cancel",
         cancel,
         "Cancel a run",
+        needs="editor",
         body=CancelRequest,
         answer=Cancelled,
         status=202,
@@ -307,6 +333,7 @@ TABLE = (
         "/api/runs/{id}/signals/{name}",
         signal,
         "Send a signal to a run",
+        needs="editor",
         body=SignalRequest,
         answer=SignalAccepted,
         status=202,

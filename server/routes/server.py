@@ -18,6 +18,7 @@ from server.http.call import Call
 from server.http.openapi import openapi_bytes
 from server.http.response import json_response
 from server.http.table import RouteSpec
+from server.shipped import examples_folder
 from server.wire.server import CacheCleared, CacheQuery, EnvNames, Example, Examples, GcRequest, Health, Version
 
 
@@ -40,7 +41,7 @@ async def openapi(call: Call) -> Response:
 
 async def version(call: Call) -> Response:
     """The version of the server, and whether this browser is signed in."""
-    return json_response(Version(_version(), call.session is not None))
+    return json_response(Version(_version(), call.who.is_signed_in))
 
 
 @cache
@@ -51,7 +52,6 @@ def _version() -> str:
         return "unknown"
 
 
-PACKAGE = Path(__file__).parents[1]
 # What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by
 # name.
 ORDER = (
@@ -62,6 +62,9 @@ ORDER = (
     "parallel-fanout",
     "nested",
     "child-run",
+    "agent",
+    "support-triage",
+    "spreadsheet-summary",
     "daily-report",
     "signed-orders",
 )
@@ -75,13 +78,7 @@ async def examples(call: Call) -> Response:
 @cache
 def packaged_examples() -> Examples:
     """In the order of ORDER. They do not change while the server runs."""
-    return Examples(read_examples(folder(PACKAGE)))
-
-
-def folder(package: Path) -> Path:
-    """Where the examples are, for the folder of this package."""
-    inside = package / "examples"
-    return inside if inside.is_dir() else package.parent / "examples"
+    return Examples(read_examples(examples_folder()))
 
 
 def read_examples(folder: Path) -> list[Example]:
@@ -126,6 +123,7 @@ TABLE = (
         gc,
         "Delete old runs",
         "upkeep",
+        needs="admin",
         body=GcRequest,
         answer=Collected,
         statuses=(400, 422),
@@ -135,14 +133,19 @@ TABLE = (
         "/api/cache",
         clear,
         "Delete cached results",
+        needs="editor",
         answer=CacheCleared,
         query=CacheQuery,
     ),
     RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=Health, statuses=(503, 507)),
     RouteSpec("GET", "/readyz", readyz, "Readiness", "server", public=True, answer=Health, statuses=(503, 507)),
-    RouteSpec("GET", "/api/version", version, "Version of the server", "server", answer=Version),
+    RouteSpec("GET", "/api/version", version, "Version of the server", "server", needs="viewer", answer=Version),
     RouteSpec("GET", "/openapi.json", openapi, "The OpenAPI description", "server", public=True, answer=dict[str, Any]),
-    RouteSpec("GET", "/api/openapi.json", openapi, "The OpenAPI description", "server", answer=dict[str, Any]),
-    RouteSpec("GET", "/api/examples", examples, "Example workflows", "workflows", answer=Examples),
-    RouteSpec("GET", "/api/env", env, "Environment names and where they are used", "env", answer=EnvNames),
+    RouteSpec(
+        "GET", "/api/openapi.json", openapi, "The OpenAPI description", "server", needs="viewer", answer=dict[str, Any]
+    ),
+    RouteSpec("GET", "/api/examples", examples, "Example workflows", "workflows", needs="viewer", answer=Examples),
+    RouteSpec(
+        "GET", "/api/env", env, "Environment names and where they are used", "env", needs="viewer", answer=EnvNames
+    ),
 )

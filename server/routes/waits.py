@@ -9,6 +9,7 @@ from executor.topics.waits import WaitFilter
 from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
+from server.http.principals import without_links
 from server.http.response import json_response
 from server.http.table import Link, RouteSpec
 from server.wire import capped
@@ -38,13 +39,14 @@ async def list_waits(call: Call) -> Response:
     )
     page = await call.engine.waits.page(where)
     counts = None if page.counts is None else WaitCounts(**page.counts)
-    waits = [view_of(Wait, wait) for wait in page.waits]
+    waits = [view_of(Wait, wait) for wait in without_links(call.who, page.waits)]
     return json_response(WaitPage(waits, page.next, counts, capped(page.counts or {})))
 
 
 async def read(call: Call) -> Response:
     """`key`: the id of a wait, or the key of its node."""
-    return json_response(view_of(Wait, await call.engine.waits.get(call.path("id"), call.path("key"))))
+    wait = await call.engine.waits.get(call.path("id"), call.path("key"))
+    return json_response(view_of(Wait, *without_links(call.who, [wait])))
 
 
 async def withdraw(call: Call) -> Response:
@@ -79,6 +81,7 @@ TABLE = (
         list_waits,
         "Open waits, with links",
         "waits",
+        needs="viewer",
         answer=WaitPage,
         query=WaitsQuery,
         links=(Link("GET", _ONE, _OLDEST), Link("DELETE", _ONE, _OLDEST)),
@@ -89,6 +92,7 @@ TABLE = (
         read,
         "A wait, by its id or the key of its node",
         "waits",
+        needs="viewer",
         answer=Wait,
         statuses=(404,),
     ),
@@ -98,6 +102,7 @@ TABLE = (
         withdraw,
         "Withdraw a wait",
         "waits",
+        needs="editor",
         body=WithdrawRequest,
         answer=Wait,
         statuses=(404, 409),
@@ -108,6 +113,7 @@ TABLE = (
         list_signals,
         "Signals sent to a run",
         "waits",
+        needs="viewer",
         answer=SignalList,
         statuses=(404,),
         query=SignalsQuery,

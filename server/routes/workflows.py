@@ -92,6 +92,7 @@ async def inputs(call: Call) -> Response:
 
 async def blocks(call: Call) -> Response:
     """The block types of this server, by category and title."""
+    await call.engine.parts.connectors.refresh()
     return json_response(BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()]))
 
 
@@ -119,6 +120,8 @@ TABLE = (
         validate,
         "Check a document without running it",
         "workflows",
+        needs="editor",
+        audit=False,
         body=DocumentBody,
         answer=Validation,
         query=ValidateQuery,
@@ -129,6 +132,7 @@ TABLE = (
         save,
         "Store a document as a version, and activate it",
         "workflows",
+        needs="editor",
         body=DocumentBody,
         answer=SavedWorkflow,
         status=201,
@@ -139,13 +143,22 @@ TABLE = (
             Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
         ),
     ),
-    RouteSpec("GET", "/api/workflows", list_all, "Workflows and their last runs", "workflows", answer=WorkflowPage),
+    RouteSpec(
+        "GET",
+        "/api/workflows",
+        list_all,
+        "Workflows and their last runs",
+        "workflows",
+        needs="viewer",
+        answer=WorkflowPage,
+    ),
     RouteSpec(
         "GET",
         "/api/workflows/{name}",
         read,
         "A stored document",
         "workflows",
+        needs="viewer",
         answer=WorkflowVersion,
         statuses=(404,),
         query=WorkflowQuery,
@@ -156,6 +169,7 @@ TABLE = (
         delete,
         "Delete a workflow",
         "workflows",
+        needs="editor",
         answer=WorkflowDeleted,
         statuses=(404, 409),
     ),
@@ -165,6 +179,7 @@ TABLE = (
         versions,
         "The versions of a workflow, newest first",
         "workflows",
+        needs="viewer",
         answer=VersionPage,
         statuses=(404,),
         query=VersionsQuery,
@@ -175,6 +190,7 @@ TABLE = (
         activate,
         "Make a version the active one",
         "workflows",
+        needs="editor",
         body=ActivateRequest,
         answer=SavedWorkflow,
         statuses=(404, 422),
@@ -185,6 +201,7 @@ TABLE = (
         inputs,
         "Inputs of the last runs",
         "workflows",
+        needs="viewer",
         answer=InputList,
         statuses=(404,),
     ),
@@ -194,6 +211,7 @@ TABLE = (
         blocks,
         "The block types, with the JSON Schema of their parameters",
         "workflows",
+        needs="viewer",
         answer=BlockList,
     ),
 )

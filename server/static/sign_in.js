@@ -45,7 +45,19 @@ form.addEventListener("submit", (event) => {
   event.preventDefault();
   signIn({ token: String(new FormData(form).get("token")).trim() });
 });
+const provider = document.getElementById("provider");
+if (provider && location.pathname !== "/sign-in") {
+  provider.href += "?to=" + encodeURIComponent(location.pathname + location.search);
+}
+
+async function returned() {
+  // From another site's page the browser sends no cookie with the first request: ask again from here.
+  if ((await fetch("/api/me")).ok) location.replace(location.href);
+}
+
 if (location.pathname === "/sign-in") {
   addEventListener("hashchange", byLink); // a second link, pasted into the same tab
   byLink();
+} else if (location.pathname.startsWith("/resume/")) {
+  returned().catch(() => {});
 }

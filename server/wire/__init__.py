@@ -7,11 +7,12 @@ data) is spliced in as the bytes it was stored as (`orjson.Fragment`) and never 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Annotated, Any, TypeVar
 
 import msgspec
 import orjson
-from msgspec import UNSET, Meta, Struct
+from msgspec import NODEFAULT, UNSET, Meta, Struct
 
 from executor.store.rows import COUNT_MAX, VERSION_MAX, RunStatus, WaitStatus
 
@@ -51,6 +52,9 @@ def fragment(data: bytes | None) -> Any:
     return None if data is None else orjson.Fragment(data)
 
 
+_EMPTY = (list, dict, set)
+
+
 def to_json(value: Any) -> bytes:
     """JSON of structs, fragments and plain values together."""
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
@@ -64,10 +68,31 @@ def beginning(data: bytes, length: int) -> str:
 
 def _plain(value: Any) -> Any:
     """One level of a struct: large values in it are encoded where they are, not copied first."""
-    if isinstance(value, Struct):
-        config = value.__struct_config__
-        if not config.omit_defaults and config.tag is None and not config.array_like:
-            names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
-            members = ((name, getattr(value, field)) for name, field in names)
-            return {name: member for name, member in members if member is not UNSET}
-    return msgspec.to_builtins(value, builtin_types=(orjson.Fragment,))
+    members = _members(type(value)) if isinstance(value, Struct) else None
+    if members is None:
+        return msgspec.to_builtins(value, builtin_types=(orjson.Fragment,))
+    return {
+        name: member
+        for name, field, default, empty in members
+        if (member := getattr(value, field)) is not default
+        and member is not UNSET
+        and (empty is None or member or type(member) is not empty)
+    }
+
+
+@cache
+def _members(of: type[Struct]) -> tuple[tuple[str, str, Any, type | None], ...] | None:
+    """Names in JSON and in Python, and what is left out: this object, and an empty one of this type, as msgspec does.
+    None: JSON has it in another form."""
+    config = of.__struct_config__
+    if config.tag is not None or config.array_like:
+        return None
+    found: list[tuple[str, str, Any, type | None]] = []
+    for field in msgspec.structs.fields(of):
+        default, empty = UNSET, None
+        if config.omit_defaults and field.default is not NODEFAULT:
+            default = field.default
+        elif config.omit_defaults and field.default_factory in _EMPTY:
+            empty = field.default_factory
+        found.append((field.encode_name, field.name, default, empty))
+    return tuple(found)

@@ -75,10 +75,9 @@ def encode_record(run: str, record: Record, preview: int | None = None) -> bytes
     )
 
 
-def event_page(run: str, records: Sequence[Record], count: int, next: int | None, preview: int | None) -> EventPage:
-    """The events are spliced in as JSON."""
-    events: list[Any] = [orjson.Fragment(encode_record(run, record, preview)) for record in records]
-    return EventPage(events, count, next)
+def page_events(run: str, records: Sequence[Record], preview: int | None) -> list[Any]:
+    """Events of a page, as JSON that is spliced in."""
+    return [orjson.Fragment(encode_record(run, record, preview)) for record in records]
 
 
 def _spliced(data: bytes | None, output: bytes | None) -> bytes:

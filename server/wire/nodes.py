@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from executor.journal.projection import Status
-from executor.views import AttemptView, ErrorJson, NodeDetail, view_of
+from executor.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
 from server.wire import Preview, beginning, fragment
 
 Bytes = Annotated[int, Meta(description="Bytes of JSON.")]
@@ -49,6 +49,9 @@ class NodeShown(Struct, frozen=True):
     reused: bool
     checkpoint: Annotated[
         CheckpointShown | None, Meta(description="The last checkpoint of its attempts; null also with `seq`.")
+    ]
+    steps: Annotated[
+        tuple[StepView, ...], Meta(description="The durable steps of its handler; event `finished_seq` has the output.")
     ]
     input_size: Bytes | None
     input_truncated: bool

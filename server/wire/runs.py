@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
+from compiler.document import Priority
 from compiler.render import Format
 from executor.store.rows import RunRow, RunStatus
 from executor.views import ErrorJson, RunView, Submitted, WaitView, Why, view_of
@@ -16,21 +17,23 @@ SUMMARY_CHARS = 160
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/workflows/{name}/runs."""
+    """POST /api/workflows/{name}/runs. `priority`: in place of that of the workflow."""
 
     input: Any = None
     trigger: str | None = None
     version: Version | None = None
     stop_after: str | None = None
+    priority: Priority | None = None
 
 
 class RunDocumentRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs: run a document without storing it."""
+    """POST /api/runs: run a document without storing it. `priority`: in place of that of the workflow."""
 
     document: dict[str, Any]
     input: Any = None
     trigger: str | None = None
     stop_after: str | None = None
+    priority: Priority | None = None
 
 
 class CancelRequest(Struct, forbid_unknown_fields=True):

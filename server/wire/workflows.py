@@ -63,19 +63,21 @@ class WorkflowDeleted(Struct, frozen=True):
 
 class BlockType(Struct, frozen=True):
     """A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
-    data. `handles`: the fixed exits. `attempts` and `timeout_ms` are the defaults of `policy.retry.max_attempts` and
-    `policy.timeout_s`. `sentence`: what a card says the block does, text with `{path}` for parameters."""
+    data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are the
+    defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: what a card says the block does, text
+    with `{path}` for parameters."""
 
     type: str
     title: str
     description: str
-    category: Literal["trigger", "flow", "data", "action", "people", "annotation"]
+    category: Literal["trigger", "flow", "data", "action", "connector", "people", "annotation"]
     params: dict[str, Any]
     handles: list[str]
     container: Literal["loop", "parallel"] | None
     trigger: bool
     output: dict[str, Any] | None
     effect: Literal["none", "read", "write"]
+    runners: list[Literal["inline", "process", "dask"]]
     attempts: int
     timeout_ms: int
     sentence: str

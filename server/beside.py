@@ -1,0 +1,69 @@
+"""A small application on loopback, beside what a process is there for: metrics of a worker, the page of a demo."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import uvicorn
+from starlette.types import ASGIApp
+
+HOST = "127.0.0.1"
+CONNECTIONS_MAX = 64
+HEAD_BYTES_MAX = 16 * 1024
+
+
+def listening(port: int) -> socket.socket:
+    """0: a free port. Raises OSError."""
+    listener = socket.socket()
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((HOST, port))
+        return listener
+    except BaseException:
+        listener.close()
+        raise
+
+
+class BesideServer(uvicorn.Server):
+    """Leaves signals to the process. More requests at once than CONNECTIONS_MAX are answered 503."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        super().__init__(
+            uvicorn.Config(
+                app,
+                http="h11",
+                ws="none",
+                lifespan="off",
+                log_config=None,
+                access_log=False,
+                server_header=False,
+                limit_concurrency=CONNECTIONS_MAX,
+                h11_max_incomplete_event_size=HEAD_BYTES_MAX,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._accepts = asyncio.Event()
+        self._serving: asyncio.Task[None] | None = None
+
+    async def begin(self, listener: socket.socket) -> None:
+        """Returns when it accepts connections."""
+        self._serving = asyncio.create_task(self.serve([listener]), name="beside")
+        await self._accepts.wait()
+
+    async def end(self) -> None:
+        """What was begun is no longer served when this returns."""
+        self.should_exit = True
+        if self._serving is not None:
+            await self._serving
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        self._accepts.set()
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """They belong to the process."""
+        yield

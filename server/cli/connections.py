@@ -1,0 +1,109 @@
+"""`weft connection`: credentials of services, picked from a list in blocks. Values come from stdin or a prompt."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+import click
+
+from server.cli.common import OK, call, show
+
+KINDS = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
+STATES = {
+    "ready": "ready",
+    "sign_in": "needs a sign-in",
+    "sign_in_again": "needs a new sign-in",
+    "unreadable": "cannot be opened",
+}
+
+
+@click.group()
+def connection() -> None:
+    """Connections: credentials that blocks use by name."""
+
+
+@connection.command(name="add")
+@click.argument("name", metavar="NAME")
+@click.option("--kind", type=click.Choice(KINDS), required=True)
+@click.option("--hosts", required=True, help="Where it may be sent to, comma list: api.example.com,*.example.org")
+@click.option("--username", default="", help="Of basic.")
+@click.option("--in", "where", type=click.Choice(("header", "query")), default="header", help="Where an API key goes.")
+@click.option("--as", "field", default="Authorization", help="Header or query parameter of an API key.")
+@click.option("--prefix", default="", help="In front of an API key.")
+@click.option("--token-url", default="", help="Of OAuth 2.")
+@click.option("--authorize-url", default="", help="Of OAuth 2 with a sign-in.")
+@click.option("--client-id", default="", help="Of OAuth 2.")
+@click.option("--scopes", default="", help="Of OAuth 2, with spaces between.")
+@click.option("--issuer", default="", help="Of OAuth 2: what the provider calls itself.")
+@click.option("--client-auth", type=click.Choice(("body", "header")), default="body")
+@click.option("--public", is_flag=True, help="An OAuth client without a secret.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def add(
+    url: str, /, name: str, kind: str, hosts: str, where: str, field: str, public: bool, as_json: bool, **more: str
+) -> int:
+    """Add the connection NAME, or replace it. The key, token, password or client secret is read from stdin or asked
+    for."""
+    value = ""
+    if not public:
+        if sys.stdin.isatty():
+            value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
+        else:
+            value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    places = [host.strip() for host in hosts.split(",") if host.strip()]
+    spec: dict[str, Any] = {"kind": kind, "hosts": places, "secret": value, "where": where, "name": field} | more
+    made = call(url, lambda client: client.put_connection(name, spec))
+    lines = [_line(made)]
+    if made["state"] == "sign_in":
+        lines.append(f"Sign in with `weft connection connect {name}`.")
+    show(made, as_json, lines)
+    return OK
+
+
+@connection.command(name="list")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def list_connections(url: str, as_json: bool) -> int:
+    """List the names, kinds, states and hosts of connections."""
+    found = call(url, lambda client: client.connections())["connections"]
+    none = "No connections. Add one with `weft connection add NAME --kind bearer --hosts api.example.com`."
+    show(found, as_json, map(_line, found), none=none)
+    return OK
+
+
+@connection.command(name="delete")
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def delete_connection(url: str, name: str) -> int:
+    """Delete the connection NAME."""
+    call(url, lambda client: client.delete_connection(name))
+    click.echo(f"Deleted {name}.", err=True)
+    return OK
+
+
+@connection.command()
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def connect(url: str, name: str) -> int:
+    """Sign in to the connection NAME in a browser."""
+    begun = call(url, lambda client: client.connect(name))
+    click.echo(f"Open this address in a browser and sign in:\n\n{begun['url']}\n", err=True)
+    click.echo(f"Then paste the address to which the browser was sent, {begun['redirect_uri']}?...", err=True)
+    answer = click.prompt("Address", err=True).strip()
+    said = {key: values[0] for key, values in parse_qs(urlsplit(answer).query).items()}
+    if "state" not in said:
+        raise click.UsageError("this address has no state and code in it")
+    known: dict[str, str] = {key: said[key] for key in ("state", "code", "error", "iss") if key in said}
+    made = call(url, lambda client: client.connected(known))
+    click.echo(_line(made))
+    return OK
+
+
+def _line(one: dict[str, Any]) -> str:
+    problem = f": {one['problem']}" if one["problem"] else ""
+    return f"{one['name']}  {one['kind'] or 'unknown'}  {STATES[one['state']]}{problem}  {', '.join(one['hosts'])}"
+
+
+COMMANDS = (connection,)

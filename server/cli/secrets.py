@@ -1,0 +1,65 @@
+"""`weft secret`: values that workflows read as ${NAME}. They come from stdin or a prompt, never from an argument."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from server.cli.common import OK, call, show
+
+
+@click.group()
+def secret() -> None:
+    """Secrets: values that workflows read as ${NAME}."""
+
+
+@secret.command(name="set")
+@click.argument("name", metavar="NAME")
+@click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,*.example.org")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def set_secret(url: str, name: str, hosts: str, as_json: bool) -> int:
+    """Set the secret NAME, or replace its value. The value is read from stdin or asked for."""
+    if sys.stdin.isatty():
+        value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
+    else:
+        value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    places = [host.strip() for host in hosts.split(",") if host.strip()]
+    made = call(url, lambda client: client.put_secret(name, value, places))
+    where = ", ".join(made["hosts"]) or "no host: it can be sent nowhere until it is set again with --hosts"
+    show(made, as_json, [f"{name} version {made['version']}, for {where}"])
+    return OK
+
+
+@secret.command(name="list")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def list_secrets(url: str, as_json: bool) -> int:
+    """List the names, versions and hosts of secrets."""
+    found = call(url, lambda client: client.secrets())
+    lines = (f"{one['name']}  version {one['version']}  {', '.join(one['hosts']) or 'no hosts'}" for one in found)
+    show(found, as_json, lines, none="No secrets. Set one with `weft secret set NAME --hosts api.example.com`.")
+    return OK
+
+
+@secret.command(name="delete")
+@click.argument("name", metavar="NAME")
+@click.pass_obj
+def delete_secret(url: str, name: str) -> int:
+    """Delete the secret NAME."""
+    call(url, lambda client: client.delete_secret(name))
+    click.echo(f"Deleted {name}.", err=True)
+    return OK
+
+
+@secret.command()
+@click.pass_obj
+def rekey(url: str) -> int:
+    """Encrypt all secrets with the present key of the server, which also has the old one (WEFT_OLD_SECRET_KEY)."""
+    done = call(url, lambda client: client.rekey_secrets())
+    click.echo(f"{done['resealed']} secrets are encrypted with the present key.", err=True)
+    return OK
+
+
+COMMANDS = (secret,)

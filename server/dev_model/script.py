@@ -1,0 +1,224 @@
+"""What the model answers: the first rule of the script that fits the request, or an example when none does."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from server.shipped import examples_folder
+
+_PLACE: Final = re.compile(r"\{\{(last|tool)\}\}")
+DEPTH_MAX: Final = 8
+CHARS_PER_TOKEN: Final = 4
+
+
+class When(Struct, frozen=True, forbid_unknown_fields=True):
+    """A request fits when all that is set holds. `last`, `system`: a text in the last message of the user or in the
+    instructions, in any case; `tool`: the last result is of this tool, `""`: there is none since the user spoke;
+    `offers`: it offers this tool; `round`: how many replies it has; `model`: its name."""
+
+    last: str | None = None
+    system: str | None = None
+    tool: str | None = None
+    offers: str | None = None
+    round: int | None = None
+    model: str | None = None
+
+
+class Call(Struct, frozen=True, forbid_unknown_fields=True):
+    """A tool call. `arguments`: an object, or a text that is sent as it is."""
+
+    name: str
+    arguments: dict[str, Any] | str = {}
+
+
+class Failure(Struct, frozen=True, forbid_unknown_fields=True):
+    """An error instead of a reply."""
+
+    status: int
+    message: str = "scripted error"
+    retry_after: float | None = None
+
+
+class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the reply counts as; None: a token for every four characters."""
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    cached_tokens: int = 0
+    cache_write_tokens: int = 0
+    reasoning_tokens: int = 0
+
+
+class Rule(Struct, frozen=True, forbid_unknown_fields=True):
+    """`text`, `calls` and `output` are the reply. In texts `{{last}}` is the last message of the user, `{{tool}}` the
+    last result of a tool. `output`: sent in the way in which the request asks for it. `times`: how often the rule
+    can be used. `pause_ms`: before each piece. `cut_after`: the connection ends after this number of pieces."""
+
+    when: When = When()
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+    output: Any = None
+    usage: Tokens = Tokens()
+    error: Failure | None = None
+    stop: str | None = None
+    pause_ms: int = 0
+    cut_after: int | None = None
+    times: int | None = None
+
+
+class Script(Struct, frozen=True, forbid_unknown_fields=True):
+    """The file of `weft dev-model --script`."""
+
+    rules: tuple[Rule, ...] = ()
+
+
+class Asked(Struct, frozen=True):
+    """A request, whichever format it came in. `results`: tools whose results came since the last reply. `schema`: what
+    the output has to be, and `output_tool` the tool that takes it; `required`: the model has to call a tool."""
+
+    model: str
+    system: str
+    last: str
+    results: tuple[tuple[str, str], ...]
+    round: int
+    tools: Mapping[str, Any]
+    schema: Any = None
+    output_tool: str | None = None
+    required: bool = False
+    stream: bool = False
+    usage_wanted: bool = True
+    chars: int = 0
+
+
+class Answer(Struct, frozen=True):
+    """What is sent. `calls`: name, id and the arguments as text."""
+
+    text: str
+    calls: tuple[tuple[str, str, str], ...]
+    input_tokens: int
+    output_tokens: int
+    usage: Tokens
+    stop: str | None
+    rule: Rule
+
+
+class Player:
+    """Plays a script. The same request has the same answer, except where a rule counts `times`."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+        self._used: dict[int, int] = {}
+
+    def answer(self, asked: Asked) -> Answer | Failure:
+        """What this request gets."""
+        rule = self._rule(asked) or _example(asked)
+        if rule.error is not None:
+            return rule.error
+        text = _filled(rule.text, asked)
+        calls = [(call.name, call.arguments) for call in rule.calls]
+        if rule.output is not None:
+            if asked.output_tool is not None:
+                calls.append((asked.output_tool, rule.output))
+            else:
+                text += _json(rule.output)
+        numbered = tuple(
+            (name, f"call_{asked.round}_{n}", given if isinstance(given, str) else _json(given))
+            for n, (name, given) in enumerate(calls)
+        )
+        said = len(text) + sum(len(name) + len(given) for name, _, given in numbered)
+        usage = rule.usage
+        return Answer(
+            text,
+            numbered,
+            asked.chars // CHARS_PER_TOKEN + 1 if usage.input_tokens is None else usage.input_tokens,
+            said // CHARS_PER_TOKEN + 1 if usage.output_tokens is None else usage.output_tokens,
+            usage,
+            rule.stop,
+            rule,
+        )
+
+    def _rule(self, asked: Asked) -> Rule | None:
+        for n, rule in enumerate(self._script.rules):
+            if _fits(rule.when, asked) and (rule.times is None or self._used.get(n, 0) < rule.times):
+                self._used[n] = self._used.get(n, 0) + 1
+                return rule
+        return None
+
+
+def read_script(data: bytes) -> Script:
+    """The script in a file. Raises ValueError that says what is wrong with it."""
+    try:
+        return msgspec.json.decode(data, type=Script)
+    except (msgspec.DecodeError, msgspec.ValidationError) as error:
+        raise ValueError(str(error)) from None
+
+
+def of_examples() -> Script:
+    """The scripts of all examples. Each rule says what it is for, so that all fit beside each other."""
+    files = sorted(examples_folder().joinpath("models").glob("*.json"))
+    return Script(tuple(rule for file in files for rule in read_script(file.read_bytes()).rules))
+
+
+def example(schema: Any, depth: int = 0) -> Any:
+    """A value that a JSON Schema allows, as far as it says so plainly: the first choice, the smallest number."""
+    if not isinstance(schema, Mapping) or depth > DEPTH_MAX:
+        return None
+    for keyword in ("const", "default"):
+        if keyword in schema:
+            return schema[keyword]
+    if schema.get("enum"):
+        return schema["enum"][0]
+    for keyword in ("anyOf", "oneOf"):
+        if schema.get(keyword):
+            return example(schema[keyword][0], depth + 1)
+    kind = schema.get("type")
+    match kind[0] if isinstance(kind, list) and kind else kind:
+        case "object":
+            return {name: example(inner, depth + 1) for name, inner in (schema.get("properties") or {}).items()}
+        case "array":
+            return [example(schema.get("items"), depth + 1)] * int(schema.get("minItems") or 0)
+        case "integer" | "number":
+            return schema.get("minimum", 0)
+        case "boolean":
+            return False
+        case "null":
+            return None
+    return "example"
+
+
+def _example(asked: Asked) -> Rule:
+    """Without a rule: the output that is wanted, a call of the first tool if one is required, or what was said."""
+    if asked.schema is not None:
+        return Rule(output=example(asked.schema))
+    if asked.required and asked.tools:
+        name, schema = next(iter(asked.tools.items()))
+        return Rule(calls=(Call(name, example(schema) or {}),))
+    if asked.results:
+        return Rule(text="The tool answered: {{tool}}")
+    return Rule(text="You said: {{last}}")
+
+
+def _fits(when: When, asked: Asked) -> bool:
+    result = asked.results[-1][0] if asked.results else ""
+    return (
+        (when.last is None or when.last.lower() in asked.last.lower())
+        and (when.system is None or when.system.lower() in asked.system.lower())
+        and (when.tool is None or when.tool == result)
+        and (when.offers is None or when.offers in asked.tools)
+        and (when.round is None or when.round == asked.round)
+        and (when.model is None or when.model == asked.model)
+    )
+
+
+def _filled(text: str, asked: Asked) -> str:
+    values = {"last": asked.last, "tool": asked.results[-1][1] if asked.results else ""}
+    return _PLACE.sub(lambda place: values[place[1]], text)
+
+
+def _json(value: Any) -> str:
+    return msgspec.json.encode(value).decode()

@@ -1,0 +1,42 @@
+"""What visitors of a chat page hear of a run: text of the agents whose text is the answer, that a person is waited for,
+and its end. Nothing else of the journal leaves the server here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import orjson
+
+from executor.journal.codec import data_of
+from executor.store.rows import Record
+from executor.topics.chats import PERSON
+
+
+class ChatFrames:
+    """Encodes for `EventStream`. `shown`: the blocks whose text is sent."""
+
+    def __init__(self, shown: frozenset[str]) -> None:
+        self._shown = shown
+        self._waits: set[tuple[str | None, str, int]] = set()
+
+    def records(self, records: list[Record]) -> Iterator[bytes]:
+        for record in records:
+            place = (record.node, record.path, record.attempt)
+            if record.type == "node.started" and record.node in self._shown:
+                yield _frame("begin", {})  # what an attempt before it has said does not count
+            elif record.type == "wait.opened" and data_of(record).get("kind") in PERSON:
+                self._waits.add(place)
+                yield _frame("waiting", {})
+            elif record.type == "wait.closed" and place in self._waits:
+                self._waits.discard(place)
+                yield _frame("working", {})
+            elif record.type == "run.finished":
+                yield _frame("end", {})
+
+    def texts(self, texts: dict[str, str]) -> bytes:
+        """By node key, such as `agent` or `agent#2`; those of loops are not shown."""
+        return b"".join(_frame("text", {"text": text}) for key, text in texts.items() if key in self._shown)
+
+
+def _frame(event: str, data: dict[str, str]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), orjson.dumps(data))

@@ -1,0 +1,67 @@
+"""Who a request comes from: the holder of the server's token, a user in a browser, a token of a program; what each may
+do is its role."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from executor.runtime.answers import Answerer, needs_sign_in
+from executor.store.people import Role, includes
+from executor.views import WaitView
+
+SERVER: Final = "server-token"
+FIRST_ADMIN: Final = "admin"  # the user that the server's token signs in
+
+
+class Principal(Struct, frozen=True):
+    """`actor` is what records have; `via` how it came in. `key`: of the session or token that has to stay valid, also
+    while a stream is open. `workflows`: the only ones it may reach, None for all."""
+
+    actor: str
+    via: str
+    role: Role
+    user: str | None = None
+    key: str | None = None
+    workflows: tuple[str, ...] | None = None
+
+    def may(self, needed: Role) -> bool:
+        return includes(self.role, needed)
+
+    @property
+    def answerer(self) -> Answerer:
+        """As whom it answers. The holder of the server's token and the user that it signs in are the same person."""
+        names = {self.actor} | ({f"user:{self.user}"} if self.user else set())
+        if names & {SERVER, f"user:{FIRST_ADMIN}"}:
+            names |= {SERVER, f"user:{FIRST_ADMIN}"}
+        return Answerer(self.actor if self.user is None else f"user:{self.user}", frozenset(names), self.role)
+
+    @property
+    def is_signed_in(self) -> bool:
+        """In a browser."""
+        return self.via == "session"
+
+
+ANYONE: Final = Principal("anyone", "open", "admin")  # on a server without a token
+SERVER_TOKEN: Final = Principal(SERVER, "token", "admin")
+
+
+def of_session(user: str, role: Role, session: str) -> Principal:
+    return Principal(f"user:{user}", "session", role, user, session)
+
+
+def without_links(who: Principal, waits: Sequence[WaitView]) -> tuple[WaitView, ...]:
+    """Without the links that are not for them: a link is a credential. Approvers see those that they may use."""
+    return tuple(wait if _may_see_link(who, wait) else replace(wait, link=None) for wait in waits)
+
+
+def _may_see_link(who: Principal, wait: WaitView) -> bool:
+    if who.workflows is not None and wait.workflow not in who.workflows:
+        return False
+    if who.may("editor"):
+        return True
+    by = wait.request.get("by") if isinstance(wait.request, dict) and needs_sign_in(wait.request) else None
+    return who.may("approver") and (not by or who.answerer.is_among(by))

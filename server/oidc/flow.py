@@ -1,0 +1,93 @@
+"""One sign-in on its way: what the browser carries from the start of it to its end.
+
+State, nonce and verifier are in a cookie of the browser that began, signed by this server, so that any process can end
+what another one began. The cookie is SameSite=Lax: it comes back with the navigation from the provider's page.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import secrets
+from urllib.parse import urlencode
+
+import msgspec
+from msgspec import Struct
+
+from server.oidc.provider import Description
+from server.oidc.settings import OidcSettings
+
+UNDER_WAY_S = 600
+TO_CHARS_MAX = 1000
+
+
+class UnderWay(Struct, frozen=True):
+    """`to`: the page of ours to show at the end."""
+
+    state: str
+    nonce: str
+    verifier: str
+    to: str
+    until_s: float
+
+
+class Flow:
+    """`secret`: of the server."""
+
+    def __init__(self, settings: OidcSettings, secret: bytes, base_url: str) -> None:
+        self._settings = settings
+        self._key = hmac.new(secret, b"oidc", hashlib.sha256).digest()
+        self.redirect_uri = f"{base_url}/oidc/callback"
+
+    def begin(self, described: Description, to: str, now_s: float) -> tuple[str, str]:
+        """Where to send the browser, and its cookie."""
+        state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
+        challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+        query = {
+            "response_type": "code",
+            "client_id": self._settings.client_id,
+            "redirect_uri": self.redirect_uri,
+            "scope": " ".join(self._settings.scopes),
+            "state": state,
+            "nonce": nonce,
+            "code_challenge": challenge,
+            "code_challenge_method": "S256",
+        }
+        joint = "&" if "?" in described.authorization_endpoint else "?"
+        under_way = UnderWay(state, nonce, verifier, to if is_own_path(to) else "/", now_s + UNDER_WAY_S)
+        return f"{described.authorization_endpoint}{joint}{urlencode(query)}", self._sealed(under_way)
+
+    def resume(self, cookie: str, state: str, now_s: float) -> UnderWay | None:
+        """None: this browser has begun no sign-in with this state, or too long ago."""
+        try:
+            body, _, mac = cookie.rpartition(".")
+            if not hmac.compare_digest(self._mac(body), mac):
+                return None
+            under_way = msgspec.json.decode(base64.urlsafe_b64decode(f"{body}=="), type=UnderWay)
+        except (ValueError, TypeError, msgspec.DecodeError):
+            return None
+        if now_s >= under_way.until_s or not hmac.compare_digest(
+            under_way.state.encode(), state.encode("utf-8", "surrogatepass")
+        ):
+            return None
+        return under_way
+
+    def _sealed(self, under_way: UnderWay) -> str:
+        body = base64.urlsafe_b64encode(msgspec.json.encode(under_way)).rstrip(b"=").decode()
+        return f"{body}.{self._mac(body)}"
+
+    def _mac(self, body: str) -> str:
+        return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+
+
+def is_own_path(to: str) -> bool:
+    """Whether it leads to a page of this server, in every reading of it."""
+    return (
+        to.startswith("/")
+        and not to.startswith("//")
+        and len(to) <= TO_CHARS_MAX
+        and to.isascii()
+        and to.isprintable()
+        and not any(character in to for character in "\\ \"'<>")
+    )

@@ -1,0 +1,23 @@
+"""What a server has one of when a provider signs people in."""
+
+from __future__ import annotations
+
+from executor.http.client import GuardedClient
+from server.oidc.flow import Flow
+from server.oidc.provider import Provider
+from server.oidc.settings import OidcSettings
+
+
+class SignIn:
+    """`allow_private`: what the operator allows besides the provider itself."""
+
+    def __init__(
+        self, settings: OidcSettings, secret: bytes, base_url: str, allow_private: tuple[str, ...] = ()
+    ) -> None:
+        self.settings = settings
+        self._client = GuardedClient([*allow_private, *([settings.place] if settings.private else ())])
+        self.provider = Provider(settings, self._client)
+        self.flow = Flow(settings, secret, base_url)
+
+    async def close(self) -> None:
+        await self._client.close()

@@ -1,0 +1,87 @@
+"""The page of a public chat: what was said, and the box for the next message. Works without JavaScript, by loading the
+page again; with it (`static/chat.js`) the answer comes while it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from starlette.responses import Response
+
+from executor.blocks.chat_trigger import MESSAGE_MAX
+from executor.errors import WeftError
+from executor.topics.chats import ChatTurn, ChatView
+from server.pages.html import Html, el, page
+from server.ui import Extras
+
+WORDS = {
+    "working": "The answer is being written.",
+    "waiting": "A person has to agree before the answer continues.",
+    "failed": "There is no answer to this message. Send it again, or try later.",
+}
+_ERRORS = {
+    "chat_busy": "Wait for the answer before you send the next message.",
+    "chat_changed": "This conversation has other messages now. Read them, then send yours again.",
+}
+
+
+def show(
+    chat: ChatView,
+    turns: Sequence[ChatTurn],
+    *,
+    another: str,
+    typed: str = "",
+    error: WeftError | None = None,
+    extras: Extras | None = None,
+) -> Response:
+    """The conversation. `another`: where a new one begins. With `error` the message was not sent, and is kept."""
+    said = None
+    if error is not None:
+        said = _ERRORS.get(error.code, f"Write a message of at most {MESSAGE_MAX:,} characters.")
+    is_open = bool(turns) and turns[-1].state in ("working", "waiting")
+    following = turns[-1].n + 1 if turns else 1
+    box = el(
+        "textarea",
+        typed,
+        name="message",
+        id="message",
+        rows=2,
+        required=True,
+        maxlength=MESSAGE_MAX,
+        placeholder=chat.placeholder,
+        aria_describedby="hint",
+    )
+    form = el(
+        "form",
+        el("input", type="hidden", name="n", id="n", value=following),
+        el("label", "Message", for_="message"),
+        box,
+        el("small", "Enter sends, Shift and Enter begins a new line.", id="hint", class_="quiet scripted", hidden=True),
+        el("div", el("button", "Send", type="submit", class_="primary", id="send"), class_="actions"),
+        method="post",
+        id="chat",
+    )
+    content = (
+        el("h1", chat.title),
+        el("p", chat.text, class_="text") if chat.text else None,
+        el("ol", *[item for turn in turns for item in _items(turn)], id="log", class_="chat", aria_label="Messages"),
+        el("p", said or "", id="problem", class_="notice err", role="alert", hidden=said is None),
+        el("p", "", id="said", role="status", class_="unseen"),
+        el("noscript", el("p", el("a", "Load the page again", href=""), " to see the answer.")) if is_open else None,
+        form,
+        el("p", el("a", "New conversation", href=another), class_="quiet once"),
+    )
+    status = 200 if error is None else 409 if error.code in _ERRORS else 422
+    return page(chat.title, *content, status=status, chrome=False, script="/static/chat.js", extras=extras)
+
+
+def _items(turn: ChatTurn) -> list[Html]:
+    asked = el("li", el("span", "You", class_="who"), el("p", turn.message, class_="text"), class_="asked")
+    if turn.state == "answered":
+        body = el("p", turn.answer, class_="text")
+    else:
+        kind = "text err" if turn.state == "failed" else "text quiet"
+        body = el("p", WORDS[turn.state], class_=kind)
+    return [
+        asked,
+        el("li", el("span", "Answer", class_="who"), body, class_="answer", data_n=turn.n, data_state=turn.state),
+    ]

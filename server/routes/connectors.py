@@ -1,0 +1,110 @@
+"""Connectors that are added to this installation, and connector documents from OpenAPI descriptions. Nothing is
+downloaded."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.connectors import openapi
+from executor.connectors.document import BYTES_MAX
+from executor.topics.connectors import ConnectorView
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import RouteSpec
+from server.wire.connectors import ConnectorDeleted, ConnectorDocument, ConnectorList, OpenApiImport, OpenApiImported
+
+
+async def list_all(call: Call) -> Response:
+    """Those that were added, by service. `GET /api/blocks` has all."""
+    return json_response(ConnectorList(await call.engine.connectors.all()))
+
+
+async def read(call: Call) -> Response:
+    """Its document."""
+    return json_response(ConnectorDocument(await call.engine.connectors.document(call.path("service"))))
+
+
+async def put(call: Call) -> Response:
+    """201 for a new connector, 200 for another document of it. Its block type can be used at once, on all servers and
+    workers of the database. 400: `errors` has all that is wrong. 409: the server has a connector of this name from
+    another source."""
+    spec = await read_as(call.request, call.limits, ConnectorDocument)
+    view, created = await call.engine.connectors.put(call.path("service"), spec.document, by=call.who.actor)
+    return json_response(view, 201 if created else 200)
+
+
+async def delete(call: Call) -> Response:
+    """Blocks of its type no longer run."""
+    await call.engine.connectors.delete(call.path("service"))
+    return json_response(ConnectorDeleted(call.path("service"), True))
+
+
+async def from_openapi(call: Call) -> Response:
+    """The operations that a description offers, and a connector document of the chosen ones."""
+    asked = await read_as(call.request, call.limits, OpenApiImport)
+    description = openapi.known(asked.description)
+    made = None
+    if asked.operations:
+        made = openapi.connector(description, asked.operations, service=asked.service, base_url=asked.base_url)
+    return json_response(OpenApiImported(openapi.operations(description), made))
+
+
+_ONE = "/api/connectors/{service}"
+
+TABLE = (
+    RouteSpec(
+        "GET",
+        "/api/connectors",
+        list_all,
+        "List connectors that were added",
+        "workflows",
+        needs="viewer",
+        answer=ConnectorList,
+    ),
+    RouteSpec(
+        "GET",
+        _ONE,
+        read,
+        "Read a connector document",
+        "workflows",
+        needs="viewer",
+        answer=ConnectorDocument,
+        statuses=(404,),
+    ),
+    RouteSpec(
+        "PUT",
+        _ONE,
+        put,
+        "Add or replace a connector",
+        "workflows",
+        needs="admin",
+        body=ConnectorDocument,
+        body_bytes=2 * BYTES_MAX,
+        answer=ConnectorView,
+        statuses=(201, 400, 409),
+    ),
+    RouteSpec(
+        "DELETE",
+        _ONE,
+        delete,
+        "Delete a connector",
+        "workflows",
+        needs="admin",
+        answer=ConnectorDeleted,
+        statuses=(404,),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/connectors/openapi",
+        from_openapi,
+        "Make a connector document of an OpenAPI description",
+        "workflows",
+        needs="editor",
+        audit=False,
+        body=OpenApiImport,
+        body_bytes=openapi.BYTES_MAX,
+        answer=OpenApiImported,
+        statuses=(400,),
+    ),
+)

@@ -1,0 +1,89 @@
+"""weft as an MCP server, over streamable HTTP without sessions: each request is answered by itself, so any server of a
+fleet takes it. The route asks for a viewer, and each tool for the role that its route in the API asks for.
+
+Five methods are all that tools need, so no library is: bounds of bodies, credentials, the checks of origins and the
+audit are those of every route (decision 37)."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import Any, Final
+
+from msgspec import UNSET
+from starlette.responses import Response
+
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import RouteSpec
+from server.routes.mcp_tools import UnknownTool, call_tool, list_tools
+from server.routes.runs import KEY, idempotency_key
+from server.wire.mcp import McpAnswer, McpError, McpMessage
+
+VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
+METHOD_UNKNOWN: Final = -32601
+PARAMS_INVALID: Final = -32602
+INSTRUCTIONS: Final = (
+    "Tools that begin with run_ start workflows of this weft server. A run that has not ended within the time of a "
+    "call continues: ask for it with `runs`. `waits` lists what runs wait for, and `answer` answers it."
+)
+
+
+async def receive(call: Call) -> Response:
+    """One message of MCP. 202 for notifications, which are not needed. A tool that fails, or that is not for the role
+    of the caller, is a result with `isError`."""
+    key = idempotency_key(call)
+    message = await read_as(call.request, call.limits, McpMessage)
+    if message.id is None or message.method is None:
+        return Response(status_code=202)
+    params = message.params or {}
+    match message.method:
+        case "initialize":
+            wanted = params.get("protocolVersion")
+            result: Any = {
+                "protocolVersion": wanted if wanted in VERSIONS else VERSIONS[0],
+                "capabilities": {"tools": {"listChanged": False}},
+                "serverInfo": {"name": "weft", "version": version("weft")},
+                "instructions": INSTRUCTIONS,
+            }
+        case "ping":
+            result = {}
+        case "tools/list":
+            cursor = params.get("cursor")
+            if not isinstance(cursor, str | None):
+                return _failed(message, PARAMS_INVALID, "cursor must be text")
+            result = await list_tools(call, cursor)
+        case "tools/call":
+            name, arguments = params.get("name"), params.get("arguments")
+            if not isinstance(name, str) or not isinstance(arguments, dict | None):
+                return _failed(message, PARAMS_INVALID, "a call has a name and arguments")
+            try:
+                result = await call_tool(call, name, arguments or {}, params.get("_meta"), key)
+            except UnknownTool:
+                return _failed(message, PARAMS_INVALID, f"there is no tool {name[:100]!r}")
+        case _:
+            return _failed(message, METHOD_UNKNOWN, f"the method {message.method!r} is not supported")
+    return json_response(McpAnswer("2.0", message.id, result))
+
+
+def _failed(message: McpMessage, code: int, text: str) -> Response:
+    assert message.id is not None
+    return json_response(McpAnswer("2.0", message.id, UNSET, McpError(code, text)))
+
+
+TABLE = (
+    RouteSpec(
+        "POST",
+        "/mcp",
+        receive,
+        "A message of MCP",
+        "mcp",
+        needs="viewer",
+        audit=False,  # starts are in the journals, and `answer` has a row of its own
+        body=McpMessage,
+        answer=McpAnswer,
+        statuses=(202,),
+        empty=(202,),
+        params=(KEY,),
+    ),
+)

@@ -1,0 +1,66 @@
+"""Stored secrets: what there is, never a value."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.topics.secrets import SecretView
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import RouteSpec
+from server.wire.secrets import SecretDeleted, SecretList, SecretSpec, SecretsResealed
+
+
+async def list_all(call: Call) -> Response:
+    """Names, versions and hosts."""
+    return json_response(SecretList(await call.engine.secrets.all()))
+
+
+async def put(call: Call) -> Response:
+    """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
+    of this name."""
+    spec = await read_as(call.request, call.limits, SecretSpec)
+    return json_response(await call.engine.secrets.set(call.path("name"), spec.value, spec.hosts, by=call.who.actor))
+
+
+async def delete(call: Call) -> Response:
+    """Blocks that name it no longer get a value."""
+    await call.engine.secrets.delete(call.path("name"))
+    return json_response(SecretDeleted(call.path("name"), True))
+
+
+async def reseal(call: Call) -> Response:
+    """Encrypt with the present key what an older one was used for. It can be repeated after an interruption."""
+    return json_response(SecretsResealed(await call.engine.secrets.reseal()))
+
+
+_ONE = "/api/secrets/{name}"
+
+TABLE = (
+    RouteSpec("GET", "/api/secrets", list_all, "List secrets", "secrets", needs="admin", answer=SecretList),
+    RouteSpec(
+        "PUT",
+        _ONE,
+        put,
+        "Set a secret",
+        "secrets",
+        needs="admin",
+        body=SecretSpec,
+        answer=SecretView,
+        statuses=(400, 409, 422),
+    ),
+    RouteSpec(
+        "DELETE", _ONE, delete, "Delete a secret", "secrets", needs="admin", answer=SecretDeleted, statuses=(404,)
+    ),
+    RouteSpec(
+        "POST",
+        "/api/secrets/rekey",
+        reseal,
+        "Encrypt secrets with the present key",
+        "secrets",
+        needs="admin",
+        answer=SecretsResealed,
+        statuses=(409,),
+    ),
+)

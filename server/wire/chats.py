@@ -1,0 +1,19 @@
+"""What the script of a chat page reads."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from executor.topics.chats import ChatTurn
+
+
+class ChatTurns(Struct, frozen=True):
+    """The last messages of a conversation, in their order."""
+
+    turns: list[ChatTurn]
+
+
+class ChatSent(Struct, frozen=True):
+    """The number of the message."""
+
+    n: int

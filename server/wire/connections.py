@@ -1,0 +1,60 @@
+"""The shapes of connections. None holds a credential but the one that sets it."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from executor.topics.connections import ConnectionView
+from executor.topics.environment import EnvUse
+from executor.vault.connection import Kind
+
+
+class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
+    the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
+    `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
+    more of them for `authorize_url`."""
+
+    kind: Kind
+    hosts: tuple[str, ...]
+    secret: str = ""
+    username: str = ""
+    where: Literal["header", "query"] = "header"
+    name: str = "Authorization"
+    prefix: str = ""
+    authorize_url: str = ""
+    token_url: str = ""
+    client_id: str = ""
+    scopes: str = ""
+    issuer: str = ""
+    client_auth: Literal["body", "header"] = "body"
+    parameters: Annotated[dict[str, Annotated[str, Meta(max_length=500)]], Meta(max_length=20)] = {}
+
+
+class ConnectionList(Struct, frozen=True):
+    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know."""
+
+    connections: list[ConnectionView]
+    redirect_uri: str
+
+
+class ConnectionUses(Struct, frozen=True):
+    """The active versions and drafts that name it."""
+
+    used_by: list[EnvUse]
+
+
+class ConnectionDeleted(Struct, frozen=True):
+    name: str
+    deleted: bool
+
+
+class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """What the provider put into the address to which it sent the browser back. `iss`: who the provider is."""
+
+    state: Annotated[str, Meta(max_length=500)]
+    code: Annotated[str, Meta(max_length=8_000)] = ""
+    error: Annotated[str, Meta(max_length=500)] = ""
+    iss: Annotated[str, Meta(max_length=2_000)] = ""

@@ -1,0 +1,44 @@
+"""The shapes of connector documents that cross HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from executor.connectors.openapi import CHOSEN_MAX, Offered
+from executor.topics.connectors import ConnectorView
+
+
+class ConnectorList(Struct, frozen=True):
+    """By service."""
+
+    connectors: list[ConnectorView]
+
+
+class ConnectorDocument(Struct, frozen=True, forbid_unknown_fields=True):
+    """docs/howto/connectors.md describes the document."""
+
+    document: dict[str, Any]
+
+
+class ConnectorDeleted(Struct, frozen=True):
+    service: str
+    deleted: bool
+
+
+class OpenApiImport(Struct, forbid_unknown_fields=True):
+    """POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
+    `base_url`: where the service is, if the description does not say so."""
+
+    description: dict[str, Any]
+    operations: Annotated[list[str], Meta(max_length=CHOSEN_MAX)] = []
+    service: str | None = None
+    base_url: str | None = None
+
+
+class OpenApiImported(Struct, frozen=True):
+    """`connector`: the document, null when no operation was chosen."""
+
+    operations: list[Offered]
+    connector: dict[str, Any] | None

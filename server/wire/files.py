@@ -1,0 +1,35 @@
+"""The shapes of files."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+
+from executor.values.file import File
+
+NAME_SENT_MAX = 1_000
+FileName = Annotated[str, Meta(max_length=NAME_SENT_MAX)]
+MediaType = Annotated[str, Meta(max_length=255)]
+
+
+class UploadQuery(Struct, frozen=True):
+    """`name`: of the file; folders in it are left out. `media_type`: what the content is; without it, what the suffix
+    of the name means."""
+
+    name: FileName = ""
+    media_type: MediaType = ""
+
+
+class FileValue(Struct, frozen=True):
+    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count."""
+
+    type: Literal["file"]
+    id: str
+    name: str
+    media_type: str
+    size: int
+
+
+def file_value(file: File) -> FileValue:
+    return FileValue("file", file.id, file.name, file.media_type, file.size)

@@ -1,0 +1,46 @@
+"""The shapes of what steps used and cost."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+
+from executor.store.usage import By
+from executor.views.usage import SpentView, UsageView
+
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+Day = Annotated[str, Meta(pattern=_DAY, description="A day in UTC.")]
+
+
+class UsageQuery(Struct, frozen=True):
+    """Parameters of /api/usage."""
+
+    first: Annotated[
+        str | None,
+        Meta(description="First day, in UTC. Default: 29 days before `to`.", extra_json_schema={"format": "date"}),
+    ] = field(default=None, name="from")
+    to: Annotated[
+        str | None, Meta(description="Last day, in UTC. Default: today.", extra_json_schema={"format": "date"})
+    ] = None
+    workflow: Annotated[str | None, Meta(description="Only this workflow.")] = None
+    by: Annotated[By, Meta(description="What the sums are of.")] = "day"
+
+
+class UsagePage(Struct, frozen=True):
+    """What steps used from one day to another, also in runs that were deleted since. Days without any are left out; of
+    workflows and models there are those 1,000 that cost most. `prices`: the price lists by which costs are computed."""
+
+    first: Day = field(name="from")
+    to: Day
+    by: By
+    workflow: str | None
+    currency: str
+    prices: list[str]
+    total: SpentView
+    items: list[SpentView]
+
+
+def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageView) -> UsagePage:
+    """As it is sent."""
+    return UsagePage(first, to, by, workflow, found.currency, found.prices, found.total, found.items)
