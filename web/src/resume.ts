@@ -1,4 +1,4 @@
-// Improves the page of a resume link where JavaScript runs: local times, fields checked during typing, no double answers, and
+// Improves the page of a resume link or a public form where JavaScript runs: local times, fields checked during typing, no double answers, and
 // a message when another answer came first or the connection is lost. The page works without it.
 
 import './ui/fonts'
@@ -55,7 +55,8 @@ function enhance(form: HTMLFormElement, main: Element): void {
   addEventListener('pageshow', (event) => {
     if (event.persisted) location.reload()
   })
-  watch(form, main, say, () => sent)
+  // A public form is open to everyone: only a question can be answered by someone else.
+  if (location.pathname.startsWith('/resume/')) watch(form, main, say, () => sent)
 }
 
 /** Is the field as its schema wants it? Puts what is wrong below it. */

@@ -19,6 +19,7 @@ const ROUTES: readonly PageRoute[] = [
   { pattern: /^\/runs$/, page: page(() => import('./pages/Runs')) },
   { pattern: /^\/runs\/([^/]+)$/, page: page(() => import('./pages/Run')) },
   { pattern: /^\/approvals$/, page: page(() => import('./pages/Approvals')) },
+  { pattern: /^\/usage$/, page: page(() => import('./pages/Usage')) },
   { pattern: /^\/settings$/, page: page(() => import('./pages/Settings')) },
 ]
 

@@ -84,13 +84,17 @@ test('what blocks put out that follows from their params', () => {
   assert.deepEqual(Object.keys(outputSchema(hook, 'it', specs)!.properties!.body!.properties!), ['order'])
 })
 
-test('the key of a cache reads, too', () => {
+test('the keys of cache and limit read, too', () => {
   const doc: Document = {
     format: 'weft/1',
     edges: [{ source: 'a', target: 'b' }],
     blocks: {
       a: { type: 'set', name: 'First' },
-      b: { type: 'set', name: 'Second', policy: { skip_if: '<First.x>', cache: { key: '<First.id>' } } },
+      b: {
+        type: 'set',
+        name: 'Second',
+        policy: { skip_if: '<First.x>', cache: { key: '<First.id>' }, limit: { key: 'crm <First.y>', at_most: 5 } },
+      },
     },
   }
   assert.deepEqual(
@@ -98,12 +102,14 @@ test('the key of a cache reads, too', () => {
     [
       ['skip_if', 'block'],
       ['cache.key', 'block'],
+      ['limit.key', 'block'],
     ],
   )
   const renamed = { ...doc, blocks: { ...doc.blocks, a: { ...doc.blocks.a!, name: 'Start of it' } } }
   assert.deepEqual(keepReferences(doc, renamed, specs).blocks.b!.policy, {
     skip_if: '<Start of it.x>',
     cache: { key: '<Start of it.id>' },
+    limit: { key: 'crm <Start of it.y>', at_most: 5 },
   })
 })
 

@@ -22,6 +22,7 @@ interface Expected {
   because?: string | null
   error?: string
   /** Not of containers: the attempts of their two ends are not those of a block. */
+  steps?: [number, string, number, number | null][]
   attempt?: number
   attempts?: [number, number, number | null][]
 }
@@ -78,6 +79,7 @@ function said(ours: NodeState, node: Expected): Expected {
   }
   if (node.reason !== undefined) Object.assign(found, { reason: ours.reason, because: ours.because })
   if (node.error !== undefined) found.error = ours.error?.code
+  if (node.steps) found.steps = ours.steps.map(({ n, status, times, endedAt }) => [n, status, times, endedAt])
   if (node.attempts) {
     found.attempt = ours.attempt
     found.attempts = ours.attempts.map(({ attempt, startedAt, endedAt }) => [attempt, startedAt, endedAt])

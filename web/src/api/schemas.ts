@@ -24,6 +24,9 @@ export const EVENT_TYPES = [
   'run.forked',
   'run.migrated',
   'node.log',
+  'step.started',
+  'step.finished',
+  'step.lost',
 ] as const
 
 /** PUT /api/workflows/{name}/active. */
@@ -49,25 +52,45 @@ export interface AttemptView {
   error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
 }
 
+/** Newest first. `next`: pass it as `before`; null at the end. */
+export interface AuditPage {
+  rows: AuditRow[]
+  next: number | null
+}
+
+/** `hash` is of the row, and of the hash of the row before it. */
+export interface AuditRow {
+  n: number
+  at_ms: number
+  actor: string
+  via: string
+  action: string
+  object: string
+  detail: string
+  hash: string
+}
+
 /** The block types, by category and title. */
 export interface BlockList {
   blocks: BlockType[]
 }
 
 /** A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
- * data. `handles`: the fixed exits. `attempts` and `timeout_ms` are the defaults of `policy.retry.max_attempts` and
- * `policy.timeout_s`. `sentence`: what a card says the block does, text with `{path}` for parameters. */
+ * data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are the
+ * defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: what a card says the block does, text
+ * with `{path}` for parameters. */
 export interface BlockType {
   type: string
   title: string
   description: string
-  category: 'action' | 'annotation' | 'data' | 'flow' | 'people' | 'trigger'
+  category: 'action' | 'annotation' | 'connector' | 'data' | 'flow' | 'people' | 'trigger'
   params: JsonObject
   handles: string[]
   container: 'loop' | 'parallel' | null
   trigger: boolean
   output: JsonObject | null
   effect: 'none' | 'read' | 'write'
+  runners: ('dask' | 'inline' | 'process')[]
   attempts: number
   timeout_ms: number
   sentence: string
@@ -134,6 +157,83 @@ export interface Collected {
   versions: number
   cached: number
   dry_run: boolean
+}
+
+export interface ConnectionDeleted {
+  name: string
+  deleted: boolean
+}
+
+/** By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know. */
+export interface ConnectionList {
+  connections: ConnectionView[]
+  redirect_uri: string
+}
+
+/** `hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
+ * the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
+ * `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
+ * more of them for `authorize_url`. */
+export interface ConnectionSpec {
+  kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code'
+  hosts: string[]
+  secret?: string
+  username?: string
+  where?: 'header' | 'query'
+  name?: string
+  prefix?: string
+  authorize_url?: string
+  token_url?: string
+  client_id?: string
+  scopes?: string
+  issuer?: string
+  client_auth?: 'body' | 'header'
+  parameters?: Record<string, string>
+}
+
+/** The active versions and drafts that name it. */
+export interface ConnectionUses {
+  used_by: EnvUse[]
+}
+
+/** Without its values, which no one can read. `state`: sign_in: no one has signed in yet; sign_in_again: the
+ * provider no longer gives tokens, `problem` says why; unreadable: this server has not the key of it. */
+export interface ConnectionView {
+  name: string
+  kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | null
+  hosts: string[]
+  state: 'ready' | 'sign_in' | 'sign_in_again' | 'unreadable'
+  problem: string
+  provider: string
+  expires_at_ms: number | null
+  created_by: string
+  created_at_ms: number
+  last_used_at_ms: number | null
+}
+
+export interface ConnectorDeleted {
+  service: string
+  deleted: boolean
+}
+
+/** docs/howto/connectors.md describes the document. */
+export interface ConnectorDocument {
+  document: JsonObject
+}
+
+/** By service. */
+export interface ConnectorList {
+  connectors: ConnectorView[]
+}
+
+/** `type` is its block type, `operations` their number. */
+export interface ConnectorView {
+  service: string
+  type: string
+  title: string
+  operations: number
+  created_by: string
+  changed_at_ms: number
 }
 
 /** `upcoming_ms`: the next five times of the expression in that time zone. */
@@ -343,6 +443,15 @@ export interface Examples {
   examples: Example[]
 }
 
+/** A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. */
+export interface FileValue {
+  type: 'file'
+  id: string
+  name: string
+  media_type: string
+  size: number
+}
+
 /** What happened at `at_ms` for the scheduled time `due_ms`. */
 export interface FireView {
   due_ms: number
@@ -419,6 +528,21 @@ export interface InputList {
   inputs: Json[]
 }
 
+/** POST /api/users. */
+export interface InviteRequest {
+  /** What documents call the user by: lower case. */
+  id: string
+  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  name?: string
+}
+
+/** `url` signs in one browser as this user, once, within `expires_in_s` seconds. */
+export interface Invited {
+  id: string
+  url: string
+  expires_in_s: number
+}
+
 /** The run of a workflow that was created last. */
 export interface LastRun {
   id: string
@@ -426,6 +550,64 @@ export interface LastRun {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created_at_ms: number
   finished_at_ms: number | null
+}
+
+/** One of `result` and `error`. */
+export interface McpAnswer {
+  jsonrpc: string
+  id: string | number
+  result?: JsonObject
+  error?: McpError
+}
+
+/** Codes are those of JSON-RPC: -32601 for an unknown method, -32602 for wrong parameters. */
+export interface McpError {
+  code: number
+  message: string
+}
+
+/** A request, or a notification: it has no `id`. Answers of a client have no `method`; nothing asks for them. */
+export interface McpMessage {
+  jsonrpc: '2.0'
+  method?: string | null
+  id?: string | number | null
+  params?: JsonObject | null
+}
+
+/** Who asks. `user` is null for the server's token and for tokens made with it; `workflows`: the only ones that a
+ * token may reach, null for all. */
+export interface Me {
+  actor: string
+  via: string
+  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  user: string | null
+  name: string
+  workflows: string[] | null
+}
+
+/** How many turns were deleted. */
+export interface MemoryForgotten {
+  deleted: number
+}
+
+/** A conversation: how many turns it has and how long they are, and when the last one ended. */
+export interface MemoryHead {
+  workflow: string
+  scope: string
+  key: string
+  turns: number
+  bytes: number
+  last_at_ms: number
+}
+
+/** The latest first, at most 200. */
+export interface MemoryList {
+  conversations: MemoryHead[]
+}
+
+/** In their order. */
+export interface MemoryTurns {
+  turns: TurnView[]
 }
 
 /** `moved` is false if the worker of the run has not responded yet; GET /api/runs/{id} has the current version. */
@@ -485,6 +667,8 @@ export interface NodeShown {
   reused: boolean
   /** The last checkpoint of its attempts; null also with `seq`. */
   checkpoint: CheckpointShown | null
+  /** The durable steps of its handler; event `finished_seq` has the output. */
+  steps: StepView[]
   input_size: number | null
   input_truncated: boolean
   output_size: number | null
@@ -498,7 +682,9 @@ export interface NodeShown {
 /** One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
  * asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
  * `child`: the run that its last attempt started.
- * `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it. */
+ * `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it.
+ * `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of them;
+ * `unpriced`: how many of them used something whose price is not known, and is not in `cost`. */
 export interface NodeView {
   key: string
   node: string
@@ -517,6 +703,10 @@ export interface NodeView {
   child?: string | null
   output_size?: number | null
   output_truncated?: boolean
+  steps?: number
+  usage?: Record<string, number> | null
+  cost?: number | null
+  unpriced?: number
 }
 
 /** One message about a wait. `to`: addresses, or the server a request is sent to; `error`: why it could not be sent
@@ -529,6 +719,31 @@ export interface NotificationView {
   due_at_ms?: number | null
   settled_at_ms?: number | null
   error?: string | null
+}
+
+/** One operation of a description. `problem`: why it cannot be used. */
+export interface Offered {
+  id: string
+  method: string
+  path: string
+  title: string
+  tag: string | null
+  problem: string | null
+}
+
+/** POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
+ * `base_url`: where the service is, if the description does not say so. */
+export interface OpenApiImport {
+  description: JsonObject
+  operations?: string[]
+  service?: string | null
+  base_url?: string | null
+}
+
+/** `connector`: the document, null when no operation was chosen. */
+export interface OpenApiImported {
+  operations: Offered[]
+  connector: JsonObject | null
 }
 
 /** A loop or parallel that has started and not ended. Of `count` iterations or branches (for a loop: known so far)
@@ -651,6 +866,11 @@ export interface RetryAccepted {
 export interface RetryRequest {
 }
 
+/** PUT /api/users/{id}/role. */
+export interface RoleRequest {
+  role: 'admin' | 'approver' | 'editor' | 'viewer'
+}
+
 /** `created` is false if the idempotency key was used before; the run is then the one created with it. */
 export interface RunAccepted {
   run: string
@@ -707,6 +927,7 @@ export interface RunDetail {
   child_waits: WaitView[]
   children_active: number
   unread: number
+  usage: UsageView | null
   urls: RunUrls
 }
 
@@ -740,12 +961,13 @@ export interface RunDocument {
   document: JsonObject
 }
 
-/** POST /api/runs: run a document without storing it. */
+/** POST /api/runs: run a document without storing it. `priority`: in place of that of the workflow. */
 export interface RunDocumentRequest {
   document: JsonObject
   input?: Json
   trigger?: string | null
   stop_after?: string | null
+  priority?: number | null
 }
 
 /** POST /api/drafts/{id}/runs. `stop_after`: id of the last block to run. */
@@ -780,12 +1002,13 @@ export interface RunPage {
   capped: ('cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting')[]
 }
 
-/** POST /api/workflows/{name}/runs. */
+/** POST /api/workflows/{name}/runs. `priority`: in place of that of the workflow. */
 export interface RunRequest {
   input?: Json
   trigger?: string | null
   version?: number | null
   stop_after?: string | null
+  priority?: number | null
 }
 
 /** Response to `?wait=`: the run has ended, or is open (status code 202). `waits`: the open waits of the run and of
@@ -941,9 +1164,75 @@ export interface ScheduleView {
   upcoming_ms: number[]
 }
 
+export interface SecretDeleted {
+  name: string
+  deleted: boolean
+}
+
+/** By name. Values never leave the server. */
+export interface SecretList {
+  secrets: SecretView[]
+}
+
+/** `hosts`: where the value may be sent to: names, `*.example.com`, perhaps with a port. Without hosts it can be
+ * sent nowhere. */
+export interface SecretSpec {
+  value: string
+  hosts?: string[]
+}
+
+/** Without its value, which no one can read. `readable`: this server has the key that it is encrypted with.
+ * `in_environment`: the server has an environment value of the same name, which workflows read instead. */
+export interface SecretView {
+  name: string
+  version: number
+  hosts: string[]
+  created_by: string
+  created_at_ms: number
+  last_used_at_ms: number | null
+  readable: boolean
+  in_environment: boolean
+}
+
+/** How many were encrypted with the present key. */
+export interface SecretsResealed {
+  resealed: number
+}
+
+/** A browser that is signed in. `id` is the beginning of its hash; `current`: the one that asks;
+ * `device`: what it called itself when it signed in. */
+export interface Session {
+  id: string
+  user: string
+  created_at_ms: number
+  seen_at_ms: number
+  current: boolean
+  device: string
+}
+
+/** Seen last first. */
+export interface SessionList {
+  sessions: Session[]
+}
+
 /** The number of sessions ended. */
 export interface SessionsEnded {
   ended: number
+}
+
+/** `url`: where the person goes; `until_ms`: how long the answer of the provider counts. */
+export interface SignIn {
+  url: string
+  redirect_uri: string
+  until_ms: number
+}
+
+/** What the provider put into the address to which it sent the browser back. `iss`: who the provider is. */
+export interface SignInAnswer {
+  state: string
+  code?: string
+  error?: string
+  iss?: string
 }
 
 /** `url` signs in one browser, once, within `expires_in_s` seconds. */
@@ -986,9 +1275,136 @@ export interface SignalView {
   taken_by: string | null
 }
 
+/** `calls`: steps that used something. Tokens of caches are part of the input tokens, those of reasoning part of the
+ * output tokens. `cost`: US dollars as decimal text, null if no price is known; `unpriced`: calls that it is without,
+ * because their price is not known. */
+export interface SpentView {
+  key: string
+  calls: number
+  unpriced: number
+  input_tokens: number
+  cached_tokens: number
+  cache_write_tokens: number
+  output_tokens: number
+  reasoning_tokens: number
+  cost: string | null
+}
+
+/** Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it did.
+ * Event `finished_seq` has the output of one that succeeded. lost: it is unknown whether it was done. */
+export interface StepView {
+  n: number
+  kind: 'model' | 'step' | 'tool' | 'wait'
+  name: string
+  input_hash: string
+  effect: 'none' | 'read' | 'write'
+  attempt: number
+  started_seq: number
+  started_at_ms: number
+  status: 'cancelled' | 'failed' | 'lost' | 'running' | 'succeeded' | 'waiting'
+  times?: number
+  finished_seq?: number | null
+  finished_at_ms?: number | null
+  usage?: Record<string, number>
+  cost?: number | null
+  prices?: string
+  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+}
+
+/** A token without its secret. `user`: whose it is, null when it was made with the server's token. Its role is never
+ * more than that of its user. */
+export interface Token {
+  id: string
+  prefix: string
+  name: string
+  user: string | null
+  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  workflows: string[] | null
+  created_at_ms: number
+  expires_at_ms: number
+  used_at_ms: number | null
+}
+
+/** Oldest first, expired ones included. */
+export interface TokenList {
+  tokens: Token[]
+}
+
+/** `token` is shown this once. */
+export interface TokenMade {
+  id: string
+  token: string
+  expires_at_ms: number
+}
+
+/** POST /api/tokens. `workflows`: the only ones that it may reach; null for all. */
+export interface TokenRequest {
+  name: string
+  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  days?: number
+  workflows?: string[] | null
+}
+
+export interface TokenRevoked {
+  id: string
+  revoked: true
+}
+
 export interface TriggerDeleted {
   id: string
   deleted: boolean
+}
+
+/** `run` added it when it had its answer. `messages`: each has a role, `user` or `assistant`, and a text. */
+export interface TurnView {
+  run: string
+  at_ms: number
+  messages: JsonObject[]
+}
+
+/** What steps used from one day to another, also in runs that were deleted since. Days without any are left out; of
+ * workflows and models there are those 1,000 that cost most. `prices`: the price lists by which costs are computed. */
+export interface UsagePage {
+  /** A day in UTC. */
+  from: string
+  /** A day in UTC. */
+  to: string
+  by: 'day' | 'model' | 'workflow'
+  workflow: string | null
+  currency: string
+  prices: string[]
+  total: SpentView
+  items: SpentView[]
+}
+
+/** `total` has an empty key, the key of each of `items` is a day, a workflow or a model. `prices`: the price lists
+ * by which `cost` was computed. */
+export interface UsageView {
+  total: SpentView
+  items: SpentView[]
+  prices: string[]
+  currency: string
+}
+
+/** `seen_at_ms`: when one of their sessions was last used; `sessions`: those that are open. */
+export interface User {
+  id: string
+  name: string
+  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  created_at_ms: number
+  sessions: number
+  seen_at_ms: number | null
+}
+
+/** `role` is null when the user was removed. */
+export interface UserChanged {
+  id: string
+  role: 'admin' | 'approver' | 'editor' | 'viewer' | null
+}
+
+/** By id. */
+export interface UserList {
+  users: User[]
 }
 
 /** `valid`: no finding is an error. */
@@ -1003,6 +1419,16 @@ export interface ValueDiff {
   pointer: string
   a: string | null
   b: string | null
+}
+
+/** `valid`: each row has the hash that follows from it and the one before, none is missing, and the last is the one
+ * that was written last. `broken_at`: the number of the first row that is not as it was written. `hash`: of the last
+ * row; keep it elsewhere to know later that nothing before it was changed. */
+export interface Verified {
+  valid: boolean
+  rows: number
+  broken_at: number | null
+  hash: string
 }
 
 /** `version`: of the installed package, or "unknown" if it is not installed. `signed_in`: the request came from a
@@ -1108,6 +1534,7 @@ export interface WaitView {
  * server. */
 export interface WebhookDetail {
   id: string
+  kind: 'chat' | 'form' | 'webhook'
   url: string
   workflow: string
   version: number | null
@@ -1155,9 +1582,10 @@ export interface WebhookSpec {
 }
 
 /** Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `problem`: why
- * requests cannot be accepted. */
+ * requests cannot be accepted. `kind` form or chat: a public page, whose address is `url`. */
 export interface WebhookView {
   id: string
+  kind: 'chat' | 'form' | 'webhook'
   url: string
   workflow: string
   version: number | null

@@ -1,6 +1,7 @@
 // What is different between two documents, by blocks: added, removed, changed (and in what), moved only; connections; the
 // workflow's own fields. Pure.
 
+import { isObject } from '../net/json'
 import type { Block, Document, Edge, Json } from '../net/types'
 import { nameOf, readingOrder } from './document'
 
@@ -98,8 +99,4 @@ function equal(a: Json | undefined, b: Json | undefined): boolean {
     return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => equal(item, b[i]))
   const names = Object.keys(a)
   return names.length === Object.keys(b).length && names.every((name) => name in b && equal(a[name], b[name]))
-}
-
-function isObject(value: Json | undefined): value is { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

@@ -16,6 +16,16 @@ export function triggersOf(doc: Document, specs: Specs): Trigger[] {
     .map(([id]) => ({ id, name: nameOf(doc, id) }))
 }
 
+/** What a message of a chat begins with; here it is typed by hand. */
+const CHAT_INPUT: JsonSchema = {
+  type: 'object',
+  properties: {
+    message: { type: 'string', title: 'Message', maxLength: 8000 },
+    conversation: { type: 'string', title: 'Conversation', default: 'test' },
+  },
+  required: ['message'],
+}
+
 /** The schema of the form: the workflow's input united with the start block's fields. Without properties: anything goes. */
 export function formSchema(doc: Document, trigger: string | null): JsonSchema {
   const block = trigger === null ? undefined : doc.blocks[trigger]
@@ -28,10 +38,14 @@ export function formSchema(doc: Document, trigger: string | null): JsonSchema {
       required: block.params?.body_schema ? ['body'] : [],
     }
   }
+  if (block?.type === 'chat_trigger') return CHAT_INPUT
+  // A form has fields of its own, or else those of the workflow's input.
+  const own = block?.type === 'form_trigger' ? asSchema(block.params?.fields) : undefined
+  if (own?.properties) return { ...own, type: 'object' }
   const declared = doc.input ?? {}
   const properties: Record<string, JsonSchema> = { ...declared.properties }
   const required = new Set(declared.required ?? [])
-  const fields = block?.params?.fields
+  const fields = block?.type === 'form_trigger' ? [] : block?.params?.fields
   for (const field of Array.isArray(fields) ? fields : []) {
     if (!field || typeof field !== 'object' || Array.isArray(field) || typeof field.name !== 'string' || !field.name)
       continue

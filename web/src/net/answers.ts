@@ -198,6 +198,7 @@ export const scheduleDetail = answer<ScheduleDetail>({
 export const schedules = answer<{ schedules: ScheduleView[] }>({ schedules: list(shape<ScheduleView>(schedule)) })
 const webhook = {
   id: text,
+  kind: text,
   url: text,
   workflow: text,
   auth: text,
@@ -292,7 +293,7 @@ function withRequest(wait: WaitView): WaitView {
   return passes(record, wait.request) ? wait : { ...wait, request: {} }
 }
 
-function answer<T extends object>(checks: { [K in keyof T]?: Check<T[K]> }): Read<T> {
+export function answer<T extends object>(checks: { [K in keyof T]?: Check<T[K]> }): Read<T> {
   const check = shape<T>(checks)
   return (value) => {
     check(value, '')

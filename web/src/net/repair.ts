@@ -1,6 +1,7 @@
 // Drafts hold any JSON that was sent. `repair` returns a document that the editor can draw and lists what it left out, so that no
 // other code has to check whether `notes` is a list. Valid parts stay the same object, and unknown fields stay in place.
 
+import { isObject } from './json'
 import type { Fault, Repaired, Block, Document, Edge, JsonSchema, Note } from './types'
 
 /** Findings listed for one document. */
@@ -33,7 +34,7 @@ function documentOf(raw: unknown, wrong: Wrong): Document {
     wrong('', 'A workflow is an object.')
     return { format: 'weft/1', blocks: {}, edges: [] }
   }
-  let whole = raw
+  let whole: Record<string, unknown> = raw
   for (const [name, { is, empty, message }] of Object.entries(NEEDED)) {
     if (is(raw[name])) continue
     wrong(raw[name] === undefined ? '' : `/${name}`, message)
@@ -81,6 +82,7 @@ const point =
 
 const POLICY: Record<string, Part<unknown>> = {
   retry: orNull(object('retry')),
+  limit: orNull(object('limit')),
   skip_if: orNull(text('skip_if')),
   group: orNull(text('group')),
 }
@@ -210,8 +212,4 @@ function items<T>(value: unknown, pointer: string, wrong: Wrong, part: Part<T>, 
   return right.every((item, i) => Object.is(item, value[i]))
     ? (value as T[])
     : (right.filter((item) => item !== undefined) as T[])
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

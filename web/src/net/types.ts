@@ -98,7 +98,14 @@ export interface Policy {
   group?: string | null
   skip_if?: string | null
   cache?: Json
+  runner?: 'inline' | 'process' | 'dask' | null
+  limit?: Limit | null
   [other: string]: unknown
+}
+
+export interface Limit {
+  key?: string
+  at_most?: number
 }
 
 export interface Retry {
@@ -117,6 +124,11 @@ export interface Settings {
   on_failure?: 'drain' | 'cancel'
   durability?: 'strict' | 'ahead'
   max_executions?: number
+  pool?: string
+  priority?: number
+  fair?: string
+  limits?: { key: string; at_most: number }[]
+  rates?: { key: string; per_s: number }[]
   [other: string]: unknown
 }
 
@@ -150,6 +162,8 @@ export interface JsonSchema {
   'x-titles'?: Record<string, string>
   /** Shown only while each of these params has one of these values. */
   'x-when'?: Record<string, Json[]>
+  /** Required while each of these params has one of these values. */
+  'x-required'?: Record<string, Json[]>
   'x-rows'?: number
   [other: string]: unknown
 }
@@ -169,6 +183,8 @@ export interface UiHint {
     | 'schema'
     | 'reference'
     | 'list'
+    | 'fields'
+    | 'connection'
   rows?: number
   advanced?: boolean
   handles?: 'id' | 'items' | 'value'
@@ -244,7 +260,8 @@ export interface EventData {
   deferred?: 'asked' | 'not_begun'
   count?: number
   first?: number
-  kind?: WaitKind
+  /** Of a wait, or of a step. */
+  kind?: WaitKind | 'model' | 'tool' | 'step' | 'wait'
   on_expire?: string
   wait?: string
   /** The run that a wait of kind `child` waits for. */
@@ -257,6 +274,16 @@ export interface EventData {
   message?: string
   /** Of a log: the live text of the whole attempt, or lines of its log. */
   stream?: 'log' | 'text'
+  /** Of a step: the number of the call, and what it is. Of a wait: the step that its end finishes. */
+  n?: number
+  step?: number
+  effect?: 'none' | 'read' | 'write'
+  input_hash?: string
+  usage?: Record<string, number>
+  cost?: number | null
+  prices?: string
+  /** Of a step that was lost: it is done again. */
+  again?: boolean
   status?: 'succeeded' | 'failed' | 'cancelled'
   response?: JsonObject
   [other: string]: unknown

@@ -1,8 +1,9 @@
 // A question of a run: what it is about, a form made from its schema, and buttons named by the workflow.
 
-import { useRef, useState, type ReactElement } from 'react'
+import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { announce } from '../a11y'
 import { api, ApiError } from '../net/api'
+import { people } from '../net/people'
 import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
 import { FieldShell } from '../panels/fields/FieldShell'
@@ -27,7 +28,7 @@ const BY_KEY = 'weft-by'
 export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement {
   const fields = fieldsOf(wait.schema)
   const [typed, setTyped] = useState<Typed>(() => defaultsOf(fields))
-  const [by, setBy] = useState(rememberedName)
+  const [by, setBy] = useName()
   const { values, errors } = readTyped(fields, typed)
   /** What the server found wrong with the answer that was sent last, by field. */
   const [refused, setRefused] = useState<Record<string, string>>({})
@@ -164,6 +165,19 @@ function settled(wait: WaitView, error: ApiError): WaitView | null {
     answered_at_ms: (answered_at_ms as number | null | undefined) ?? null,
     response: (answer as Json | undefined) ?? null,
   }
+}
+
+/** The name that was typed last, else that of the user who is signed in. */
+function useName(): [string, (name: string) => void] {
+  const [typed, setTyped] = useState<string | null>(() => rememberedName() || null)
+  const [own, setOwn] = useState('')
+  useEffect(() => {
+    people.me().then(
+      (me) => setOwn(me.user === null ? '' : me.name),
+      () => undefined,
+    )
+  }, [])
+  return [typed ?? own, setTyped]
 }
 
 function rememberedName(): string {

@@ -22,6 +22,7 @@ import { download, importText, sampleInput } from './importing'
 import { Ago } from '../ui/Ago'
 import { ListState, Stale, usePolled } from './parts'
 import { messageOf } from '../ui/words'
+import { useReadOnly } from './rights'
 import { Thumb } from './Thumb'
 import './pages.css'
 import './home.css'
@@ -37,6 +38,7 @@ export default function Home(): ReactElement {
   const specs = useStore(specsStore, (s) => s.specs)
   const file = useRef<HTMLInputElement>(null)
   const [trouble, setTrouble] = useState<string[]>([])
+  const why = useReadOnly()
   const dropping = useDrop((files) => void takeFiles(files))
   useEffect(() => void loadSpecs().catch(() => undefined), [])
 
@@ -87,10 +89,16 @@ export default function Home(): ReactElement {
         approvals={people.length}
         right={
           <>
-            <Button icon="upload" className="home__import" onClick={choose}>
+            <Button icon="upload" className="home__import" why={why} onClick={choose}>
               Import
             </Button>
-            <Button kind="primary" icon="plus" className="home__new" onClick={() => void open(emptyDocument())}>
+            <Button
+              kind="primary"
+              icon="plus"
+              className="home__new"
+              why={why}
+              onClick={() => void open(emptyDocument())}
+            >
               New workflow
             </Button>
           </>
@@ -131,7 +139,7 @@ export default function Home(): ReactElement {
                   />
                 ))}
                 {stored.map((workflow) => (
-                  <StoredRow key={workflow.name} workflow={workflow} onOpen={open} />
+                  <StoredRow key={workflow.name} workflow={workflow} why={why} onOpen={open} />
                 ))}
               </ul>
             ) : (
@@ -142,8 +150,10 @@ export default function Home(): ReactElement {
                       Create one, drop a JSON file here, or open an example below. Workflows from Sim are converted.
                     </p>
                     <div className="home__buttons">
-                      <Button onClick={choose}>Import file</Button>
-                      <Button kind="primary" onClick={() => void open(emptyDocument())}>
+                      <Button why={why} onClick={choose}>
+                        Import file
+                      </Button>
+                      <Button kind="primary" why={why} onClick={() => void open(emptyDocument())}>
                         New workflow
                       </Button>
                     </div>
@@ -154,11 +164,14 @@ export default function Home(): ReactElement {
           </section>
           <section aria-labelledby="home-examples">
             <h2 id="home-examples">Examples</h2>
-            <p className="quiet">Each shows one feature. They need no keys and no other services.</p>
+            <p className="quiet">
+              Each shows one feature. None needs a key: with <code>weft serve --dev-model</code>, a script answers for
+              models.
+            </p>
             {examples.value ? (
               <ul className="home__examples">
                 {examples.value.map((example) => (
-                  <ExampleCard key={example.name} example={example} specs={specs} onOpen={open} />
+                  <ExampleCard key={example.name} example={example} specs={specs} why={why} onOpen={open} />
                 ))}
               </ul>
             ) : (
@@ -314,9 +327,11 @@ function DraftRow({
 
 function StoredRow({
   workflow,
+  why,
   onOpen,
 }: {
   workflow: WorkflowSummary
+  why: string | null
   onOpen: (document: Document, name: string, base: number) => Promise<void>
 }): ReactElement {
   const last = workflow.last_run
@@ -330,9 +345,15 @@ function StoredRow({
   }
   return (
     <li className="home__row">
-      <button type="button" className="home__name home__link" onClick={() => void edit()}>
-        {workflow.name}
-      </button>
+      {why === null ? (
+        <button type="button" className="home__name home__link" onClick={() => void edit()}>
+          {workflow.name}
+        </button>
+      ) : (
+        <Link className="home__name" to={`/runs?workflow=${encodeURIComponent(workflow.name)}`}>
+          {workflow.name}
+        </Link>
+      )}
       <span className="label">v{workflow.version}</span>
       <span className="home__fill" />
       {last ? (
@@ -343,7 +364,9 @@ function StoredRow({
       <span className="label">
         stored <Ago at={workflow.created_at_ms} />
       </span>
-      <Button onClick={() => void edit()}>Edit</Button>
+      <Button why={why} onClick={() => void edit()}>
+        Edit
+      </Button>
     </li>
   )
 }
@@ -351,9 +374,11 @@ function StoredRow({
 function ExampleCard({
   example,
   specs,
+  why,
   onOpen,
 }: {
   example: Example
+  why: string | null
   specs: Parameters<typeof Thumb>[0]['specs']
   onOpen: (document: Document) => Promise<void>
 }): ReactElement {
@@ -377,12 +402,12 @@ function ExampleCard({
         {rest ? rest[0]!.toUpperCase() + rest.slice(1) : null}
       </p>
       <div className="home__buttons">
-        <Button onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>
+        <Button why={why} onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>
           Open a copy
         </Button>
         <Button
           icon="play"
-          why={starting ? 'Starting' : null}
+          why={why ?? (starting ? 'Starting' : null)}
           onClick={() => void run()}
           aria-label={`Run it: ${example.title}`}
         >

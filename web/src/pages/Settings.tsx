@@ -1,8 +1,9 @@
-// Environment names, schedules and webhooks, how runs are started from outside, theme, and the licenses of what is bundled.
+// Environment names, secrets, schedules and webhooks, how runs are started from outside, theme, and the licenses of what is bundled.
 
 import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api } from '../net/api'
+import { people } from '../net/people'
 import type { EnvName, EnvUse } from '../net/types'
 import { Link } from '../ui/navigation'
 import { uiStore, type Theme } from '../state/ui'
@@ -11,6 +12,11 @@ import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
 import { useData } from '../ui/useData'
 import { ListState } from './parts'
+import { Audit } from './settings/Audit'
+import { Connections } from './settings/Connections'
+import { Connectors } from './settings/Connectors'
+import { People } from './settings/People'
+import { Secrets } from './settings/Secrets'
 import { Session } from './settings/Session'
 import { Schedules } from './settings/Schedules'
 import { Webhooks } from './settings/Webhooks'
@@ -26,6 +32,7 @@ const THEMES: readonly { id: Theme; label: string }[] = [
 export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
   const server = useData(() => api.server(), [])
+  const me = useData(people.me, [])
   const theme = useStore(uiStore, (state) => state.theme)
   return (
     <div className="screen">
@@ -78,6 +85,11 @@ export default function Settings(): ReactElement {
             </ListState>
           )}
         </section>
+        {me.value?.role === 'admin' ? <Secrets /> : null}
+        {me.value?.role === 'admin' || me.value?.role === 'editor' ? (
+          <Connections isAdmin={me.value.role === 'admin'} />
+        ) : null}
+        <Connectors admin={me.value?.role === 'admin'} />
         <Schedules />
         <Webhooks />
         <section aria-labelledby="set-starts">
@@ -91,7 +103,9 @@ export default function Settings(): ReactElement {
             tabIndex={0}
           >{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H "Authorization: Bearer $(weft token)" \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
         </section>
-        {server.value?.signed_in ? <Session /> : null}
+        {me.value?.role === 'admin' && me.value.user !== null ? <People /> : null}
+        {me.value?.role === 'admin' ? <Audit /> : null}
+        {server.value?.signed_in ? <Session me={me.value} /> : null}
         <section aria-labelledby="set-about">
           <h2 id="set-about">About</h2>
           <dl className="readable">

@@ -1,6 +1,7 @@
 // What to offer while a reference is typed: after `<` the outputs a block can read, nearest first, and their fields; after
 // `${` the environment names. Declared schemas are united with the keys seen in the last run.
 
+import { isObject } from '../net/json'
 import type { Document, Json, JsonSchema } from '../net/types'
 import { kindOf, nameOf, NO_SPECS, type Specs } from '../document/document'
 import { normalize } from './parse'
@@ -208,10 +209,6 @@ function lengthOf(text: string, count: number): number {
 function closing(text: string, caret: number, mark: string): number {
   const rest = /^[\p{L}\p{N}_.[\]" -]*/u.exec(text.slice(caret))![0]
   return text[caret + rest.length] === mark ? caret + rest.length + 1 : caret
-}
-
-function isObject(value: unknown): boolean {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function editDistance(a: string, b: string, most: number): number {

@@ -2,6 +2,7 @@
 // (`<workflow.total.items[0]>`), paths of variables blocks and of `assign` by their grammar; prose that happens to hold the name
 // stays as it is.
 
+import { isObject } from '../net/json'
 import type { Block, Document, Json } from '../net/types'
 import { NO_SPECS, type Specs } from '../document/document'
 import { FIELD, normalize, withHead } from './parse'
@@ -71,8 +72,4 @@ function renamePath(path: string, from: string, to: string): string {
   }
   if (name !== from) return path
   return `$${VARIABLE_NAME.test(to) ? `.${to}` : `[${JSON.stringify(to)}]`}${path.slice(match[0].length)}`
-}
-
-function isObject(value: Json | undefined): value is { [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

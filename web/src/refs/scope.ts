@@ -156,6 +156,8 @@ export function outputSchema(doc: Document, id: string, specs: Specs = NO_SPECS)
         fired_at: MOMENT,
         ...(isRecord(block.params?.input) ? shapeOf(block.params.input)?.properties : {}),
       })
+    case 'form_trigger':
+      return isRecord(block.params?.fields) ? asSchema(block.params.fields) : objectOf({ ...doc.input?.properties })
     case 'webhook':
       return objectOf({
         body: isRecord(block.params?.body_schema) ? asSchema(block.params.body_schema) : {},
@@ -210,15 +212,19 @@ export function rewriteBlock(block: Block, specs: Specs, change: (found: Found) 
   const skipped = typeof skip === 'string' ? rewrite(skip, change) : skip
   const cache = isRecord(block.policy?.cache) ? block.policy.cache : null
   const key = typeof cache?.key === 'string' ? rewrite(cache.key, change) : cache?.key
-  if (params === block.params && skipped === skip && key === cache?.key) return block
+  const limit = block.policy?.limit
+  const limited = typeof limit?.key === 'string' ? rewrite(limit.key, change) : limit?.key
+  if (params === block.params && skipped === skip && key === cache?.key && limited === limit?.key) return block
   const next: Block = { ...block }
   if (params !== block.params && params !== undefined) next.params = params
   if (skipped !== skip) next.policy = { ...block.policy, skip_if: skipped }
   if (cache && key !== undefined && key !== cache.key) next.policy = { ...next.policy, cache: { ...cache, key } }
+  if (limit && limited !== undefined && limited !== limit.key)
+    next.policy = { ...next.policy, limit: { ...limit, key: limited } }
   return next
 }
 
-/** Every reference of a block: where (JSON pointer below `params`, `skip_if` or `cache.key`), what is written, what it reads. */
+/** Every reference of a block: where (JSON pointer below `params`, `skip_if`, `cache.key` or `limit.key`), what is written, what it reads. */
 export function referencesOf(
   doc: Document,
   id: string,
@@ -240,6 +246,7 @@ export function referencesOf(
   for (const [pointer, text] of [
     ['skip_if', block.policy?.skip_if],
     ['cache.key', cache?.key],
+    ['limit.key', block.policy?.limit?.key],
   ] as const) {
     if (typeof text !== 'string') continue
     for (const found of find(text)) out.push({ pointer, found, target: resolve(doc, found, { block: id }, specs) })

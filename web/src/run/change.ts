@@ -106,6 +106,7 @@ export function newNode(event: WireEvent): NodeState {
     cached: false,
     lost: 0,
     wait: null,
+    steps: [],
     logs: [],
     said: null,
     region: null,

@@ -1,7 +1,7 @@
 // The ONLY place that knows what an event means: live view, history and replay are the same fold. A container's two ends
 // (`review:start`, `review:end`) are folded into one entry under the container's own key.
 
-import type { WireEvent } from '../net/types'
+import type { WaitKind, WireEvent } from '../net/types'
 import { applyOps } from '../document/variables'
 import {
   bumpScopes,
@@ -19,6 +19,7 @@ import {
   touch,
   type Draft,
 } from './change'
+import { stepsAfter, stepsEnded, stepWaits } from './steps'
 import { keyOf, type NodeState, type OpenWait, type RunFold } from './model'
 
 /** The fold after one event. Events of unknown types only move `seq`. */
@@ -155,7 +156,7 @@ function apply(view: Draft, event: WireEvent): void {
       const wait: OpenWait = {
         key: node.key,
         block: node.block,
-        kind: data.kind ?? 'signal',
+        kind: (data.kind as WaitKind | undefined) ?? 'signal',
         id: data.wait ?? node.key,
         title: data.title ?? '',
         openedAt: event.at_ms,
@@ -163,13 +164,16 @@ function apply(view: Draft, event: WireEvent): void {
         outcome: null,
         by: null,
         ...(data.child === undefined ? {} : { child: data.child }),
+        ...(data.step === undefined ? {} : { step: data.step }),
       }
       view.waits.set(node.key, wait)
       return put(view, node, event, {
         status: 'waiting',
         wait,
         dueAt: wait.dueAt,
-        lost: node.lost + (wait.kind === 'attention' ? 1 : 0),
+        steps: stepWaits(node.steps, data.step),
+        // That of a step: its attempt was lost before, and counted.
+        lost: node.lost + (wait.kind === 'attention' && data.step === undefined ? 1 : 0),
       })
     }
     case 'wait.closed': {
@@ -178,6 +182,15 @@ function apply(view: Draft, event: WireEvent): void {
       if (data.outcome === 'cancelled')
         return put(view, node, event, { status: 'cancelled', wait, dueAt: null, ...ended(node, event) })
       return put(view, node, event, { status: 'running', wait, dueAt: null })
+    }
+    case 'step.started':
+    case 'step.lost':
+      return put(view, node, event, { steps: stepsAfter(node.steps, event) })
+    case 'step.finished': {
+      // The handler has left and its wait is over: the attempt has done its part, and another one begins.
+      const over = node.wait?.step === data.n && node.wait?.id.endsWith(`!${event.attempt}`)
+      const attempts = over ? ended(node, event).attempts : node.attempts
+      return put(view, node, event, { steps: stepsAfter(node.steps, event), attempts })
     }
     case 'node.log':
       return put(
@@ -234,7 +247,8 @@ function finish(view: Draft, event: WireEvent): void {
   if (event.data.output !== undefined && !event.data.truncated) view.output = event.data.output
   for (const node of [...view.nodes.values()]) {
     if (node.status !== 'running' && node.status !== 'retrying' && node.status !== 'waiting') continue
-    put(view, node, event, { status: 'cancelled', ...ended(node, event), dueAt: null })
+    const steps = stepsEnded(node.steps)
+    put(view, node, event, { status: 'cancelled', ...ended(node, event), dueAt: null, steps })
   }
   for (const scope of [...view.scopes.values()])
     if (scope.finishedAt === null) closeScope(view, scope.path, event.at_ms, scope.failed ? 'failed' : 'cancelled')

@@ -3,3 +3,4 @@
 export { fold, reduce } from './fold'
 export * from './model'
 export * from './questions'
+export * from './steps'

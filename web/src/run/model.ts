@@ -1,6 +1,7 @@
 // What the events of a run add up to: the records of a fold, and how places in a run are written. Nothing here knows an event.
 
 import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from '../net/types'
+import type { StepState } from './steps'
 import { indexOf, kindOf, NO_SPECS, type Specs } from '../document/document'
 
 export type NodeStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
@@ -44,6 +45,8 @@ export interface NodeState {
   /** Attempts lost with their process: the run continued after a restart. */
   lost: number
   wait: OpenWait | null
+  /** What its handler did as durable steps, by number. */
+  steps: readonly StepState[]
   logs: readonly string[]
   /** Live text of the last attempt that has ended and had any. */
   said: string | null
@@ -89,6 +92,8 @@ export interface OpenWait {
   by: string | null
   /** The run that it waits for. */
   child?: string
+  /** The step that its end finishes; then the block continues in another attempt. */
+  step?: number
 }
 
 export type Totals = Readonly<Partial<Record<NodeStatus, number>>>

@@ -62,7 +62,11 @@ export function storedDocument(): unknown {
 
 /** Block types, loaded once. */
 export async function loadSpecs(): Promise<void> {
-  if (specsStore.getState().list.length) return
+  if (!specsStore.getState().list.length) await reloadSpecs()
+}
+
+/** After a connector was added or deleted. Raises ApiError. */
+export async function reloadSpecs(): Promise<void> {
   const list = await api.blocks()
   specsStore.setState({ list, specs: new Map(list.map((spec) => [spec.type, spec])) })
 }

@@ -2,8 +2,10 @@
 // value only the first 64 kB; the rest is a download. Arrow keys walk and fold, Enter copies the path.
 
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { fileIn } from '../net/files'
 import type { Json } from '../net/types'
 import { Button } from './Button'
+import { FileChip } from './FileChip'
 import { Icon } from './icons'
 import { toast } from './Toast'
 import { rowsOf, sizeOfJson, PREVIEW_BYTES, type Row } from './tree'
@@ -138,6 +140,8 @@ export function ValueTree({
 function Shown({ row }: { row: Row }): ReactElement {
   const { value } = row
   if (Array.isArray(value)) return <span className="tree__note">{`[${value.length}]`}</span>
+  const file = fileIn(value)
+  if (file) return <FileChip file={file} />
   if (value && typeof value === 'object') return <span className="tree__note">{`{${Object.keys(value).length}}`}</span>
   if (typeof value === 'string') {
     const text = JSON.stringify(value.length > TEXT_MAX ? value.slice(0, TEXT_MAX) : value)

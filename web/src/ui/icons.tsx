@@ -6,9 +6,14 @@ const PATHS = {
   // block kinds
   start: 'M5 3.5v9l7-4.5z',
   webhook: 'M9 2.5 4.5 9H8l-1 4.5L11.5 7H8z',
+  form_trigger: 'M6 5V2.5h7.5v11H6V11M9.5 5.5h2M9.5 8h2M9.5 10.5h2M2 8h5.5M5 5.5 7.5 8 5 10.5',
+  chat_trigger: 'M3.5 3h9v6.5H8L5 12.5v-3H3.5zM6 5.5h4M6 7.5h2.5',
   schedule: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3l2 1.5',
   function: 'M10.5 3H9.6A1.6 1.6 0 0 0 8 4.4L7 11.6A1.6 1.6 0 0 1 5.4 13h-.9M5.5 6.5h4.5',
+  python: 'M3.5 4.5 7 8l-3.5 3.5M8.5 11.5h4.5',
   http: 'M2.5 5.5h10L10 3M13.5 10.5h-10L6 13',
+  sql: 'M3 4.2c0-1 2.2-1.7 5-1.7s5 .7 5 1.7-2.2 1.7-5 1.7-5-.7-5-1.7M3 4.2v7.6c0 1 2.2 1.7 5 1.7s5-.7 5-1.7V4.2M3 8c0 1 2.2 1.7 5 1.7s5-.7 5-1.7',
+  file: 'M4 2.5h5L12.5 6v7.5H4zM9 2.5V6h3.5',
   email: 'M2.5 4h11v8h-11zM2.5 4.5 8 9l5.5-4.5',
   set: 'M3 5.5h10M3 10.5h10',
   variables: 'M5.5 3C3 6 3 10 5.5 13M10.5 3c2.5 3 2.5 7 0 10M6.5 6l3 4M9.5 6l-3 4',
@@ -23,11 +28,26 @@ const PATHS = {
   approval: 'M3 3h10v10H3zM5.5 8l2 2 3.5-4',
   form: 'M3 2.5h10v11H3zM5.5 5.5h5M5.5 8h5M5.5 10.5h2.5',
   callback: 'M13 4H7a3.5 3.5 0 0 0 0 7h4.5M9 8.5l2.5 2.5L9 13.5',
+  job: 'M8 2.5 13 5.2v5.6l-5 2.7-5-2.7V5.2zM3 5.2l5 2.8 5-2.8M8 8v5.5',
   run_workflow: 'M2.5 3h11v10h-11zM6.5 6v4L10 8z',
   response: 'M13 3.5v4a2 2 0 0 1-2 2H3M6 6.5l-3 3 3 3',
   note: 'M3 3h10v6.5L9.5 13H3zM13 9.5H9.5V13',
   agent: 'M8 2.5 9.5 6.5l4 1.5-4 1.5L8 13.5 6.5 9.5l-4-1.5 4-1.5z',
+  model_router: 'M2.5 8H6l3-4.5h4.5M6 8l3 4.5h4.5M11.5 5.8l.6 1.6 1.6.6-1.6.6-.6 1.6-.6-1.6-1.6-.6 1.6-.6z',
+  evaluator: 'M2.5 13.5h11M4.5 11V8.5M8 11V3M11.5 11V5.5',
+  guardrail: 'M8 2.5 13 4.3v3.9c0 2.6-2 4.4-5 5.3-3-.9-5-2.7-5-5.3V4.3zM5.8 8l1.6 1.6L10.4 6.6',
   block: 'M3 4.5h10v7H3z',
+  // services of connectors: signs of what they are for, not their marks
+  slack: 'M6 2.5 5 13.5M11 2.5l-1 11M2.5 6h11M2.5 10.5h11',
+  github:
+    'M5 5.5v5M5 5.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3M5 13.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3M11 5.5a1.5 1.5 0 1 0 0-3 1.5 1.5 0 0 0 0 3M11 5.5c0 3-6 2-6 5',
+  gmail: 'M2.5 12V4L8 9l5.5-5v8M2.5 12h2.5M11 12h2.5',
+  google_sheets: 'M3 2.5h10v11H3zM3 6h10M3 9.5h10M6.5 6v7.5',
+  notion: 'M3 3h10v10H3zM6 10.5v-5l4 5v-5',
+  linear: 'M3 9.5 6.5 13M3 6l7 7M5 4l7 7M8 3l5 5',
+  discord: 'M3 4.5c3-1.5 7-1.5 10 0l1 7c-1.5 1-2.5 1.5-3.5 1.5L9.5 12h-3l-1 1c-1 0-2-.5-3.5-1.5zM6 8.5h.01M10 8.5h.01',
+  s3: 'M3 4.5c0-2.5 10-2.5 10 0s-10 2.5-10 0M3 4.5l1 8c.5 1.5 7.5 1.5 8 0l1-8',
+  telegram: 'M2.5 8 13.5 3l-2 10-4-3zM7.5 10l-.5 3.5M7.5 10l6-7',
   // states
   queued: 'M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9',
   running: 'M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M8 3.5v9a4.5 4.5 0 0 1 0-9z',
@@ -119,6 +139,7 @@ const ALIASES: Record<string, IconName> = {
 
 /** The glyph of a block type; `asked` is the spec's `icon`. */
 export function iconOf(type: string, asked = ''): IconName {
-  if (type in PATHS) return type as IconName
-  return ALIASES[asked] ?? (asked in PATHS ? (asked as IconName) : 'block')
+  const service = type.startsWith('connector.') ? type.slice('connector.'.length) : null
+  if ((service ?? type) in PATHS) return (service ?? type) as IconName
+  return ALIASES[asked] ?? (asked in PATHS ? (asked as IconName) : service === null ? 'block' : 'http')
 }

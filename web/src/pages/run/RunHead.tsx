@@ -10,7 +10,7 @@ import { Link, navigate } from '../../ui/navigation'
 import { chainOf, nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
 import { netStore } from '../../state/net'
-import { isEnded, type RunFold } from '../../run'
+import { isEnded, usedShort, type RunFold } from '../../run'
 import { uiStore } from '../../state/ui'
 import { shortId } from '../../ui/words'
 import { durationText, dateTime } from '../../ui/time'
@@ -117,6 +117,7 @@ export function RunHead(): ReactElement {
       <h1 className="visually-hidden runhead__title">{`Run of ${meta.workflow}`}</h1>
       <Status status={status} />
       <Duration />
+      <Used />
       {(meta.started_at_ms ?? meta.created_at_ms) ? (
         <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>
           {versionOf(version, meta.draft_rev)}
@@ -216,6 +217,18 @@ function Duration(): ReactElement | null {
       title={offline && finished === null ? 'Paused while the connection is lost' : undefined}
     >
       {durationText((finished ?? now) - started)}
+    </span>
+  )
+}
+
+/** Of the steps of this run, up to the event that is shown; child runs have their own. */
+function Used(): ReactElement | null {
+  const nodes = useStore(runStore, (s) => s.view.nodes)
+  const text = useMemo(() => usedShort([...nodes.values()].flatMap((node) => node.steps)), [nodes])
+  if (!text) return null
+  return (
+    <span className="label runhead__when" data-testid="used" title="Used by the models of this run, without child runs">
+      {text}
     </span>
   )
 }

@@ -1,60 +1,27 @@
 // Schedules: what is due when, whether it worked, on and off, a run now.
 
-import { useState, type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { ScheduleView } from '../../net/types'
 import { CronWords, momentIn, Moments } from '../../panels/triggers/Moments'
 import { Link, navigate } from '../../ui/navigation'
 import { Button } from '../../ui/Button'
-import { EmptyState } from '../../ui/EmptyState'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { Ago } from '../../ui/Ago'
-import { ListState, Stale, usePolled } from '../parts'
+import { ListState } from '../parts'
 import { messageOf } from '../../ui/words'
 import { ScheduleDialog } from './ScheduleDialog'
-import { Belongs, OwnActions, TriggerRow } from './Trigger'
+import { Belongs, LastRun, OwnActions, TriggerRow, TriggerSection } from './Trigger'
 
 export function Schedules(): ReactElement {
-  const data = usePolled(() => triggers.schedules(), [], 15_000)
-  const [form, setForm] = useState<ScheduleView | 'new' | null>(null)
-  const add = (): void => setForm('new')
   return (
-    <section aria-labelledby="set-schedules" id="schedules">
-      <div className="settings__head">
-        <h2 id="set-schedules">Schedules</h2>
-        {data.value?.length ? (
-          <Button icon="plus" onClick={add}>
-            New schedule
-          </Button>
-        ) : null}
-      </div>
-      <Stale data={data} />
-      {data.value?.length ? (
-        <ul className="rows triggers">
-          {data.value.map((each) => (
-            <Schedule key={each.id} schedule={each} onChange={data.reload} onEdit={() => setForm(each)} />
-          ))}
-        </ul>
-      ) : (
-        <ListState data={data} empty>
-          <EmptyState icon="schedule" title="No schedules">
-            <p>Publish a workflow that starts with a Schedule block, or create a schedule here.</p>
-            <Button icon="plus" onClick={add}>
-              New schedule
-            </Button>
-          </EmptyState>
-        </ListState>
-      )}
-      {form === null ? null : (
-        <ScheduleDialog
-          schedule={form === 'new' ? null : form}
-          ids={new Set(data.value?.map((each) => each.id))}
-          onDone={data.reload}
-          onClose={() => setForm(null)}
-        />
-      )}
-    </section>
+    <TriggerSection
+      what="schedule"
+      load={triggers.schedules}
+      row={(each, onChange, onEdit) => <Schedule key={each.id} schedule={each} onChange={onChange} onEdit={onEdit} />}
+      dialog={({ edited, ...rest }) => <ScheduleDialog schedule={edited} {...rest} />}
+    />
   )
 }
 
@@ -107,22 +74,7 @@ function Schedule({
               </>
             )}
           </span>
-          <span>
-            {last === null ? (
-              <span className="quiet">Not run yet</span>
-            ) : (
-              <>
-                Last{' '}
-                {run ? (
-                  <Link to={`/runs/${run}`}>
-                    <Ago at={last} />
-                  </Link>
-                ) : (
-                  <Ago at={last} />
-                )}
-              </>
-            )}
-          </span>
+          <LastRun at={last} run={run} none="Not run yet" />
           {schedule.queued_at_ms === null || schedule.queued_at_ms === undefined ? null : (
             <span className="quiet">1 run is queued</span>
           )}

@@ -1,11 +1,13 @@
-// Signing out: this browser, or all of them. Shown to browsers that are signed in; a server without a token has no sessions.
+// Signing out: this browser, another one, or all of them. Shown to browsers that are signed in; a server without a token has no sessions.
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../../net/api'
+import { people, type Me } from '../../net/people'
 import { Button } from '../../ui/Button'
 import { messageOf } from '../../ui/words'
+import { Sessions } from './Sessions'
 
-export function Session(): ReactElement {
+export function Session({ me }: { me: Me | null }): ReactElement {
   const [error, setError] = useState<string | null>(null)
   const leave = (end: () => Promise<unknown>): void => {
     setError(null)
@@ -18,12 +20,17 @@ export function Session(): ReactElement {
     <section aria-labelledby="set-session">
       <h2 id="set-session">Session</h2>
       <p className="quiet">
-        A session ends after 8 hours without use and after 7 days. <code>weft link</code> prints a link that signs a
-        browser in.
+        {me === null ? null : `You are ${me.name}, ${me.role}. `}A session ends after 8 hours without use and after 7
+        days. <code>weft link</code> prints a link that signs a browser in.
       </p>
-      <div className="settings__session">
+      {me === null ? null : <Sessions all={me.role === 'admin'} />}
+      <div className="settings__session settings__add">
         <Button onClick={() => leave(api.logout)}>Sign out</Button>
-        <Button onClick={() => leave(api.endSessions)}>Sign out all browsers</Button>
+        {me?.role === 'admin' ? (
+          <Button onClick={() => leave(api.endSessions)}>Sign out all browsers</Button>
+        ) : (
+          <Button onClick={() => leave(people.endOwn)}>Sign out all my browsers</Button>
+        )}
       </div>
       {error === null ? null : (
         <p className="notice" data-tone="err" role="alert">

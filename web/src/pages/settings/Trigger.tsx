@@ -1,13 +1,96 @@
-// What schedules and webhooks have in common on the page: a row that opens, a switch, and where it belongs.
+// What schedules and webhooks have in common on the page: the section, a row that opens, a switch, and where it belongs.
 
 import { useState, type ReactElement, type ReactNode } from 'react'
 import { Link, navigate } from '../../ui/navigation'
 import { api } from '../../net/api'
 import { Button } from '../../ui/Button'
+import { Ago } from '../../ui/Ago'
 import { Dialog } from '../../ui/Dialog'
+import { EmptyState } from '../../ui/EmptyState'
 import { Icon } from '../../ui/icons'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
+import { ListState, Stale, usePolled } from '../parts'
+
+const POLL_MS = 15_000
+
+export interface TriggerDialogProps<T> {
+  /** null: a new one. */
+  edited: T | null
+  ids: ReadonlySet<string>
+  onDone: () => void
+  onClose: () => void
+}
+
+interface TriggerSectionProps<T> {
+  what: 'schedule' | 'webhook'
+  load: () => Promise<T[]>
+  row: (trigger: T, onChange: () => void, onEdit: () => void) => ReactElement
+  dialog: (props: TriggerDialogProps<T>) => ReactElement
+}
+
+/** All triggers of one kind, with the dialog that adds or edits one. */
+export function TriggerSection<T extends { id: string }>({
+  what,
+  load,
+  row,
+  dialog,
+}: TriggerSectionProps<T>): ReactElement {
+  const data = usePolled(load, [], POLL_MS)
+  const [form, setForm] = useState<T | 'new' | null>(null)
+  const kind = what === 'schedule' ? 'Schedule' : 'Webhook'
+  const add = (
+    <Button icon="plus" onClick={() => setForm('new')}>
+      {`New ${what}`}
+    </Button>
+  )
+  return (
+    <section aria-labelledby={`set-${what}s`} id={`${what}s`}>
+      <div className="settings__head">
+        <h2 id={`set-${what}s`}>{kind}s</h2>
+        {data.value?.length ? add : null}
+      </div>
+      <Stale data={data} />
+      {data.value?.length ? (
+        <ul className="rows triggers">{data.value.map((each) => row(each, data.reload, () => setForm(each)))}</ul>
+      ) : (
+        <ListState data={data} empty>
+          <EmptyState icon={what} title={`No ${what}s`}>
+            <p>
+              Publish a workflow that starts with a {kind} block, or create a {what} here.
+            </p>
+            {add}
+          </EmptyState>
+        </ListState>
+      )}
+      {form === null
+        ? null
+        : dialog({
+            edited: form === 'new' ? null : form,
+            ids: new Set(data.value?.map((each) => each.id)),
+            onDone: data.reload,
+            onClose: () => setForm(null),
+          })}
+    </section>
+  )
+}
+
+/** When a trigger last started something, with a link to the run if there was one. `none`: what is said before the first. */
+export function LastRun({ at, run, none }: { at: number | null; run: string | null; none: string }): ReactElement {
+  if (at === null) return <span className="quiet">{none}</span>
+  return (
+    <span>
+      Last{' '}
+      {run ? (
+        <Link to={`/runs/${run}`}>
+          <Ago at={at} />
+        </Link>
+      ) : (
+        <Ago at={at} />
+      )}
+    </span>
+  )
+}
 
 interface TriggerRowProps {
   id: string

@@ -1,57 +1,25 @@
 // Webhooks: their addresses and secrets, and what came in.
 
-import { useState, type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { WebhookView } from '../../net/types'
+import { FormAccess } from '../../panels/triggers/FormAccess'
 import { copyText, WebhookAccess } from '../../panels/triggers/WebhookAccess'
 import { Link } from '../../ui/navigation'
 import { Button } from '../../ui/Button'
-import { EmptyState } from '../../ui/EmptyState'
 import { Ago } from '../../ui/Ago'
-import { ListState, Stale, usePolled } from '../parts'
-import { Belongs, OwnActions, TriggerRow } from './Trigger'
+import { ListState, usePolled } from '../parts'
+import { Belongs, LastRun, OwnActions, TriggerRow, TriggerSection } from './Trigger'
 import { WebhookDialog } from './WebhookDialog'
 
 export function Webhooks(): ReactElement {
-  const data = usePolled(() => triggers.webhooks(), [], 15_000)
-  const [form, setForm] = useState<WebhookView | 'new' | null>(null)
-  const add = (): void => setForm('new')
   return (
-    <section aria-labelledby="set-webhooks" id="webhooks">
-      <div className="settings__head">
-        <h2 id="set-webhooks">Webhooks</h2>
-        {data.value?.length ? (
-          <Button icon="plus" onClick={add}>
-            New webhook
-          </Button>
-        ) : null}
-      </div>
-      <Stale data={data} />
-      {data.value?.length ? (
-        <ul className="rows triggers">
-          {data.value.map((each) => (
-            <Webhook key={each.id} webhook={each} onChange={data.reload} onEdit={() => setForm(each)} />
-          ))}
-        </ul>
-      ) : (
-        <ListState data={data} empty>
-          <EmptyState icon="webhook" title="No webhooks">
-            <p>Publish a workflow that starts with a Webhook block, or create a webhook here.</p>
-            <Button icon="plus" onClick={add}>
-              New webhook
-            </Button>
-          </EmptyState>
-        </ListState>
-      )}
-      {form === null ? null : (
-        <WebhookDialog
-          webhook={form === 'new' ? null : form}
-          ids={new Set(data.value?.map((each) => each.id))}
-          onDone={data.reload}
-          onClose={() => setForm(null)}
-        />
-      )}
-    </section>
+    <TriggerSection
+      what="webhook"
+      load={triggers.webhooks}
+      row={(each, onChange, onEdit) => <Webhook key={each.id} webhook={each} onChange={onChange} onEdit={onEdit} />}
+      dialog={({ edited, ...rest }) => <WebhookDialog webhook={edited} {...rest} />}
+    />
   )
 }
 
@@ -61,6 +29,8 @@ const AUTHS: Record<WebhookView['auth'], string> = {
   token: 'Bearer token',
   none: 'No authentication',
 }
+
+const PAGES = { form: 'Public form', chat: 'Public chat' }
 
 function Webhook({
   webhook,
@@ -89,23 +59,8 @@ function Webhook({
       facts={
         <>
           <code className="trigger__url">{webhook.url}</code>
-          <span>{AUTHS[webhook.auth]}</span>
-          <span>
-            {last === null ? (
-              <span className="quiet">No requests yet</span>
-            ) : (
-              <>
-                Last{' '}
-                {run ? (
-                  <Link to={`/runs/${run}`}>
-                    <Ago at={last} />
-                  </Link>
-                ) : (
-                  <Ago at={last} />
-                )}
-              </>
-            )}
-          </span>
+          <span>{webhook.kind === 'webhook' ? AUTHS[webhook.auth] : PAGES[webhook.kind]}</span>
+          {webhook.kind === 'chat' ? null : <LastRun at={last} run={run} none="No requests yet" />}
         </>
       }
       actions={
@@ -126,8 +81,12 @@ function Webhook({
       }
       onSwitch={(on) => triggers.switchWebhook(id, on).then(onChange)}
     >
-      <WebhookAccess webhook={webhook} />
-      <h3 className="label">Last requests</h3>
+      {webhook.kind === 'webhook' ? (
+        <WebhookAccess webhook={webhook} />
+      ) : (
+        <FormAccess form={webhook} onChange={onChange} />
+      )}
+      <h3 className="label">{webhook.kind === 'chat' ? 'Last refused messages' : 'Last requests'}</h3>
       <Deliveries id={id} />
     </TriggerRow>
   )

@@ -24,6 +24,8 @@ const BY_CODE: Record<string, string> = {
   timezone_unknown: 'tz',
   input_invalid: 'input',
   trigger_not_found: 'trigger',
+  secret_name_invalid: 'name',
+  secret_in_environment: 'name',
 }
 
 export function refusalOf(error: unknown): Refusal {

@@ -2,7 +2,7 @@
 // them, the list of events shows them.
 
 import type { Document, EventData, WireEvent } from '../../net/types'
-import { placeOf } from '../../run'
+import { placeOf, usedText } from '../../run'
 import { kindOf, namedHandles, nameOf } from '../../document/document'
 import type { Tone } from '../../ui/status'
 
@@ -20,6 +20,7 @@ export const EVENT_GROUPS = [
   { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled', 'retry.hastened'] },
   { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
   { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'run.parked'] },
+  { id: 'step', label: 'Steps of blocks', types: ['step.started', 'step.finished', 'step.lost'] },
   { id: 'data', label: 'Variables and logs', types: ['variables.patched', 'node.log'] },
 ] as const
 
@@ -32,6 +33,10 @@ export function toneOfEvent(event: WireEvent): Tone {
     case 'node.succeeded':
     case 'region.exited':
       return 'ok'
+    case 'step.finished':
+      return event.data.error ? 'err' : 'ok'
+    case 'step.lost':
+      return 'wait'
     case 'node.failed':
     case 'retry.scheduled':
       return 'err'
@@ -126,6 +131,14 @@ function happened(event: WireEvent, doc: Document | null): string {
       return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}`
     case 'wait.closed':
       return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
+    case 'step.started':
+      return `${name}: step ${data.n} started, ${data.name ?? ''}`
+    case 'step.finished': {
+      const used = usedText([{ usage: data.usage ?? {}, cost: data.cost ?? null }])
+      return `${name}: step ${data.n} ${data.error ? 'failed' : 'finished'}${used ? `, ${used}` : ''}`
+    }
+    case 'step.lost':
+      return `${name}: step ${data.n} was lost${data.again ? ' and is done again' : ''}`
     case 'variables.patched':
       return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
     case 'node.log':

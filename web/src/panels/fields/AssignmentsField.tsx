@@ -1,12 +1,11 @@
 // What a variables block does, one change in a row: name, how, value.
 
 import { useId, type ReactElement } from 'react'
+import { isObject, withKey } from '../../net/json'
 import type { Json, JsonObject } from '../../net/types'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { Findings } from './FieldShell'
-import { withKey } from './ItemsField'
 import { ValueField } from './JsonText'
-import { isObject } from './PairsField'
 import { FIELD_TYPES, TYPE_WORDS } from './properties'
 import { AddRow, focusField, moved, replaced, RowTools } from './rows'
 import { findingsAt, useFieldScope } from './scope'

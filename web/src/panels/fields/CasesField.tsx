@@ -1,14 +1,13 @@
 // The ways out of a condition or router: each a title and a rule; its id is the handle that edges leave by.
 
 import type { ReactElement } from 'react'
+import { isObject, withKey } from '../../net/json'
 import type { Json, JsonObject } from '../../net/types'
 import { freshId } from '../../document/document'
 import { ConditionField } from '../conditions/ConditionField'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { Findings } from './FieldShell'
-import { withKey } from './ItemsField'
 import { ValueField } from './JsonText'
-import { isObject } from './PairsField'
 import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 import { findingsAt, useFieldScope } from './scope'
 

@@ -3,23 +3,30 @@
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { complete, typedAt } from '../../refs/complete'
 import type { Specs } from '../../document/document'
-import type { CodeEditor } from '../json/codemirror'
+import type { CodeEditor, ProgramLanguage } from '../json/codemirror'
 import { checkRefs, type CheckContext } from './check'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { PreviewLine } from './PreviewLine'
 import { ReferenceField } from './ReferenceField'
 import { groupsOf } from './RefMenu'
 import { lastValue, useFieldScope } from './scope'
 
-export function CodeField({ value, onChange, path, ids, label }: ControlProps): ReactElement {
+const PLACEHOLDERS: Partial<Record<ProgramLanguage, string>> = {
+  javascript: 'return <start.amount> * 2',
+  sql: 'SELECT id, name FROM orders WHERE day > :since',
+}
+
+export function CodeField({ schema, hint, value, onChange, path, ids, label }: ControlProps): ReactElement {
   const scope = useFieldScope()
   const host = useRef<HTMLDivElement>(null)
   const editor = useRef<CodeEditor | null>(null)
   const [ready, setReady] = useState(false)
+  const refers = schema['x-weft'] !== 'literal'
   const text = typeof value === 'string' ? value : ''
+  const language = hint.language ?? languageIn(scope)
   // The editor outlives renders: its callbacks look at what is now.
-  const now = useRef({ scope, onChange, text })
-  now.current = { scope, onChange, text }
+  const now = useRef({ scope, onChange, text, language })
+  now.current = { scope, onChange, text, language }
 
   useEffect(() => {
     let gone = false
@@ -28,13 +35,14 @@ export function CodeField({ value, onChange, path, ids, label }: ControlProps): 
       editor.current = createEditor({
         host: host.current,
         text: now.current.text,
-        language: 'javascript',
+        language: now.current.language,
         label,
         readonly: now.current.scope.readonly,
-        placeholder: 'return <start.amount> * 2',
+        placeholder: PLACEHOLDERS[now.current.language],
         onChange: (next) => now.current.onChange(next === '' ? undefined : next),
-        refs: (code) => (now.current.scope.block === null ? [] : checkRefs(code, contextOf(now.current.scope))),
-        complete: (code, caret) => completions(code, caret, now.current.scope),
+        refs: (code) =>
+          !refers || now.current.scope.block === null ? [] : checkRefs(code, contextOf(now.current.scope)),
+        complete: (code, caret) => (refers ? completions(code, caret, now.current.scope) : null),
       })
       setReady(true)
     })
@@ -45,6 +53,7 @@ export function CodeField({ value, onChange, path, ids, label }: ControlProps): 
     }
   }, [])
   useEffect(() => void editor.current?.setText(text), [text, ready])
+  useEffect(() => void editor.current?.setLanguage(language), [language, ready])
   useEffect(() => void editor.current?.setReadonly(scope.readonly), [scope.readonly, ready])
   useEffect(() => void editor.current?.refresh(), [scope.doc, scope.env, ready])
 
@@ -62,12 +71,18 @@ export function CodeField({ value, onChange, path, ids, label }: ControlProps): 
           preview={false}
         />
       )}
-      <PreviewLine text={text} inside={false} expression />
+      {refers ? <PreviewLine text={text} inside={false} expression /> : null}
     </div>
   )
 }
 
 type Scope = ReturnType<typeof useFieldScope>
+
+/** What the parameter beside the code says. */
+function languageIn(scope: Scope): ProgramLanguage {
+  const block = scope.block === null ? undefined : scope.doc.blocks[scope.block]
+  return block?.params?.language === 'python' ? 'python' : 'javascript'
+}
 
 function contextOf(scope: Scope): CheckContext & { specs: Specs } {
   return {

@@ -2,7 +2,7 @@
 
 import { useState, type ReactElement } from 'react'
 import { amountIn, unitOf, unitsOf, UNIT_WORDS, valueFrom, type Unit } from './duration'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { readNumber } from './number'
 import { ReferenceField } from './ReferenceField'
 import { baseOf } from './schema'

@@ -1,62 +1,45 @@
 // One param of a block, or one field of a form, as its schema says: picks the control, names it, and hands its value on.
 
 import { useState, type ReactElement } from 'react'
-import type { Json, JsonObject, JsonSchema } from '../../net/types'
+import type { Json } from '../../net/types'
 import { Button } from '../../ui/Button'
 import { ConditionField } from '../conditions/ConditionField'
 import { AssignmentsField } from './AssignmentsField'
 import { CasesField } from './CasesField'
 import { CodeField } from './CodeField'
+import type { ControlProps, FieldProps } from './control'
 import { CronField } from '../triggers/CronField'
 import { ZoneField } from '../triggers/ZoneField'
 import { DurationControl } from './DurationControl'
-import { FieldShell, type FieldIds } from './FieldShell'
+import { FieldShell } from './FieldShell'
+import { ConnectionField } from './ConnectionField'
+import { GroupField } from './GroupField'
 import { ItemsField } from './ItemsField'
 import { JsonText, ValueField } from './JsonText'
-import { hintOf, isReferenceText, kindOf, type Hint, type Kind } from './kind'
+import { hintOf, isReferenceText, kindOf, type Kind } from './kind'
 import { PairsField } from './PairsField'
 import { InputsField, SchemaField } from './PropertiesField'
 import { ReferenceField } from './ReferenceField'
-import { titleOf } from './schema'
+import { placeholderOf, titleOf } from './schema'
 import { useFieldScope } from './scope'
 import { BooleanControl, NumberControl, SelectControl } from './simple'
 import { TextsField } from './TextsField'
 import { WorkflowField } from './WorkflowField'
 
-/** undefined takes the value away. */
-export type Change = (value: Json | undefined) => void
-
-export interface FieldProps {
-  /** Block type, for its hints; null in a form. */
-  type: string | null
-  name: string
-  schema: JsonSchema
-  value: Json | undefined
-  onChange: Change
-  /** Path below the params: `cases.0.when`; also the test id. */
-  path: string
-  pointer?: string
-  /** The other params, for options and conditions. */
-  params?: JsonObject
-  required?: boolean
-  error?: string | null
-  /** False: it takes no references. */
-  refers?: boolean
-  /** The id of a case, route or action is another; what leads there should follow. */
-  onRenameHandle?: (from: string, to: string) => void
-}
-
-export interface ControlProps extends Omit<FieldProps, 'error' | 'required' | 'refers'> {
-  ids: FieldIds
-  hint: Hint
-  label: string
-}
-
-const COMPOSITE: ReadonlySet<Kind> = new Set(['pairs', 'texts', 'items', 'cases', 'assignments', 'inputs', 'schema'])
+const COMPOSITE: ReadonlySet<Kind> = new Set([
+  'pairs',
+  'texts',
+  'items',
+  'group',
+  'cases',
+  'assignments',
+  'inputs',
+  'schema',
+])
 /** Kinds that are chosen; a reference can stand in place of the choice. */
 const CHOSEN: ReadonlySet<Kind> = new Set(['boolean', 'select', 'workflow'])
 /** Kinds whose parts show what was found about them. */
-const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'cases', 'assignments', 'inputs'])
+const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'group', 'cases', 'assignments', 'inputs'])
 
 export function Field(props: FieldProps): ReactElement {
   const { readonly, block } = useFieldScope()
@@ -135,7 +118,9 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
     case 'texts':
       return <TextsField {...props} />
     case 'items':
-      return <ItemsField {...props} />
+      return <ItemsField {...props} field={Field} />
+    case 'group':
+      return <GroupField {...props} field={Field} />
     case 'cases':
       return <CasesField {...props} />
     case 'assignments':
@@ -156,6 +141,8 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
       )
     case 'workflow':
       return <WorkflowField {...props} />
+    case 'connection':
+      return <ConnectionField {...props} />
     case 'value':
       return <ValueField {...props} />
     default:
@@ -213,9 +200,3 @@ function Moment({ kind, value, onChange, ids, path, schema }: ControlProps & { k
 
 const textOf = (value: Json | undefined): string =>
   typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
-
-export function placeholderOf(schema: JsonSchema): string {
-  if (schema.default !== undefined && schema.default !== null)
-    return typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)
-  return ''
-}

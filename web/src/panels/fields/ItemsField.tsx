@@ -1,14 +1,24 @@
 // A list of objects, each a card with the fields of its schema: for blocks whose lists have no editor of their own.
 
-import type { ReactElement } from 'react'
+import type { ComponentType, ReactElement } from 'react'
+import { isObject, withKey } from '../../net/json'
 import type { Json, JsonObject } from '../../net/types'
-import { Field, type ControlProps } from './Field'
-import { isObject } from './PairsField'
+import type { ControlProps, FieldProps } from './control'
+import { hintOf, isNeeded, isShown } from './kind'
 import { AddRow, moved, replaced, RowTools } from './rows'
 
-export function ItemsField({ value, onChange, path, pointer, schema, label }: ControlProps): ReactElement {
+interface ItemsProps extends ControlProps {
+  /** What draws one field of an item: `Field`, which draws this. */
+  field: ComponentType<FieldProps>
+}
+
+export function ItemsField({ field: Field, value, onChange, path, pointer, schema, label }: ItemsProps): ReactElement {
   const items: Json[] = Array.isArray(value) ? value : []
   const inner = schema.items ?? {}
+  const parts = Object.entries(inner.properties ?? {})
+  const defaults = Object.fromEntries(
+    parts.flatMap(([key, part]) => (part.default === undefined ? [] : [[key, part.default] as const])),
+  )
   return (
     <div className="rowlist">
       {items.map((item, i) => {
@@ -25,19 +35,21 @@ export function ItemsField({ value, onChange, path, pointer, schema, label }: Co
                 onRemove={() => onChange(replaced(items, i, undefined))}
               />
             </div>
-            {Object.entries(inner.properties ?? {}).map(([key, part]) => (
-              <Field
-                key={key}
-                type={null}
-                name={key}
-                schema={part}
-                value={object[key]}
-                path={`${path}.${i}.${key}`}
-                required={inner.required?.includes(key) ?? false}
-                {...(pointer === undefined ? {} : { pointer: `${pointer}/${i}/${key}` })}
-                onChange={(next) => onChange(replaced(items, i, withKey(object, key, next)))}
-              />
-            ))}
+            {parts
+              .filter(([key, part]) => object[key] !== undefined || isShown(hintOf(null, key, part), object, defaults))
+              .map(([key, part]) => (
+                <Field
+                  key={key}
+                  type={null}
+                  name={key}
+                  schema={part}
+                  value={object[key]}
+                  path={`${path}.${i}.${key}`}
+                  required={(inner.required?.includes(key) ?? false) || isNeeded(part, object, defaults)}
+                  {...(pointer === undefined ? {} : { pointer: `${pointer}/${i}/${key}` })}
+                  onChange={(next) => onChange(replaced(items, i, withKey(object, key, next)))}
+                />
+              ))}
           </div>
         )
       })}
@@ -46,11 +58,4 @@ export function ItemsField({ value, onChange, path, pointer, schema, label }: Co
       </AddRow>
     </div>
   )
-}
-
-/** A copy with `key` set, or without it. */
-export function withKey(object: JsonObject, key: string, value: Json | undefined): JsonObject {
-  if (value !== undefined) return { ...object, [key]: value }
-  const { [key]: _, ...rest } = object
-  return rest
 }

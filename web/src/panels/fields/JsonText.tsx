@@ -5,9 +5,9 @@ import type { Json } from '../../net/types'
 import { docStore } from '../../state/doc'
 import { keepUnfinished, unfinishedText } from '../../state/unfinished'
 import { printJson } from '../json/print'
-import type { Change, ControlProps } from './Field'
-import { placeholderOf } from './Field'
+import type { Change, ControlProps } from './control'
 import { ReferenceField } from './ReferenceField'
+import { placeholderOf } from './schema'
 import { useFieldScope } from './scope'
 
 export interface JsonTextProps {

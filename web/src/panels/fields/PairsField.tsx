@@ -1,8 +1,9 @@
 // An object as rows of key and value: headers, query, what an approval shows. Values hold references.
 
 import { useState, type ReactElement } from 'react'
+import { isObject } from '../../net/json'
 import type { Json, JsonObject } from '../../net/types'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { ReferenceField } from './ReferenceField'
 import { AddRow, focusField, RowTools } from './rows'
 import { readJson } from './JsonText'
@@ -82,8 +83,4 @@ function retyped(text: string): Json {
 function objectOf(rows: readonly Row[]): JsonObject | undefined {
   const entries = rows.filter((row) => row.key !== '').map((row): [string, Json] => [row.key, row.value])
   return entries.length ? Object.fromEntries(entries) : undefined
-}
-
-export function isObject(value: Json | undefined): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }

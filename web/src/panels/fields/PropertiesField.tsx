@@ -3,7 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import type { Json, JsonSchema } from '../../net/types'
 import { Icon } from '../../ui/icons'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { JsonText } from './JsonText'
 import {
   fieldListOf,

@@ -4,6 +4,7 @@
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../net/types'
 import { FieldShell, type FieldIds } from './FieldShell'
+import { FileControl } from './FileControl'
 import { labelOf, type FormField, type Typed } from './form'
 import { typesOf } from './schema'
 import './fields.css'
@@ -106,6 +107,8 @@ function Control({ field, ids, text, onChange }: ControlProps): ReactElement {
       )
     case 'long':
       return <textarea {...typing} rows={schema['x-rows'] ?? 4} />
+    case 'file':
+      return <FileControl text={text} label={labelOf(field)} onChange={onChange} {...common} />
     case 'json':
       if (!typesOf(schema).length)
         return <AnyControl text={text} label={labelOf(field)} onChange={onChange} {...common} />

@@ -3,7 +3,7 @@
 import type { ReactElement } from 'react'
 import type { Json } from '../../net/types'
 import { freshId } from '../../document/document'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { ReferenceField } from './ReferenceField'
 import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 

@@ -5,7 +5,7 @@ import { api } from '../../net/api'
 import { useData } from '../../ui/useData'
 import { Link } from '../../ui/navigation'
 import { sentence } from '../../ui/words'
-import type { ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { useFieldScope } from './scope'
 
 export function WorkflowField({ value, onChange, ids, path }: ControlProps): ReactElement {

@@ -2,10 +2,11 @@
 // the server's form without JavaScript (server/pages/forms.py), so that both give the same answer; tests/vectors/forms.json
 // holds both to that. Bounds and patterns are checked here alone: there the server checks them when the form is sent.
 
+import { fileIn } from '../../net/files'
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
 import { titleOf, typesOf } from './schema'
 
-export type FieldKind = 'string' | 'long' | 'integer' | 'number' | 'boolean' | 'enum' | 'json'
+export type FieldKind = 'string' | 'long' | 'integer' | 'number' | 'boolean' | 'enum' | 'file' | 'json'
 
 export interface FormField {
   name: string
@@ -122,6 +123,7 @@ function fieldKindOf(schema: JsonSchema): FieldKind {
   if (Array.isArray(schema.enum)) return 'enum'
   const types = typesOf(schema)
   const type = types.length === 1 ? types[0] : undefined
+  if (schema.format === 'file' && (!types.length || type === 'object')) return 'file'
   if (type === 'string')
     return schema.format === 'textarea' || schema.format === 'multiline' || (schema.maxLength ?? 0) > LONG_TEXT
       ? 'long'
@@ -148,6 +150,10 @@ function readText(kind: FieldKind, text: string): { value: Json } | { error: str
     case 'number': {
       const value = readJson(text.replace(',', '.'))
       return typeof value === 'number' ? { value } : { error: 'Enter a number.' }
+    }
+    case 'file': {
+      const value = readJson(text)
+      return value !== undefined && fileIn(value) ? { value } : { error: 'Choose a file.' }
     }
     default: {
       const value = readJson(text)

@@ -16,11 +16,13 @@ export type Kind =
   | 'pairs'
   | 'texts'
   | 'items'
+  | 'group'
   | 'cases'
   | 'assignments'
   | 'inputs'
   | 'schema'
   | 'workflow'
+  | 'connection'
   | 'duration'
   | 'cron'
   | 'zone'
@@ -30,6 +32,7 @@ export interface Hint {
   order?: number
   widget?: string
   rows?: number
+  language?: 'sql'
   when?: Record<string, readonly Json[]>
   advanced?: boolean
   handles?: 'id' | 'items' | 'value'
@@ -49,6 +52,8 @@ const WIDGETS: Record<string, Kind> = {
   keyvalues: 'pairs',
   schema: 'schema',
   reference: 'value',
+  connection: 'connection',
+  fields: 'group',
 }
 
 const idsOf = (list: Json | undefined): string[] =>
@@ -130,6 +135,12 @@ export function isShown(hint: Hint, params: JsonObject, defaults: JsonObject = {
     const other = params[name] ?? defaults[name]
     return other === undefined || other === null || values.includes(other) || isReferenceText(other)
   })
+}
+
+/** Is a field required because of what another one says? */
+export function isNeeded(schema: JsonSchema, params: JsonObject, defaults: JsonObject = {}): boolean {
+  const needed = schema['x-required']
+  return needed !== undefined && isShown({ when: needed }, params, defaults)
 }
 
 /** Texts that stand for another value at run time. */

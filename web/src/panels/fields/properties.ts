@@ -25,6 +25,7 @@ export const PROPERTY_TYPES = [
   'boolean',
   'choice',
   'date',
+  'file',
   'array',
   'object',
 ] as const
@@ -38,6 +39,7 @@ export const TYPE_WORDS: Record<PropertyType, string> = {
   boolean: 'True or false',
   choice: 'Choice',
   date: 'Date',
+  file: 'File',
   array: 'List',
   object: 'Object',
 }
@@ -68,7 +70,7 @@ export function propertiesOf(schema: JsonSchema | null | undefined): Property[] 
       choices: (choices ?? []).map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
       rest: {
         ...(rest as JsonObject),
-        ...(format && kind !== 'date' ? { format } : {}),
+        ...(format && kind !== 'date' && kind !== 'file' ? { format } : {}),
         ...(rows && kind !== 'long' ? { 'x-rows': rows } : {}),
       },
     }
@@ -143,6 +145,7 @@ export function freshProperty(properties: readonly Property[]): Property {
 function typeOf(part: JsonSchema): PropertyType {
   if (part.enum) return 'choice'
   const type = Array.isArray(part.type) ? part.type.find((each) => each !== 'null') : part.type
+  if (part.format === 'file' && (type === undefined || type === 'object')) return 'file'
   if (type === 'string') return part.format === 'date' ? 'date' : (part['x-rows'] ?? 1) > 1 ? 'long' : 'string'
   return PROPERTY_TYPES.find((each) => each === type) ?? 'any'
 }
@@ -157,6 +160,7 @@ function partOf({ type, title, description, fallback, choices, rest }: Property)
     boolean: { type: 'boolean' },
     choice: { type: 'string', enum: choices },
     date: { type: 'string', format: 'date' },
+    file: { type: 'object', format: 'file' },
     array: { type: 'array' },
     object: { type: 'object' },
   }

@@ -22,3 +22,9 @@ export function titleOf(name: string, schema: JsonSchema): string {
   const words = name.replace(/_/g, ' ')
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
+
+export function placeholderOf(schema: JsonSchema): string {
+  if (schema.default !== undefined && schema.default !== null)
+    return typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)
+  return ''
+}

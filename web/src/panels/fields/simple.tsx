@@ -2,9 +2,10 @@
 
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../net/types'
-import { placeholderOf, type ControlProps } from './Field'
+import type { ControlProps } from './control'
 import { readNumber } from './number'
 import { ReferenceField } from './ReferenceField'
+import { placeholderOf } from './schema'
 import { useFieldScope } from './scope'
 
 /** A number, or a reference to one. */

@@ -6,7 +6,7 @@ import { escapePointer } from '../../refs/parse'
 import { dispatch } from '../../state/doc'
 import { Field } from '../fields/Field'
 import { Findings } from '../fields/FieldShell'
-import { hintOf, isShown } from '../fields/kind'
+import { hintOf, isNeeded, isShown } from '../fields/kind'
 import { useFieldScope } from '../fields/scope'
 import { PolicySection } from './PolicySection'
 import { TriggerPanel } from './TriggerPanel'
@@ -57,7 +57,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
       params={params}
       path={name}
       pointer={`/blocks/${escapePointer(id)}/params/${escapePointer(name)}`}
-      required={spec?.params.required?.includes(name) ?? false}
+      required={(spec?.params.required?.includes(name) ?? false) || isNeeded(schema, params, defaultsOf(spec?.params))}
       onChange={(value: Json | undefined) => setParam(name, value)}
       onRenameHandle={(from, to) => dispatch({ type: 'renameHandle', id, from, to })}
     />
@@ -111,14 +111,18 @@ interface Row {
   advanced: boolean
 }
 
-/** Params of the schema in its order, then those it does not list. */
-function fieldsOf(type: string, schema: JsonSchema | undefined, params: JsonObject): Row[] {
-  const properties = schema?.properties ?? {}
-  const defaults = Object.fromEntries(
-    Object.entries(properties).flatMap(([name, part]) =>
+function defaultsOf(schema: JsonSchema | undefined): JsonObject {
+  return Object.fromEntries(
+    Object.entries(schema?.properties ?? {}).flatMap(([name, part]) =>
       part.default === undefined ? [] : [[name, part.default] as const],
     ),
   )
+}
+
+/** Params of the schema in its order, then those it does not list. */
+function fieldsOf(type: string, schema: JsonSchema | undefined, params: JsonObject): Row[] {
+  const properties = schema?.properties ?? {}
+  const defaults = defaultsOf(schema)
   const listed = Object.entries(properties)
     .map(([name, part]) => ({ name, schema: part, hint: hintOf(type, name, part) }))
     .filter(({ hint }) => isShown(hint, params, defaults))

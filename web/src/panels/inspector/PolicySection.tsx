@@ -1,8 +1,8 @@
-// What every block has: attempts, time limit, what happens when it fails, when it is left out, which group it shares, where its
-// output is stored, whether it is on.
+// What every block has: attempts, time limit, what happens when it fails, when it is left out, which group and limit it shares,
+// where its output is stored, whether it is on.
 
 import type { ReactElement } from 'react'
-import type { Json, JsonSchema, Policy, Retry } from '../../net/types'
+import type { Json, JsonSchema, Limit, Policy, Retry } from '../../net/types'
 import { escapePointer } from '../../refs/parse'
 import { dispatch } from '../../state/doc'
 import { Field } from '../fields/Field'
@@ -30,11 +30,29 @@ const RETRY: Record<string, JsonSchema> = {
   jitter: { title: 'Jitter', type: 'number', default: 0.25, description: 'Random part of the delay, from 0 to 1.' },
 }
 
+const LIMIT: Record<keyof Limit, JsonSchema> = {
+  key: {
+    title: 'Limit key',
+    type: 'string',
+    description: 'Blocks with the same key share one limit, in all runs and workflows. For example: crm <input.region>',
+  },
+  at_most: {
+    title: 'At most',
+    type: 'integer',
+    minimum: 1,
+    maximum: 100_000,
+    description: 'The number of blocks that may run at the same time. Others wait for their turn.',
+  },
+}
+
 export function PolicySection({ id }: { id: string }): ReactElement {
-  const { doc, readonly } = useFieldScope()
+  const { doc, readonly, specs } = useFieldScope()
   const block = doc.blocks[id]!
   const policy = block.policy ?? {}
   const retry: Retry = policy.retry ?? {}
+  const spec = specs.get(block.type)
+  const runners = spec?.runners ?? ['inline']
+  const limited = policy.limit || !(spec?.container || spec?.trigger)
   const groups = Object.keys(doc.settings?.groups ?? {})
   const pointer = `/blocks/${escapePointer(id)}/policy`
   const put = (change: PolicyChange, key: string): void =>
@@ -44,6 +62,23 @@ export function PolicySection({ id }: { id: string }): ReactElement {
     const next = value === undefined ? rest : { ...rest, [name]: value }
     put({ retry: Object.keys(next).length ? (next as Retry) : undefined }, name)
   }
+  const putLimit = (name: keyof Limit, value: Json | undefined): void => {
+    const { [name]: _, ...rest } = policy.limit ?? {}
+    const next: Limit = value === undefined ? rest : { at_most: 1, ...rest, [name]: value }
+    put({ limit: next.key === undefined ? undefined : next }, `limit ${name}`)
+  }
+  const limitField = (name: keyof Limit): ReactElement => (
+    <Field
+      type={null}
+      name={name}
+      schema={LIMIT[name]}
+      value={policy.limit?.[name]}
+      refers={name === 'key'}
+      path={`policy.limit.${name}`}
+      pointer={`${pointer}/limit/${name}`}
+      onChange={(value) => putLimit(name, value)}
+    />
+  )
   const field = (name: keyof Policy & string, schema: JsonSchema): ReactElement => (
     <Field
       type={null}
@@ -96,6 +131,17 @@ export function PolicySection({ id }: { id: string }): ReactElement {
           'x-weft': 'expression',
           description: 'A JavaScript expression. If it is true, the block is skipped and the run continues after it.',
         })}
+        {runners.length > 1 || policy.runner
+          ? field('runner', {
+              title: 'Runs in',
+              enum: runners,
+              'x-titles': { inline: 'The server', process: 'A child process', dask: 'A Dask cluster' },
+              description: 'Choose a child process or a cluster for functions that compute for long.',
+              default: 'inline',
+            })
+          : null}
+        {limited ? limitField('key') : null}
+        {policy.limit ? limitField('at_most') : null}
         {groups.length || policy.group
           ? field('group', {
               title: 'Concurrency group',

@@ -1,4 +1,4 @@
-// Below the settings of a schedule or a webhook: when it would be due, and what the stored workflow has of it. What is edited here
+// Below the settings of a schedule, a webhook or a public page: when it would be due, and what the stored workflow has of it. What is edited here
 // counts from the next version on; this says what counts now.
 
 import type { ReactElement } from 'react'
@@ -13,6 +13,7 @@ import { useLater } from '../../ui/useLater'
 import { Ago } from '../../ui/Ago'
 import { sentence } from '../../ui/words'
 import { cronWords } from '../triggers/cron'
+import { FormAccess } from '../triggers/FormAccess'
 import { Moments } from '../triggers/Moments'
 import { WebhookAccess } from '../triggers/WebhookAccess'
 import { Section } from './parts'
@@ -28,6 +29,8 @@ export function TriggerPanel({
   params: JsonObject
 }): ReactElement | null {
   if (type === 'schedule') return <SchedulePanel id={id} params={params} />
+  if (type === 'form_trigger') return <PagePanel id={id} what="form" open="Open for submissions." />
+  if (type === 'chat_trigger') return <PagePanel id={id} what="chat" open="Open for messages." />
   return type === 'webhook' ? <WebhookPanel id={id} /> : null
 }
 
@@ -129,6 +132,39 @@ function WebhookPanel({ id }: { id: string }): ReactElement {
   )
 }
 
+function PagePanel({ id, what, open }: { id: string; what: string; open: string }): ReactElement {
+  const stored = useStored(
+    async (workflow) =>
+      (await triggers.webhooks(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null,
+    id,
+  )
+  return (
+    <Stored what={what} known={stored.value !== null} loading={stored.loading} anchor="webhooks">
+      {stored.value ? (
+        <>
+          <FormAccess form={stored.value} onChange={stored.reload} />
+          <p>
+            {stored.value.enabled ? open : 'Closed.'}
+            {stored.value.last_run_id ? (
+              <>
+                {' '}
+                The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
+                {stored.value.last_run_at_ms === null ? 'started' : <Ago at={stored.value.last_run_at_ms} />}.
+              </>
+            ) : null}
+          </p>
+        </>
+      ) : null}
+    </Stored>
+  )
+}
+
+const WHEN_PUBLISHED: Record<string, string> = {
+  webhook: 'The URL and the secret are created when you publish.',
+  form: 'The page gets its public link when you publish.',
+  chat: 'The page gets its public link when you publish.',
+}
+
 function Stored({
   what,
   known,
@@ -155,9 +191,7 @@ function Stored({
         {known ? (
           children
         ) : loading ? null : (
-          <p className="quiet">
-            {what === 'webhook' ? 'The URL and the secret are created when you publish.' : 'Starts when you publish.'}
-          </p>
+          <p className="quiet">{WHEN_PUBLISHED[what] ?? 'Starts when you publish.'}</p>
         )}
       </div>
     </Section>

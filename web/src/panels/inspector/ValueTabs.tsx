@@ -13,6 +13,7 @@ import { ValueTree } from '../../ui/ValueTree'
 import { useFieldScope } from '../fields/scope'
 import { selectNode } from '../../actions/jump'
 import { Attempts, ErrorCard, Section, Value } from './parts'
+import { Steps } from './Steps'
 import { useNodeDetail } from './useNodeDetail'
 
 interface TabProps {
@@ -123,6 +124,7 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
         <p className="part__words">{node.wait.title ? `${node.wait.title}: w` : 'W'}aiting for an answer.</p>
       ) : null}
       <Attempts attempts={node.attempts} shown={attempt} onShow={setAttempt} />
+      <Steps node={node} />
       {shownError ? (
         <Section label={node.status === 'retrying' ? 'Last error' : 'Error'}>
           <ErrorCard error={shownError} handled={node.handled && attempt === null} />

@@ -8,33 +8,8 @@ import { Findings } from '../fields/FieldShell'
 import { CommitInput } from '../fields/rows'
 import { useFieldScope } from '../fields/scope'
 import { isTrigger } from '../../document/document'
+import { SETTINGS } from './settings'
 import { VariablesField } from './VariablesField'
-
-const SETTINGS: Record<string, JsonSchema> = {
-  timeout_s: { title: 'Run timeout (seconds)', type: 'number', default: 86_400 },
-  max_concurrency: { title: 'Max concurrency', type: 'integer', default: 100 },
-  on_failure: {
-    title: 'When a block fails',
-    enum: ['drain', 'cancel'],
-    'x-titles': { drain: 'Finish running blocks', cancel: 'Cancel running blocks' },
-    default: 'drain',
-    description: 'What happens to other running blocks before the run fails.',
-  },
-  groups: {
-    title: 'Concurrency groups',
-    type: 'object',
-    additionalProperties: { type: 'integer' },
-    description: 'Name and how many blocks of the group run at the same time.',
-  },
-  max_executions: { title: 'Max block executions', type: 'integer', default: 10_000 },
-  durability: {
-    title: 'Durability',
-    enum: ['strict', 'ahead'],
-    'x-titles': { strict: 'Strict', ahead: 'Ahead' },
-    default: 'strict',
-    description: 'Strict: each step is on disk before the next one starts.',
-  },
-}
 
 export function WorkflowPanel(): ReactElement {
   const { doc, diagnostics, readonly } = useFieldScope()

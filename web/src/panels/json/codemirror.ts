@@ -54,10 +54,12 @@ export type Complete = (
   options: { label: string; insert: string; detail: string; group: string; more: boolean }[]
 } | null
 
+export type ProgramLanguage = 'javascript' | 'python' | 'sql'
+
 export interface CodeOptions {
   host: HTMLElement
   text: string
-  language: 'json' | 'javascript'
+  language: 'json' | ProgramLanguage
   label: string
   readonly: boolean
   placeholder?: string
@@ -76,6 +78,8 @@ export interface CodeEditor {
   /** Replace the text; only what differs changes, so caret and folds stay. */
   setText(text: string): void
   setReadonly(readonly: boolean): void
+  /** The language of a program; not for JSON. */
+  setLanguage(language: ProgramLanguage): void
   setMarks(marks: CodeMark[]): void
   /** Look at references again: names may have changed. */
   refresh(): void
@@ -101,12 +105,15 @@ export function createEditor(options: CodeOptions): CodeEditor {
     extensions: [extensionsOf(options, writable, spoken, redraw), searched.of([])],
   })
   const view = new EditorView({ state, parent: box, root })
-  // The JSON view does not pay for the grammar of programs.
-  if (options.language === 'javascript') {
-    void import('@codemirror/lang-javascript').then(({ javascript }) =>
-      view.dispatch({ effects: spoken.reconfigure(javascript()) }),
-    )
+  // The JSON view does not pay for the grammar of programs, nor one language for the other.
+  let language = options.language
+  const speak = (next: ProgramLanguage): void => {
+    language = next
+    void grammarOf(next).then((grammar) => {
+      if (language === next) view.dispatch({ effects: spoken.reconfigure(grammar) })
+    })
   }
+  if (options.language !== 'json') speak(options.language)
   // Search is not needed when the text appears.
   void import('@codemirror/search').then(({ highlightSelectionMatches, search, searchKeymap }) =>
     view.dispatch({
@@ -123,6 +130,9 @@ export function createEditor(options: CodeOptions): CodeEditor {
       if (change) view.dispatch({ changes: change, annotations: fromOutside.of(true) })
     },
     setReadonly: (readonly) => view.dispatch({ effects: writable.reconfigure(locked(readonly)) }),
+    setLanguage(next) {
+      if (next !== language) speak(next)
+    },
     setMarks: (marks) =>
       view.dispatch(
         setDiagnostics(
@@ -146,6 +156,12 @@ export function createEditor(options: CodeOptions): CodeEditor {
   function clamp(offset: number): number {
     return Math.max(0, Math.min(offset, view.state.doc.length))
   }
+}
+
+async function grammarOf(language: ProgramLanguage): Promise<Extension> {
+  if (language === 'javascript') return (await import('@codemirror/lang-javascript')).javascript()
+  if (language === 'sql') return (await import('./sql')).sql
+  return [(await import('@codemirror/lang-python')).python(), Prec.high(indentUnit.of('    '))]
 }
 
 /** The one replacement that turns a text into another; null when they are equal. */

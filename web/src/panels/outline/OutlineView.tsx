@@ -287,7 +287,12 @@ function Picker({
           label: picking.of === null ? 'Add a block' : `Add a block after ${nameOf(doc, picking.of)}`,
           options: list
             .filter((spec) => spec.category !== 'annotation')
-            .map((spec) => ({ id: spec.type, label: spec.title, detail: spec.category, icon: iconOf(spec.type) })),
+            .map((spec) => ({
+              id: spec.type,
+              label: spec.title,
+              detail: spec.category,
+              icon: iconOf(spec.type, spec.icon),
+            })),
           choose: (type) => (addBehind(picking.of, specs.get(type)!), onDone()),
         }
       case 'handle':

@@ -79,7 +79,7 @@ function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly 
   const option = (spec: BlockSpec, group?: string, prefix = ''): ListOption => ({
     id: prefix + spec.type,
     label: spec.title,
-    icon: iconOf(spec.type),
+    icon: iconOf(spec.type, spec.icon),
     ...(group ? { group } : {}),
     ...(query ? { detail: groupOf(spec) } : {}),
   })

@@ -7,11 +7,12 @@ const GROUPS: Readonly<Record<BlockSpec['category'], string>> = {
   trigger: 'Triggers',
   action: 'Actions',
   data: 'Actions',
+  connector: 'Connectors',
   flow: 'Flow',
   people: 'People',
   annotation: 'Notes',
 }
-const ORDER = ['Triggers', 'Actions', 'Flow', 'People', 'Notes']
+const ORDER = ['Triggers', 'Actions', 'Connectors', 'Flow', 'People', 'Notes']
 /** Within a group the everyday ones come first. */
 const FIRST = [
   'function',

@@ -24,6 +24,7 @@ const TABS: readonly BarTab[] = [
   { to: '/', label: 'Workflows' },
   { to: '/runs', label: 'Runs' },
   { to: '/approvals', label: 'Approvals' },
+  { to: '/usage', label: 'Usage' },
   { to: '/settings', label: 'Settings' },
 ]
 

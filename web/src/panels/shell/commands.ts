@@ -99,7 +99,13 @@ function pages(): CommandItem[] {
     group: 'Pages',
     run: () => navigate(id),
   })
-  return [to('/', 'Workflows'), to('/runs', 'Runs'), to('/approvals', 'Approvals'), to('/settings', 'Settings')]
+  return [
+    to('/', 'Workflows'),
+    to('/runs', 'Runs'),
+    to('/approvals', 'Approvals'),
+    to('/usage', 'Usage'),
+    to('/settings', 'Settings'),
+  ]
 }
 
 function themes(): CommandItem[] {

@@ -16,7 +16,8 @@ import { Link } from '../../ui/navigation'
 import { specsOf } from '../../state/doc'
 import { routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
-import { firstError, pathFor, type BlockStatus, type NodeState } from '../../run'
+import { firstError, pathFor, usedText, type BlockStatus, type NodeState, type StepState } from '../../run'
+import { STEP_ICONS } from '../../ui/steps'
 import { setIter, uiStore } from '../../state/ui'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
@@ -91,6 +92,7 @@ export default function Trace(): ReactElement {
   const choose = (row: TraceRow): void => {
     setActive(row.id)
     if (row.node) return selectNode(row.node)
+    if (row.step) return selectNode({ block: row.block, path: row.path })
     selectNode({ block: row.block, path: row.scope!.path.slice(0, Math.max(0, row.path.lastIndexOf('/'))) })
     setIter(row.block, row.scope!.index)
   }
@@ -246,9 +248,11 @@ const Row = memo(function Row({
         >
           {row.open === null ? null : <Icon name={row.open ? 'down' : 'chevron'} size={12} />}
         </span>
-        {row.scope ? null : <Icon name={iconOf(type)} size={14} />}
+        {row.step ? <Icon name={STEP_ICONS[row.step.kind]} size={12} /> : null}
+        {row.scope || row.step ? null : <Icon name={iconOf(type)} size={14} />}
         <span className={row.scope ? 'trace__label mono' : 'trace__label'}>{row.label}</span>
         {row.node ? <Facts node={row.node} doc={doc} /> : null}
+        {row.step ? <StepFacts step={row.step} /> : null}
       </span>
       <Status status={row.status} />
       <span className="trace__took mono">{took === null || skipped ? '' : durationText(took)}</span>
@@ -290,12 +294,23 @@ function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactE
     )
   if (node.wait?.kind === 'child') return <Child node={node} />
   if (node.cached) return <span className="trace__fact">From the cache</span>
-  if (node.attempt > 1) return <span className="trace__fact mono">Attempt {node.attempt}</span>
+  if (node.attempt > 1 && !node.steps.length) return <span className="trace__fact mono">Attempt {node.attempt}</span>
   if (node.route && node.route !== 'out')
     return (
       <span className="trace__fact mono">{doc ? routeTitle(doc, node.block, node.route, specsOf()) : node.route}</span>
     )
   return null
+}
+
+function StepFacts({ step }: { step: StepState }): ReactElement | null {
+  if (step.error)
+    return (
+      <span className="trace__fact" data-tone="err" title={step.error.message}>
+        {step.error.message}
+      </span>
+    )
+  const facts = [step.times > 1 ? `${step.times} times` : '', usedText([step])].filter(Boolean)
+  return facts.length ? <span className="trace__fact mono">{facts.join(', ')}</span> : null
 }
 
 /** The run a block started: to be gone to, when the server has said which it is. */

@@ -23,15 +23,17 @@ export function segmentsOf(row: TraceRow, scale: TimeScale, now: number): Segmen
   const end = row.finishedAt ?? now
   const tone = toneOf(row.status)
   const { node } = row
-  if (!node || node.region) add(row.startedAt, end, tone, true)
+  if (row.step) add(row.startedAt, end, row.step.kind === 'wait' ? 'wait' : tone, row.step.kind === 'wait')
+  else if (!node || node.region) add(row.startedAt, end, tone, true)
   else if (!node.attempts.length) add(row.startedAt, end, tone)
   else {
     for (const [i, attempt] of node.attempts.entries()) {
       const isLast = i === node.attempts.length - 1
       const to = attempt.endedAt ?? (isLast ? end : (node.attempts[i + 1]?.startedAt ?? end))
-      const wait = isLast && node.wait ? node.wait.openedAt : null
+      const asked = node.steps.find((step) => step.kind === 'wait' && step.attempt === attempt.attempt)
+      const wait = isLast && node.wait ? node.wait.openedAt : (asked?.startedAt ?? null)
       if (wait !== null && wait >= attempt.startedAt) {
-        add(attempt.startedAt, wait, tone)
+        add(attempt.startedAt, wait, isLast ? tone : 'ok')
         add(wait, to, 'wait', true)
       } else add(attempt.startedAt, to, attempt.error ? 'err' : isLast ? tone : 'err')
       // The pause before the next attempt.

@@ -10,6 +10,7 @@ import {
   type NodeState,
   type RunFold,
   type ScopeState,
+  type StepState,
 } from '../../run'
 
 export interface TraceRow {
@@ -25,12 +26,15 @@ export interface TraceRow {
   finishedAt: number | null
   node: NodeState | null
   scope: ScopeState | null
+  /** A durable step of the block; `node` is null then. */
+  step: StepState | null
   /** null: nothing inside. */
   open: boolean | null
 }
 
 /** Few scopes are shown at once; of many only those that are looked at or failed. */
 const SCOPES_OPEN_MAX = 3
+const STEPS_OPEN_MAX = 50
 
 export interface TraceIndex {
   nodes: ReadonlyMap<string, readonly NodeState[]>
@@ -71,7 +75,8 @@ export function traceRows(
     for (const node of index.nodes.get(path) ?? []) {
       const label = doc ? nameOf(doc, node.block) : node.block
       const inner = index.scopes.get(node.key) ?? []
-      const open = inner.length ? narrow || (fold.get(node.key) ?? true) : null
+      const few = node.steps.length <= STEPS_OPEN_MAX
+      const open = inner.length || node.steps.length ? narrow || (fold.get(node.key) ?? few) : null
       const at = rows.length
       rows.push({
         id: node.key,
@@ -84,6 +89,7 @@ export function traceRows(
         finishedAt: node.finishedAt,
         node,
         scope: null,
+        step: null,
         open,
       })
       const words =
@@ -92,11 +98,33 @@ export function traceRows(
         node.key.toLowerCase().includes(wanted) ||
         !!node.error?.message.toLowerCase().includes(wanted)
       let hit = words && (!only.length || only.includes(shownStatus(node)))
+      if (open) for (const step of node.steps) hit = visitStep(step, node, depth + 1, words) || hit
       if (open) for (const scope of inner) hit = visitScope(scope, node, depth + 1, inner.length) || hit
       if (!hit) rows.length = at
       found ||= hit
     }
     return found
+  }
+  /** `around`: its block is found, and with it what is in it. */
+  const visitStep = (step: StepState, node: NodeState, depth: number, around: boolean): boolean => {
+    const status: BlockStatus = step.status === 'lost' ? 'attention' : step.status
+    const words = step.name.toLowerCase().includes(wanted) || !!step.error?.message.toLowerCase().includes(wanted)
+    if (!(around || words) || (only.length && !only.includes(status))) return false
+    rows.push({
+      id: `${node.key}!step${step.n}`,
+      depth,
+      label: step.name,
+      block: node.block,
+      path: node.path,
+      status,
+      startedAt: step.startedAt,
+      finishedAt: step.endedAt,
+      node: null,
+      scope: null,
+      step,
+      open: null,
+    })
+    return true
   }
   const visitScope = (scope: ScopeState, node: NodeState, depth: number, siblings: number): boolean => {
     const open = narrow || (fold.get(scope.path) ?? (siblings <= SCOPES_OPEN_MAX || looked.has(scope.path)))
@@ -112,6 +140,7 @@ export function traceRows(
       finishedAt: scope.finishedAt,
       node: null,
       scope,
+      step: null,
       open,
     })
     const hit = open ? visit(scope.path, depth + 1) : false

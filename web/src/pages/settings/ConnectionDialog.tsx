@@ -1,0 +1,222 @@
+// The form of a connection: what it asks for follows from its kind. Its values are typed again for every change.
+
+import { useState, type ReactElement } from 'react'
+import type { ConnectionSpec, ConnectionView } from '../../api/schemas'
+import type { FieldIds } from '../../panels/fields/FieldShell'
+import { connections } from '../../net/connections'
+import { toast } from '../../ui/Toast'
+import { CodeInput, Part, TriggerForm, type Refusal } from './form'
+
+type Kind = ConnectionSpec['kind']
+
+export const KINDS: Record<Kind, string> = {
+  oauth2_code: 'OAuth 2 with a sign-in',
+  oauth2_client: 'OAuth 2 client credentials',
+  api_key: 'API key',
+  basic: 'User name and password',
+  bearer: 'Bearer token',
+}
+const SECRETS: Record<Kind, string> = {
+  oauth2_code: 'Client secret',
+  oauth2_client: 'Client secret',
+  api_key: 'API key',
+  basic: 'Password',
+  bearer: 'Token',
+}
+type Text = 'username' | 'authorize_url' | 'token_url' | 'client_id' | 'scopes' | 'prefix' | 'name'
+const TEXTS: Record<Kind, readonly Text[]> = {
+  oauth2_code: ['authorize_url', 'token_url', 'client_id', 'scopes'],
+  oauth2_client: ['token_url', 'client_id', 'scopes'],
+  api_key: ['name', 'prefix'],
+  basic: ['username'],
+  bearer: [],
+}
+const LABELS: Record<Text, { label: string; about?: string; optional?: boolean }> = {
+  username: { label: 'User name' },
+  authorize_url: { label: 'Sign-in address', about: 'Where people sign in, such as https://id.example.com/authorize' },
+  token_url: { label: 'Token address', about: 'Such as https://id.example.com/token' },
+  client_id: { label: 'Client ID' },
+  scopes: { label: 'Scopes', about: 'With spaces between', optional: true },
+  name: { label: 'Name of the header or parameter', about: 'Such as Authorization or X-Api-Key' },
+  prefix: { label: 'In front of the key', about: 'Such as Token, with a space behind it', optional: true },
+}
+const FIELDS = ['id', 'hosts', 'secret', 'where', 'parameters', ...(Object.keys(LABELS) as Text[])] as const
+
+interface Props {
+  connection: ConnectionView | null
+  names: readonly string[]
+  redirectUri: string
+  onDone: () => void
+  onClose: () => void
+}
+
+/** `connection` null: a new one. */
+export function ConnectionDialog({ connection, names, redirectUri, onDone, onClose }: Props): ReactElement {
+  const [id, setId] = useState(connection?.name ?? '')
+  const [kind, setKind] = useState<Kind>(connection?.kind ?? 'oauth2_code')
+  const [hosts, setHosts] = useState(connection?.hosts.join('\n') ?? '')
+  const [secret, setSecret] = useState('')
+  const [where, setWhere] = useState<'header' | 'query'>('header')
+  const [parameters, setParameters] = useState('')
+  const [texts, setTexts] = useState<Partial<Record<Text, string>>>({ name: 'Authorization' })
+  const textOf = (name: Text): string => texts[name] ?? ''
+  const duplicate = connection === null && names.includes(id.trim()) ? 'Another connection has this name.' : null
+  const missing = TEXTS[kind].find((name) => !LABELS[name].optional && !textOf(name).trim())
+  const why = !id.trim()
+    ? 'Enter a name.'
+    : (duplicate ??
+      (missing
+        ? `Enter: ${LABELS[missing].label}.`
+        : !secret && kind !== 'oauth2_code'
+          ? `Enter: ${SECRETS[kind]}.`
+          : hosts.trim()
+            ? null
+            : 'Enter the hosts.'))
+  const send = async (): Promise<void> => {
+    const named = Object.fromEntries(
+      TEXTS[kind].map((name) => [name, name === 'prefix' ? textOf(name) : textOf(name).trim()]),
+    ) as Partial<ConnectionSpec>
+    const own = kind === 'api_key' ? { where } : kind === 'oauth2_code' ? { parameters: pairsOf(parameters) } : {}
+    const spec: ConnectionSpec = { kind, secret, hosts: hosts.split(/[\s,]+/).filter(Boolean), ...named, ...own }
+    await connections.put(id.trim(), spec)
+    onDone()
+    toast(`Stored the connection ${id.trim()}`, 'ok')
+  }
+  const area = (ids: FieldIds, name: string, value: string, set: (value: string) => void, rows = 2): ReactElement => (
+    <textarea
+      id={ids.control}
+      className={name === 'secret' ? 'mono secrets__value' : 'mono'}
+      data-testid={`connection-${name}`}
+      rows={rows}
+      autoComplete="off"
+      spellCheck={false}
+      aria-invalid={ids.invalid || undefined}
+      aria-describedby={ids.describedBy}
+      value={value}
+      onChange={(event) => set(event.target.value)}
+    />
+  )
+  const part = (name: Text, found: Refusal | null): ReactElement => (
+    <Part
+      key={name}
+      name={name}
+      label={LABELS[name].label}
+      about={LABELS[name].about}
+      needed={!LABELS[name].optional}
+      found={found}
+    >
+      {(ids) => (
+        <CodeInput
+          ids={ids}
+          testId={`connection-${name}`}
+          value={textOf(name)}
+          onChange={(value) => setTexts((now) => ({ ...now, [name]: value }))}
+        />
+      )}
+    </Part>
+  )
+  return (
+    <TriggerForm
+      title={connection ? `Replace ${connection.name}` : 'New connection'}
+      act={connection ? 'Replace' : 'Store connection'}
+      testId="connection-form"
+      why={why}
+      fields={FIELDS}
+      onSend={send}
+      onClose={onClose}
+    >
+      {(found) => (
+        <>
+          {connection ? null : (
+            <Part
+              name="id"
+              label="Name"
+              needed
+              found={found?.field === 'name' && kind !== 'api_key' ? { ...found, field: 'id' } : found}
+              error={duplicate}
+              about="Small letters, digits, _ and -"
+            >
+              {(ids) => <CodeInput ids={ids} testId="connection-id" value={id} onChange={setId} />}
+            </Part>
+          )}
+          <Part name="kind" label="Kind" needed found={found}>
+            {(ids) => (
+              <select
+                id={ids.control}
+                data-testid="connection-kind"
+                value={kind}
+                onChange={(event) => setKind(event.target.value as Kind)}
+              >
+                {(Object.keys(KINDS) as Kind[]).map((each) => (
+                  <option key={each} value={each}>
+                    {KINDS[each]}
+                  </option>
+                ))}
+              </select>
+            )}
+          </Part>
+          {kind === 'oauth2_code' ? (
+            <p className="quiet connections__redirect">
+              Register this redirect address at the provider: <code>{redirectUri}</code>
+            </p>
+          ) : null}
+          {kind === 'api_key' ? (
+            <Part name="where" label="Sent in" needed found={found}>
+              {(ids) => (
+                <select
+                  id={ids.control}
+                  data-testid="connection-where"
+                  value={where}
+                  onChange={(event) => setWhere(event.target.value as 'header' | 'query')}
+                >
+                  <option value="header">A header</option>
+                  <option value="query">A query parameter</option>
+                </select>
+              )}
+            </Part>
+          ) : null}
+          {TEXTS[kind].map((name) => part(name, found))}
+          <Part
+            name="secret"
+            label={SECRETS[kind]}
+            needed={kind !== 'oauth2_code'}
+            found={found}
+            about={
+              kind === 'oauth2_code'
+                ? 'At least 8 characters, or empty for a client without one. It cannot be shown again.'
+                : 'At least 8 characters. It cannot be shown again.'
+            }
+          >
+            {(ids) => area(ids, 'secret', secret, setSecret)}
+          </Part>
+          {kind === 'oauth2_code' ? (
+            <Part
+              name="parameters"
+              label="More parameters of the sign-in"
+              found={found}
+              about="One on each line, such as access_type=offline"
+            >
+              {(ids) => area(ids, 'parameters', parameters, setParameters)}
+            </Part>
+          ) : null}
+          <Part
+            name="hosts"
+            label="Hosts"
+            needed
+            found={found}
+            about="Where it may be sent to, one on each line, such as api.example.com or *.example.com"
+          >
+            {(ids) => area(ids, 'hosts', hosts, setHosts)}
+          </Part>
+        </>
+      )}
+    </TriggerForm>
+  )
+}
+
+function pairsOf(text: string): Record<string, string> {
+  const lines = text.split('\n').filter((line) => line.includes('='))
+  return Object.fromEntries(
+    lines.map((line) => [line.slice(0, line.indexOf('=')).trim(), line.slice(line.indexOf('=') + 1).trim()]),
+  )
+}

@@ -1,0 +1,205 @@
+// Stored secrets, for admins: a value can be set and replaced, and is never shown.
+
+import { useState, type ReactElement } from 'react'
+import type { SecretView } from '../../api/schemas'
+import { secrets } from '../../net/secrets'
+import { Ago } from '../../ui/Ago'
+import { Button } from '../../ui/Button'
+import { EmptyState } from '../../ui/EmptyState'
+import { toast } from '../../ui/Toast'
+import { useData } from '../../ui/useData'
+import { ListState } from '../parts'
+import { DeleteDialog } from './DeleteDialog'
+import { CodeInput, Part, TriggerForm } from './form'
+import './secrets.css'
+
+type Shown = { act: 'set'; secret: SecretView | null } | { act: 'delete'; secret: SecretView }
+
+export function Secrets(): ReactElement {
+  const stored = useData(secrets.list, [])
+  const [shown, setShown] = useState<Shown | null>(null)
+  const close = (): void => setShown(null)
+  return (
+    <section aria-labelledby="set-secrets" data-testid="secrets">
+      <div className="settings__head">
+        <h2 id="set-secrets">Secrets</h2>
+        <Button icon="plus" onClick={() => setShown({ act: 'set', secret: null })}>
+          New secret
+        </Button>
+      </div>
+      <p className="quiet">
+        Values that workflows read as <code>{'${NAME}'}</code> in requests, and that cannot be shown again. Each is sent
+        only to its hosts.
+      </p>
+      {stored.value?.length ? (
+        <div className="settings__env" role="table" aria-label="Secrets">
+          <div role="row" className="settings__row secrets__row label">
+            {['Name', 'Hosts', 'Last used', 'Set by', 'Actions'].map((name) => (
+              <span key={name} role="columnheader" className={name === 'Actions' ? 'visually-hidden' : undefined}>
+                {name}
+              </span>
+            ))}
+          </div>
+          {stored.value.map((each) => (
+            <Row
+              key={each.name}
+              secret={each}
+              onReplace={() => setShown({ act: 'set', secret: each })}
+              onDelete={() => setShown({ act: 'delete', secret: each })}
+            />
+          ))}
+        </div>
+      ) : (
+        <ListState data={stored} empty>
+          <EmptyState title="No secret is stored" />
+        </ListState>
+      )}
+      {shown?.act === 'set' ? (
+        <SecretDialog
+          secret={shown.secret}
+          names={(stored.value ?? []).map((each) => each.name)}
+          onDone={stored.reload}
+          onClose={close}
+        />
+      ) : null}
+      {shown?.act === 'delete' ? (
+        <DeleteDialog
+          what={`the secret ${shown.secret.name}`}
+          act={() => secrets.delete(shown.secret.name)}
+          onDone={stored.reload}
+          onClose={close}
+        >
+          <p>Blocks that read it fail from now on. The value cannot be restored.</p>
+        </DeleteDialog>
+      ) : null}
+    </section>
+  )
+}
+
+interface RowProps {
+  secret: SecretView
+  onReplace: () => void
+  onDelete: () => void
+}
+
+function Row({ secret, onReplace, onDelete }: RowProps): ReactElement {
+  const { name, hosts, last_used_at_ms: used } = secret
+  return (
+    <div role="row" className="settings__row secrets__row">
+      <span role="cell">
+        <code>{name}</code> <span className="label">v{secret.version}</span>
+        {problemOf(secret).map((text) => (
+          <span key={text} className="secrets__wrong">
+            {text}
+          </span>
+        ))}
+      </span>
+      <span role="cell" data-label="Hosts" className="secrets__hosts">
+        {hosts.length ? hosts.map((host) => <code key={host}>{host}</code>) : 'None: it cannot be sent anywhere'}
+      </span>
+      <span role="cell" data-label="Last used">
+        {used === null ? <span className="quiet">Never</span> : <Ago at={used} />}
+      </span>
+      <span role="cell" data-label="Set by">
+        {secret.created_by.replace(/^user:/, '') || <span className="quiet">Unknown</span>},{' '}
+        <Ago at={secret.created_at_ms} />
+      </span>
+      <span role="cell" className="settings__session">
+        <Button icon="edit" iconOnly onClick={onReplace}>{`Replace ${name}`}</Button>
+        <Button icon="trash" iconOnly onClick={onDelete}>{`Delete ${name}`}</Button>
+      </span>
+    </div>
+  )
+}
+
+function problemOf(secret: SecretView): string[] {
+  return [
+    ...(secret.readable ? [] : ['This server has not the key that it is encrypted with. Set it again.']),
+    ...(secret.in_environment ? ['The environment has a value of this name, which is used instead.'] : []),
+  ]
+}
+
+interface SecretDialogProps {
+  secret: SecretView | null
+  names: readonly string[]
+  onDone: () => void
+  onClose: () => void
+}
+
+/** `secret` null: a new one. The value is typed again even to change the hosts. */
+function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): ReactElement {
+  const [name, setName] = useState(secret?.name ?? '')
+  const [value, setValue] = useState('')
+  const [hosts, setHosts] = useState(secret?.hosts.join('\n') ?? '')
+  const duplicate = secret === null && names.includes(name.trim()) ? 'Another secret has this name. Replace it.' : null
+  const why = !name.trim() ? 'Enter a name.' : (duplicate ?? (value ? null : 'Enter the value.'))
+  const send = async (): Promise<void> => {
+    await secrets.put(name.trim(), { value, hosts: hosts.split(/[\s,]+/).filter(Boolean) })
+    onDone()
+    toast(`Stored the secret ${name.trim()}`, 'ok')
+  }
+  return (
+    <TriggerForm
+      title={secret ? `Replace ${secret.name}` : 'New secret'}
+      act={secret ? 'Replace' : 'Store secret'}
+      testId="secret-form"
+      why={why}
+      fields={['name', 'value', 'hosts']}
+      onSend={send}
+      onClose={onClose}
+    >
+      {(found) => (
+        <>
+          {secret ? null : (
+            <Part name="name" label="Name" needed found={found} error={duplicate} about="Capital letters, digits and _">
+              {(ids) => <CodeInput ids={ids} testId="secret-name" value={name} onChange={setName} />}
+            </Part>
+          )}
+          <Part
+            name="value"
+            label={secret ? 'New value' : 'Value'}
+            needed
+            found={found}
+            about="At least 8 characters. It cannot be shown again."
+          >
+            {(ids) => (
+              <textarea
+                id={ids.control}
+                className="mono secrets__value"
+                data-testid="secret-value"
+                rows={2}
+                autoComplete="off"
+                spellCheck={false}
+                aria-invalid={ids.invalid || undefined}
+                aria-describedby={ids.describedBy}
+                value={value}
+                onChange={(event) => setValue(event.target.value)}
+              />
+            )}
+          </Part>
+          <Part
+            name="hosts"
+            label="Hosts"
+            found={found}
+            about="One on each line, such as api.example.com, *.example.com or 127.0.0.1:8080. Without hosts it cannot be sent anywhere."
+          >
+            {(ids) => (
+              <textarea
+                id={ids.control}
+                className="mono"
+                data-testid="secret-hosts"
+                rows={3}
+                autoComplete="off"
+                spellCheck={false}
+                aria-invalid={ids.invalid || undefined}
+                aria-describedby={ids.describedBy}
+                value={hosts}
+                onChange={(event) => setHosts(event.target.value)}
+              />
+            )}
+          </Part>
+        </>
+      )}
+    </TriggerForm>
+  )
+}

@@ -1,0 +1,111 @@
+// The durable steps inside a block: calls of `ctx.step` and `ctx.wait` in its handler, as the events tell them. The server's
+// words for this are in `executor/journal/steps.py`.
+
+import type { ErrorInfo, Json, WireEvent } from '../net/types'
+
+export type StepKind = 'model' | 'tool' | 'step' | 'wait'
+export type StepStatus = 'running' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'
+
+/** Step `n`, as it last began; `times`: how often it did. lost: it is unknown whether it was done. */
+export interface StepState {
+  n: number
+  kind: StepKind
+  name: string
+  inputHash: string
+  effect: string
+  attempt: number
+  status: StepStatus
+  times: number
+  startedAt: number
+  endedAt: number | null
+  /** The event that has the whole output. */
+  seq: number | null
+  /** undefined: none yet, or too large for the log; then `size` is set. */
+  output?: Json
+  size?: number
+  usage: Readonly<Record<string, number>>
+  /** In US dollars. */
+  cost: number | null
+  error: ErrorInfo | null
+}
+
+/** The steps of a node after an event of one of them. */
+export function stepsAfter(steps: readonly StepState[], event: WireEvent): readonly StepState[] {
+  const { data } = event
+  const n = data.n ?? 0
+  const before = steps.find((step) => step.n === n)
+  if (event.type === 'step.started') {
+    const step: StepState = {
+      n,
+      kind: (data.kind ?? 'step') as StepKind,
+      name: data.name ?? '',
+      inputHash: data.input_hash ?? '',
+      effect: data.effect ?? 'write',
+      attempt: event.attempt,
+      status: 'running',
+      times: (before?.times ?? 0) + 1,
+      startedAt: event.at_ms,
+      endedAt: null,
+      seq: null,
+      usage: {},
+      cost: null,
+      error: null,
+    }
+    return before ? steps.map((each) => (each === before ? step : each)) : [...steps, step].sort((a, b) => a.n - b.n)
+  }
+  if (!before) return steps
+  const { output, size, truncated, blob } = data
+  const change: Partial<StepState> =
+    event.type === 'step.lost'
+      ? { status: 'lost', endedAt: event.at_ms }
+      : {
+          status: !data.error ? 'succeeded' : data.error.code === 'cancelled' ? 'cancelled' : 'failed',
+          endedAt: event.at_ms,
+          seq: event.seq,
+          usage: data.usage ?? {},
+          cost: data.cost ?? null,
+          error: data.error ?? null,
+          ...(truncated || blob ? (size === undefined ? {} : { size }) : output === undefined ? {} : { output }),
+        }
+  return steps.map((each) => (each === before ? { ...each, ...change } : each))
+}
+
+export function stepWaits(steps: readonly StepState[], n: number | undefined): readonly StepState[] {
+  return n === undefined ? steps : steps.map((step) => (step.n === n ? { ...step, status: 'waiting' } : step))
+}
+
+/** The run has ended: what has no end of its own was cancelled with it. */
+export function stepsEnded(steps: readonly StepState[]): readonly StepState[] {
+  const open = (step: StepState): boolean => step.status === 'running' || step.status === 'waiting'
+  return steps.some(open) ? steps.map((step) => (open(step) ? { ...step, status: 'cancelled' } : step)) : steps
+}
+
+/** What all of them used and cost, in words: "1,203 input tokens, 80 output tokens, $0.0123". Of a model without a price:
+ * "no price known". */
+export function usedText(steps: readonly Pick<StepState, 'usage' | 'cost'>[]): string {
+  const usage = new Map<string, number>()
+  for (const step of steps)
+    for (const [name, count] of Object.entries(step.usage)) usage.set(name, (usage.get(name) ?? 0) + count)
+  const parts = [...usage]
+    .filter(([, count]) => count)
+    .map(([name, count]) => `${count.toLocaleString('en')} ${name.replaceAll('_', ' ')}`)
+  return [...parts, costOf(steps)].filter(Boolean).join(', ')
+}
+
+/** In a line: "1,283 tokens, $0.0123". */
+export function usedShort(steps: readonly Pick<StepState, 'usage' | 'cost'>[]): string {
+  const of = (step: Pick<StepState, 'usage'>, name: string): number => step.usage[name] ?? 0
+  const tokens = steps.reduce((sum, step) => sum + of(step, 'input_tokens') + of(step, 'output_tokens'), 0)
+  return [tokens ? `${tokens.toLocaleString('en')} tokens` : '', costOf(steps)].filter(Boolean).join(', ')
+}
+
+/** Added as billionths of a dollar, as the server does: sums of numbers with a point are not exact. */
+function costOf(steps: readonly Pick<StepState, 'usage' | 'cost'>[]): string {
+  const priced = steps.filter((step) => step.cost !== null)
+  const unpriced = steps.filter((step) => step.cost === null && Object.keys(step.usage).length > 0).length
+  if (!priced.length) return unpriced ? 'no price known' : ''
+  const cost = costText(priced.reduce((sum, step) => sum + Math.round(step.cost! * 1e9), 0) / 1e9)
+  return unpriced ? `${cost} and ${unpriced} without a price` : cost
+}
+
+const costText = (cost: number): string => `$${cost >= 1 || cost === 0 ? cost.toFixed(2) : Number(cost.toPrecision(3))}`

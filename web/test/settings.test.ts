@@ -1,0 +1,26 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hintOf, kindOf } from '../src/panels/fields/kind'
+import { SETTINGS } from '../src/panels/inspector/settings'
+import type { JsonSchema } from '../src/net/types'
+
+const kind = (name: string, schema: JsonSchema): string => kindOf(schema, hintOf(null, name, schema))
+
+test('what decides about the queue has controls of the panel', () => {
+  const kinds = Object.fromEntries(Object.entries(SETTINGS).map(([name, schema]) => [name, kind(name, schema)]))
+  assert.deepEqual(
+    ['pool', 'priority', 'fair', 'limits', 'rates'].map((name) => kinds[name]),
+    ['text', 'number', 'text', 'items', 'items'],
+  )
+  for (const [list, number] of [
+    ['limits', 'at_most'],
+    ['rates', 'per_s'],
+  ] as const) {
+    const fields = SETTINGS[list]?.items?.properties ?? {}
+    assert.deepEqual(Object.keys(fields), ['key', number])
+    assert.deepEqual(
+      Object.entries(fields).map(([name, schema]) => kind(name, schema)),
+      ['text', 'number'],
+    )
+  }
+})
