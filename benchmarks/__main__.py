@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from benchmarks import compare, core, durable, parts, report, serving, syncs
+from benchmarks import compare, core, durable, fleet, growth, parts, postgres, report, serving, streaming, syncs
 from benchmarks.measure import machine
 from benchmarks.report import Report
 from benchmarks.sequence import Take, Taker
@@ -23,8 +23,12 @@ BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     **durable.BENCHMARKS,
     **syncs.BENCHMARKS,
     **core.BENCHMARKS,
+    **growth.BENCHMARKS,
     **parts.BENCHMARKS,
     **serving.BENCHMARKS,
+    **streaming.BENCHMARKS,
+    **postgres.BENCHMARKS,
+    **fleet.BENCHMARKS,
 }
 
 

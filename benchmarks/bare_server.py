@@ -1,11 +1,12 @@
 """The least a Starlette server on uvicorn can do: answer a POST with what it sent, and stream bytes that it has.
 
 `PUT /stream` takes the text of an event stream, `GET /stream` sends it in the chunks that a server which joins waiting
-events would send.
+events would send. `GET /live` sends what comes with `POST /live`, in the same chunks, until an empty one comes.
 """
 
 from __future__ import annotations
 
+import asyncio
 import socket
 from collections.abc import AsyncIterator
 
@@ -38,11 +39,45 @@ async def stream(request: Request) -> Response:
     return StreamingResponse(send(), media_type="text/event-stream")
 
 
+class Live:
+    """One chunk after the other, to all who listen."""
+
+    def __init__(self) -> None:
+        self.chunk = b""
+        self.changed: asyncio.Future[None] | None = None
+
+
+live = Live()
+
+
+async def listen(request: Request) -> Response:
+    async def send() -> AsyncIterator[bytes]:
+        while True:
+            if live.changed is None:
+                live.changed = asyncio.get_running_loop().create_future()
+            await asyncio.shield(live.changed)
+            if not live.chunk:
+                return
+            yield live.chunk
+
+    return StreamingResponse(send(), media_type="text/event-stream")
+
+
+async def tell(request: Request) -> Response:
+    live.chunk = await request.body()
+    changed, live.changed = live.changed, None
+    if changed is not None:
+        changed.set_result(None)
+    return Response()
+
+
 app = Starlette(
     routes=[
         Route("/", echo, methods=["POST"]),
         Route("/stream", load, methods=["PUT"]),
         Route("/stream", stream, methods=["GET"]),
+        Route("/live", tell, methods=["POST"]),
+        Route("/live", listen, methods=["GET"]),
     ]
 )
 

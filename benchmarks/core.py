@@ -192,20 +192,20 @@ NAMES = {
     "waits": "waits once",
     "fails": "fails alone",
 }
+GROWTH = [
+    Sampled("core: fan of 20,000 ÷ fan of 200", "us/node", program(fan, 20_000), program(fan, 200), Target(1.3)),
+    Sampled(
+        "core: loop, last 1,000 rounds ÷ first",
+        "us/round",
+        program(rounds, "last"),
+        program(rounds, "first"),
+        Target(1.2),
+    ),
+]
 BENCHMARKS = {
     "core": [
         Sampled(f"core: {NAMES[name]}", "us/node", program(nodes, name), program(bare_nodes, name), Target(6))
         for name in (*GRAPHS, "loop")
-    ],
-    "growth": [
-        Sampled("core: fan of 20,000 ÷ fan of 200", "us/node", program(fan, 20_000), program(fan, 200), Target(1.3)),
-        Sampled(
-            "core: loop, last 1,000 rounds ÷ first",
-            "us/round",
-            program(rounds, "last"),
-            program(rounds, "first"),
-            Target(1.2),
-        ),
     ],
     "fold": [Sampled(f"core: fold, {NAMES[name]}", "us/event", program(folding, name)) for name in ("chain", "loop")],
     "trouble": [

@@ -18,7 +18,7 @@ from benchmarks.sample import program
 from benchmarks.sequence import Sampled
 from benchmarks.sizes import BODY, CHAIN, FAN, ITERATIONS, PAUSE_S, PAUSES, RUN_STEPS, RUNS
 from benchmarks.statistics import Target
-from benchmarks.workloads import Document, Noop
+from benchmarks.workloads import Document, Noop, Pure
 from executor.embed import open_engine
 from executor.engine import Engine
 
@@ -34,6 +34,10 @@ W1, W2, W3, W4, W5 = (
 
 def chain() -> list[float]:
     return asyncio.run(once(workloads.chain(CHAIN), CHAIN))
+
+
+def ahead() -> list[float]:
+    return asyncio.run(once(workloads.ahead(CHAIN), CHAIN))
 
 
 def fan() -> list[float]:
@@ -105,8 +109,9 @@ async def _short() -> list[float]:
 
 @asynccontextmanager
 async def engine_for(document: Document) -> AsyncIterator[tuple[Engine, Noop]]:
-    """On a fresh database, with `document` compiled."""
-    noop = Noop()
+    """On a fresh database, with `document` compiled; and the block that it consists of."""
+    pure = any(block["type"] == "pure" for block in document["blocks"].values())
+    noop = Pure() if pure else Noop()
     with folder() as path:
         async with open_engine(path / "weft.db", blocks=[noop]) as engine:
             await engine.workflows.compile(document)
@@ -115,6 +120,7 @@ async def engine_for(document: Document) -> AsyncIterator[tuple[Engine, Noop]]:
 
 BENCHMARKS = {
     "chain": [Sampled(W1, "ms/step", program(chain), program(floors.runs, 1, CHAIN), Target(1.6))],
+    "ahead": [Sampled(f"{W1}, durability ahead", "ms/step", program(ahead), program(floors.runs, 1, CHAIN))],
     "fan": [Sampled(W2, "ms/step", program(fan), program(floors.fan, FAN), Target(2.5))],
     "loop": [Sampled(W3, "ms/step", program(loop), program(floors.runs, 1, LOOP_STEPS), Target(2.3))],
     "runs": [Sampled(W4, "ms/step", program(runs), program(floors.runs, RUNS, RUN_STEPS), Target(9))],

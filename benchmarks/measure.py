@@ -75,3 +75,12 @@ def _file_system(path: Path) -> str:
     fitting = [(len(Path(where).parts), kind) for _, where, kind, *_ in mounts if path.is_relative_to(where)]
     kind = max(fitting, default=(0, "unknown"))[1]
     return "tmpfs: syncs cost nothing, set WEFT_BENCH_DIR to a folder on a disk" if kind == "tmpfs" else kind
+
+
+def memory_bytes() -> int:
+    """Of this process: its own, and its part of what it shares."""
+    try:
+        lines = Path("/proc/self/smaps_rollup").read_text().splitlines()
+    except OSError:
+        return 0
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))

