@@ -36,7 +36,7 @@ MAIN_PATH = """
     executor/core/decide.py
     executor/core/evolve.py
     executor/journal/codec.py
-    executor/store/sqlite/runs.py
+    executor/store/topics/runs.py
     executor/store/sqlite/writer.py
     executor/runtime/worker.py
     executor/runtime/recover.py

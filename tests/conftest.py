@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]  # xdist has no types
+
+from tests.support.loopback import sitecustomize as loopback
 
 # How long one example takes, or making it, says how busy the machine is; what must be quick measures its own time.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -22,6 +29,36 @@ MEMORY_MIN = 4 << 30
 def pytest_configure() -> None:
     if os.path.isdir(MEMORY) and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free >= MEMORY_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", MEMORY)  # `make check` sets it to a disk
+    _stay_on_loopback()
+
+
+def _stay_on_loopback() -> None:
+    """This process and those that it starts, each of pytest-xdist with a file of its own for what was refused."""
+    file, name = tempfile.mkstemp(prefix="weft-tests-")
+    os.close(file)
+    atexit.register(Path(name).unlink, missing_ok=True)
+    folder = str(Path(loopback.__file__).parent)
+    paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    os.environ |= {
+        loopback.VARIABLE: name,
+        "PYTHONPATH": os.pathsep.join([folder, *(path for path in paths if path not in ("", folder))]),
+    }
+    loopback.install()
+
+
+@pytest.fixture(autouse=True)
+def _on_loopback(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A test that has dialled another machine, itself or by a process that it started, has failed; one that installs
+    packages may (`make soak`)."""
+    name = os.environ.get(loopback.VARIABLE, "")
+    if request.node.get_closest_marker("install") is not None:
+        monkeypatch.delenv(loopback.VARIABLE)
+        name = ""
+    yield
+    if name and os.path.getsize(name):
+        found = Path(name).read_text()
+        os.truncate(name, 0)
+        pytest.fail(f"the test has tried to reach other machines:\n{found}", pytrace=False)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -51,3 +88,27 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no worker has much left when the others are done; unit tests come last."""
     items.sort(key=lambda item: (item.get_closest_marker("xdist_group") is None, "unit" in item.path.parts))
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    """Where psycopg is, which brings this database."""
+    pytest.importorskip("psycopg")
+    from tests.support.postgres import server
+
+    with server() as address:
+        yield address
+
+
+@pytest.fixture
+def postgres(postgres_server: str) -> Iterator[str]:
+    """The address of an empty database; with WEFT_TEST_POOL=1 through pgbouncer in transaction mode."""
+    from tests.support.pgbouncer import pool
+    from tests.support.postgres import database
+
+    with database(postgres_server, f"test-{uuid4().hex}") as address:
+        if os.environ.get("WEFT_TEST_POOL"):
+            with pool(address, 4) as pooled:
+                yield pooled
+        else:
+            yield address

@@ -63,6 +63,7 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
         f"/runs/{pruned}": page.locator("[data-testid=block-inside][data-status=skipped]"),
         "/runs": page.get_by_test_id(f"run-{run}"),
         "/approvals": page.locator(".waits__card").first,
+        "/usage": page.get_by_text("No model was asked in these days"),
         "/settings": page.get_by_role("heading").first,
         urlsplit(wait["link"]).path: page.get_by_role("button", name="Approve"),
     }

@@ -45,6 +45,19 @@ def test_typing_over_a_selection_in_code_keeps_to_the_policy(editor: Editor) -> 
     assert editor.doc()["blocks"]["f"]["params"]["code"] == "(return 'abc' + 12 // twelve)"
 
 
+def test_code_is_shown_in_the_language_that_is_chosen_beside_it(editor: Editor) -> None:
+    editor.open(document({"f": block("function", 288, code="# note\nreturn 1")}, [("start", "f")]))
+    editor.select("f")
+    note = editor.at("field-code").locator(".cm-content span").filter(has_text="# note")
+    expect(editor.at("field-code").locator(".cm-content")).to_contain_text("# note")
+    expect(note).to_have_count(0)  # no comment of JavaScript
+    editor.page.get_by_label("Language").select_option(label="Python")
+    expect(note).to_have_css("font-style", "italic")
+    assert editor.doc()["blocks"]["f"]["params"]["language"] == "python"
+    editor.page.get_by_label("Language").select_option(label="JavaScript")
+    expect(note).to_have_count(0)
+
+
 class TestDrawer:
     def test_a_short_trace_takes_no_more_height_than_its_rows(self, editor: Editor) -> None:
         editor.open_run(editor.api.run(SET, wait_s=20))

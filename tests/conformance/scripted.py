@@ -14,6 +14,7 @@ from typing import Any
 from msgspec import structs
 
 from compiler.catalog import BlockSpec
+from compiler.plan import Effect
 from executor.blocks.base import Block, Context, Done, Outcome
 from executor.blocks.registry import Registry
 from executor.errors import BlockError
@@ -25,10 +26,11 @@ PATIENCE_S = 60.0  # of real time, for what takes milliseconds
 
 class Script:
     """The handlers of one case. `cancel` is called by a `cancel` handler with the run id, `under_way` by a `sleep`: it
-    tells the keys of the run's nodes that have started and not ended."""
+    tells the keys of the run's nodes that have started and not ended. `effect`: of blocks that are no real ones."""
 
-    def __init__(self, handlers: dict[str, dict[str, Any]]) -> None:
+    def __init__(self, handlers: dict[str, dict[str, Any]], effect: Effect = "write") -> None:
         self.handlers = handlers
+        self.effect = effect
         self.calls: Counter[str] = Counter()
         self.cancel: Callable[[str], Awaitable[bool]] | None = None
         self.under_way: Callable[[str], Awaitable[set[str]]] | None = None
@@ -141,7 +143,7 @@ class ScriptedBlock:
         self._script = script
         self._real = real
         if real is None:
-            self.spec = BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect="write")
+            self.spec = BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect=script.effect)
         else:  # cases leave out, or empty, what their script does not read
             self.spec = structs.replace(real.spec, params=_without(real.spec.params, "required", "pattern"), check=None)
 

@@ -213,8 +213,9 @@ from server import process
 from server.settings import load_settings
 build = process.build_engine
 
-async def build_and_stop(settings):
-    engine = await build(settings)  # takes long when the file is copied for a new schema, or locked by another process
+async def build_and_stop(settings, **how):
+    # takes long when the file is copied for a new schema, or locked by another process
+    engine = await build(settings, **how)
     os.kill(os.getpid(), signal.SIGTERM)
     return engine
 

@@ -16,8 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
+from executor.store.sqlite.reading import open_reading
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from tests.support import command
 from tests.support.server import ROOT, SyncServerProcess
 from tests.support.until import until
@@ -109,7 +110,7 @@ class Load:
 
 
 def findings(db: Path, acknowledged: list[str]) -> list[Any]:
-    with closing(open_read_only(db)) as connection:
+    with closing(open_reading(db)) as connection:
         return list(check(connection, evidence=Evidence(acknowledged=acknowledged)))
 
 

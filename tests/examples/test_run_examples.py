@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 import subprocess
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
 
 from tests.examples.conftest import Weft
+from tests.support.command import Ran
+from tests.support.python_guest import built_python
+from tests.support.server import SyncServerProcess
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
@@ -47,6 +56,108 @@ def test_durable_demo(weft: Weft, quick_demo: str) -> None:
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout) is not None
     assert "wait.opened" in ran.stderr
+
+
+def test_python_code(weft: Weft) -> None:
+    built_python()
+    ran = weft("run", example("python-code"), "--follow")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {"text": "The total is 50.00.", "sums": {"ink": "30.20", "paper": "19.80"}}
+
+
+@contextmanager
+def with_a_model(folder: Path) -> Iterator[Weft]:
+    """A server as `make serve` starts it: with the scripts of all examples."""
+    server = SyncServerProcess(folder, {}, options=("--dev-model",))
+    try:
+        yield Weft(server.url)
+    finally:
+        server.kill()
+
+
+def test_the_scripted_model_ends_with_the_server_that_started_it(tmp_path: Path) -> None:
+    for end in (SyncServerProcess.kill, SyncServerProcess.stop):
+        server = SyncServerProcess(tmp_path, {}, options=("--dev-model",))
+        (child,) = Path(f"/proc/{server.pid}/task/{server.pid}/children").read_text().split()
+        assert "dev-model" in Path(f"/proc/{child}/cmdline").read_text()
+        end(server)
+        until = time.monotonic() + 60
+        while Path(f"/proc/{child}/cmdline").exists() and Path(f"/proc/{child}/cmdline").read_text():
+            assert time.monotonic() < until, "it is still there"
+            time.sleep(0.05)
+
+
+def test_an_agent_asks_before_it_refunds(tmp_path: Path) -> None:
+    with with_a_model(tmp_path) as weft:
+        ran = weft("run", example("agent"), "--follow")
+        assert ran.returncode == 3, ran.stderr
+        link, run = link_in(ran.stderr), run_id(ran.stderr)
+        done = weft("answer", link, "--action", "approve", "--field", "amount=15", "--by", "Grace")
+        assert done.returncode == 0, done.stderr
+        followed = weft("events", run, "--follow", "--json")
+        events = [json.loads(line) for line in followed.stdout.splitlines()]
+        assert events[-1]["data"]["status"] == "succeeded", events[-1]
+        output = httpx.get(f"{weft.url}/api/runs/{run}", trust_env=False).json()["output"]
+        assert output["answer"] == "Order 1042 is late. I have asked for a refund."
+        assert [call["arguments"] for call in output["tools"]] == [{"number": "1042"}, {"number": "1042", "amount": 15}]
+        assert sum(event["type"] == "step.finished" for event in events) == 6
+
+
+def test_a_model_chooses_who_gets_a_message(tmp_path: Path) -> None:
+    with with_a_model(tmp_path) as weft:
+
+        def write(message: str) -> Ran:
+            return weft("run", example("support-triage"), "--follow", "--input", json.dumps({"message": message}))
+
+        routed = {}
+        for message in ("The export shows an error.", "When do you open?"):
+            ran = write(message)
+            assert ran.returncode == 0, ran.stderr
+            output = json.loads(ran.stdout)
+            routed[output["route"]] = (output["ticket"], output["decision"])
+        assert routed == {"fault": (200, "none"), "question": ("none", "none")}
+
+        waits = write("I was charged twice.")
+        assert waits.returncode == 3, waits.stderr
+        link, run = link_in(waits.stderr), run_id(waits.stderr)
+        assert weft("answer", link, "--action", "refund", "--by", "Grace").returncode == 0
+        assert weft("events", run, "--follow").returncode == 0
+        output = httpx.get(f"{weft.url}/api/runs/{run}", trust_env=False).json()["output"]
+        assert (output["route"], output["decision"], output["tokens"]["input_tokens"]) == ("payment", "refund", 120)
+
+
+def test_a_spreadsheet_becomes_a_summary(tmp_path: Path) -> None:
+    with with_a_model(tmp_path) as weft:
+        sheet = FOLDER / "files" / "sales.csv"
+        ran = weft("run", example("spreadsheet-summary"), "--file", f"sheet={sheet}", "--follow")
+        assert ran.returncode == 0, ran.stderr
+        output = json.loads(ran.stdout)
+        assert output["summary"].startswith("Six sales from January to March")
+        amount = output["columns"][3]
+        assert (amount["column"], round(amount["sum"], 2), amount["most"]) == ("amount", 6954.0, 1802.45)
+        assert output["columns"][2] == {"column": "product", "values": 6, "different": 2}
+        table = httpx.get(f"{weft.url}/api/files/{output['table']['id']}", trust_env=False)
+        assert table.text.splitlines()[0] == "column,values,different,sum,least,most"
+        assert "columns.csv" in table.headers["content-disposition"]
+        missing = weft("run", example("spreadsheet-summary"), "--file", "sheet=/none.csv")
+        assert missing.returncode == 4 and "no file" in missing.stderr
+
+
+def test_a_chat_remembers_what_was_said(tmp_path: Path) -> None:
+    with with_a_model(tmp_path) as weft:
+        assert weft("deploy", example("chat")).returncode == 0
+        with httpx.Client(base_url=weft.url, trust_env=False, timeout=60) as client:
+            page = urlsplit(client.get("/api/webhooks/chat:chat:chat").json()["url"]).path
+            talk = client.get(page).headers["location"]
+            for n, message in enumerate(("Which tea has no caffeine?", "Which of them is cheaper?"), 1):
+                sent = client.post(talk, data={"message": message, "n": str(n)}, headers={"accept": "application/json"})
+                assert sent.status_code == 202, sent.text
+                assert client.get(f"{talk}/{n}/events").text.rstrip().endswith("event: end\ndata: {}")
+            turns = client.get(talk, headers={"accept": "application/json"}).json()["turns"]
+    assert [turn["answer"] for turn in turns] == [
+        "Rooibos and peppermint have no caffeine. Both are in stock.",
+        "Of the two that I named, peppermint is the cheaper one.",
+    ]
 
 
 def test_small_expense_passes_by_itself(weft: Weft) -> None:
@@ -306,3 +417,43 @@ def test_an_unknown_workflow_is_reported(weft: Weft) -> None:
     ran = weft("run", "nothing-of-that-name")
     assert ran.returncode == 4
     assert "nothing-of-that-name" in ran.stderr
+
+
+def test_sql_report(weft: Weft) -> None:
+    for _ in range(2):  # the sample data is made once
+        ran = weft(
+            "run", example("sql-report"), "--follow", "--input", '{"since": "2026-11-03", "to": "a@example.com"}'
+        )
+        assert ran.returncode == 0, ran.stderr
+        assert json.loads(ran.stdout) == {"text": "coffee: 15.5 (2 sales)", "mailed_to": ["a@example.com"]}
+
+
+def test_a_connection_is_signed_in_to_and_renewed(tmp_path: Path) -> None:
+    arguments = [sys.executable, "-m", "server", "dev-model", "--port", "0"]
+    provider = subprocess.Popen(
+        arguments, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"}
+    )
+    assert provider.stdout is not None
+    try:
+        shop = provider.stdout.readline().removeprefix("dev-model: ").strip().removesuffix("/v1")
+        server = SyncServerProcess(tmp_path, {"WEFT_ALLOW_PRIVATE": urlsplit(shop).netloc})
+        try:
+            weft = Weft(server.url)
+            oauth = ["--authorize-url", f"{shop}/oauth/authorize", "--token-url", f"{shop}/oauth/token"]
+            hosts = ["--hosts", urlsplit(shop).netloc, "--client-id", "weft", "--public"]
+            added = weft("connection", "add", "shop", "--kind", "oauth2_code", *hosts, *oauth)
+            assert added.returncode == 0 and "needs a sign-in" in added.stdout, added.stderr
+            begun = httpx.post(f"{weft.url}/api/connections/shop/connect", trust_env=False).json()
+            agreed = httpx.get(begun["url"], trust_env=False)
+            assert agreed.headers["location"].startswith(begun["redirect_uri"])
+            said = dict(httpx.URL(agreed.headers["location"]).params)
+            httpx.post(f"{weft.url}/api/oauth/code", json=said, trust_env=False).raise_for_status()
+            assert "shop  oauth2_code  ready" in weft("connection", "list").stdout
+            ran = weft("run", example("oauth-orders"), "--follow", "--input", json.dumps({"shop": shop}))
+            assert ran.returncode == 0, ran.stderr
+            assert json.loads(ran.stdout)["result"] == 42.5, ran.stdout
+        finally:
+            server.kill()
+    finally:
+        provider.send_signal(signal.SIGINT)
+        provider.communicate(timeout=30)

@@ -10,8 +10,10 @@ from typing import Any
 import orjson
 
 from executor.store.migrate import packaged_migrations, version_of
+from executor.store.sqlite.reading import open_read_only, open_reading
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
+from tests.support.place import Place, as_file
 
 
 def told(acks: Path) -> list[tuple[str, Any]]:
@@ -20,9 +22,13 @@ def told(acks: Path) -> list[tuple[str, Any]]:
     return [tuple(orjson.loads(line)) for line in lines]
 
 
-def violations(db: Path, acks: Path, complete: bool) -> list[str]:
+def violations(place: Place, acks: Path, complete: bool) -> list[str]:
     """Empty when all is well. `complete`: the scenario was played to its end, so nothing may be under way."""
-    known = told(acks)
+    with as_file(place) as db:
+        return _violations(db, told(acks), complete)
+
+
+def _violations(db: Path, known: list[tuple[str, Any]], complete: bool) -> list[str]:
     if not has_schema(db):  # it was killed while it made its first tables
         return [f"{what} {value} was acknowledged and is not there" for what, value in known]
     runs = {key: run for what, value in known if what == "run" for key, run in [value]}
@@ -44,7 +50,7 @@ def has_schema(db: Path) -> bool:
 
 
 def _findings(db: Path, acknowledged: list[str]) -> list[Any]:
-    with closing(open_read_only(db)) as connection:
+    with closing(open_reading(db)) as connection:
         return list(check(connection, evidence=Evidence(acknowledged=acknowledged)))
 
 
@@ -79,6 +85,15 @@ def _lost(db: sqlite3.Connection, known: list[tuple[str, Any]]) -> list[str]:
                     db,
                     "SELECT count(*) FROM checkpoints WHERE run_id = ? AND node = ? AND CAST(data AS TEXT) + 0 >= ?",
                     *value,
+                )
+            case "effect":
+                run, said = value
+                there = _one(
+                    db,
+                    "SELECT count(*) FROM events WHERE run_id = ? AND node = 'second' AND type = 'node.succeeded'"
+                    " AND instr(CAST(output AS TEXT), ?)",
+                    run,
+                    said,
                 )
             case "events":
                 there = _one(db, "SELECT count(*) FROM runs WHERE id = ? AND seq >= ?", *value)

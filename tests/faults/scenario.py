@@ -30,6 +30,7 @@ from executor.store.contract import Store
 from executor.triggers.requests import Received
 from executor.triggers.schedules import ScheduleSpec
 from executor.triggers.webhooks import WebhookSpec
+from tests.support.snapshots import often
 
 T = TypeVar("T")
 SECRET = b"a secret of more than sixteen bytes"
@@ -114,6 +115,31 @@ MAIN: dict[str, Any] = {
         {"source": "call", "target": "end"},
     ],
 }
+# Runs ahead of its journal, and tells what a second try would not find again.
+QUICK: dict[str, Any] = {
+    "format": "weft/1",
+    "name": "quick",
+    "settings": {"durability": "ahead"},
+    "blocks": {
+        "start": {"type": "start"},
+        "first": {"type": "function", "params": {"code": "return Date.now() + ':' + Math.random()"}},
+        "second": {"type": "function", "params": {"code": "return <first.result>"}},
+        "tell": {
+            "type": "python",
+            "params": {"function": "tell", "arguments": {"what": "<second.result>"}},
+            "policy": {"on_lost": "retry"},
+        },
+        "third": {"type": "function", "params": {"code": "return <second.result>"}},
+        "fourth": {"type": "function", "params": {"code": "return <third.result>"}},
+    },
+    "edges": [
+        {"source": "start", "target": "first"},
+        {"source": "first", "target": "second"},
+        {"source": "second", "target": "tell"},
+        {"source": "tell", "target": "third"},
+        {"source": "third", "target": "fourth"},
+    ],
+}
 OUTPUT = {
     "double": 6,
     "loop": [[0], [1], [2]],
@@ -143,18 +169,21 @@ class Acks:
 
 
 async def play(store: Store, acks: Acks) -> None:
-    """From the beginning, or from wherever it stopped. Raises when an answer is not what it must be."""
+    """From the beginning, or from wherever it stopped. Raises when an answer is not what it must be. Its runs are
+    short, and have a snapshot after each event all the same."""
     sandbox = Sandbox(threads=1)
     services = Services(sandbox=sandbox, http=GuardedClient())
-    registry = Registry.load([Python({"steps": partial(_steps, acks)})], sandbox=sandbox)
-    engine = await _sure(
-        lambda: Engine.open(store, registry=registry, services=services, secret=SECRET, lease_ms=LEASE_MS)
-    )
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            await _Client(engine, acks).play()
-    finally:
-        await engine.close(grace_s=1)
+    functions = Python({"steps": partial(_steps, acks), "tell": partial(_tell, acks)})
+    registry = Registry.load([functions], sandbox=sandbox)
+    with often(every=1):
+        engine = await _sure(
+            lambda: Engine.open(store, registry=registry, services=services, secret=SECRET, lease_ms=LEASE_MS)
+        )
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                await _Client(engine, acks).play()
+        finally:
+            await engine.close(grace_s=1)
 
 
 async def _steps(acks: Acks, ctx: Context) -> int:
@@ -163,6 +192,11 @@ async def _steps(acks: Acks, ctx: Context) -> int:
         await ctx.checkpoint(done)
         acks.write("checkpoint", [ctx.run_id, ctx.key, done])
     return STEPS
+
+
+async def _tell(acks: Acks, ctx: Context, what: str) -> None:
+    """An effect: what it says is on disk."""
+    acks.write("effect", [ctx.run_id, what])
 
 
 class _Client:
@@ -181,21 +215,26 @@ class _Client:
         engine = self._engine
         await self._do("workflow", lambda: engine.workflows.save(CHILD), lambda saved: [saved.name, saved.version])
         await self._do("workflow", lambda: engine.workflows.save(MAIN), lambda saved: [saved.name, saved.version])
+        await self._do("workflow", lambda: engine.workflows.save(QUICK), lambda saved: [saved.name, saved.version])
         main = await self._start("main")
         gone = await self._start("gone")
+        quick = await self._start("quick", "quick")
         await self._do("signal", lambda: self._signal(main), lambda _: main)
         await self._answer(main)
         await self._wait_for(gone)
         await self._do("cancel", lambda: engine.cancel(gone, "not needed"), lambda _: gone)
         await self._ended(main, OUTPUT)
+        await self._ended(quick, None)
         await self._lives_on(main)
         await self._draft()
         await self._triggers()
         await self._ended(gone, None, "cancelled")
 
-    async def _start(self, key: str) -> str:
+    async def _start(self, key: str, workflow: str = "main") -> str:
         started = await self._do(
-            "run", lambda: self._engine.submit("main", idempotency_key=key, trigger="start"), lambda run: [key, run.run]
+            "run",
+            lambda: self._engine.submit(workflow, idempotency_key=key, trigger="start"),
+            lambda run: [key, run.run],
         )
         return started.run
 

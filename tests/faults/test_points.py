@@ -18,7 +18,6 @@ ROOT = Path(__file__).parents[2]
 EVERY = size(60, 1)
 # Changes the scenario has no use for, and where they are broken instead.
 ELSEWHERE = {
-    "ping": "it changes nothing: tests/conformance/store",
     "answer_wait": "as answer_and_claim, for a run that is in memory, or a process without room",
     "answer_and_claim": "as answer_wait, with the claim that otherwise follows it",
     "create_run": "as begin_run, in a process without room",
@@ -34,9 +33,31 @@ ELSEWHERE = {
     "see_session": "one row",
     "delete_session": "one row",
     "delete_sessions": "one statement",
+    "put_secret": "one row: tests/conformance/store/test_contract_secrets.py",
+    "use_secrets": "one statement",
+    "put_parts": "one transaction: tests/conformance/store/test_contract_files.py",
+    "hold_files": "one transaction: tests/conformance/store/test_contract_files.py",
+    "reseal_secrets": "one statement for each secret: tests/conformance/store/test_contract_secrets.py",
+    "delete_secret": "one row",
+    "remember": "one transaction: tests/conformance/store/test_contract_memory.py",
+    "forget": "one statement",
+    "delete_old_memory": "one transaction: tests/conformance/store/test_contract_memory.py",
+    "put_connector": "one row",
+    "delete_connector": "one row",
+    "put_user": "one row",
+    "identify": "one row",
+    "set_role": "one row",
+    "delete_user": "one transaction: tests/conformance/store/test_contract_people.py",
+    "put_code": "one transaction: tests/conformance/store/test_contract_people.py",
+    "redeem_code": "one statement",
+    "put_token": "one row",
+    "use_token": "one row",
+    "delete_token": "one row",
+    "note_act": "as each row of the audit: tests/conformance/store/test_sqlite_audit.py",
     "fire": "tests/unit/executor/triggers: two engines, restarts",
     "put_plan": "tests/unit/executor/lifecycle: runs that move to another version",
     "clear_cache": "cached results may go at any time",
+    "delete_snapshots": "snapshots may go at any time",
     "delete_expired_cache": "cached results may go at any time",
     "delete_runs": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
     "delete_orphans": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
@@ -44,6 +65,8 @@ ELSEWHERE = {
     "post_message": "of retries and migrations, one transaction as that of a cancel: tests/unit/executor/lifecycle",
     "activate_workflow": "one transaction, the same as that of put_workflow, which the scenario has",
     "delete_workflow": "one transaction: tests/conformance/store/test_contract_workflows.py",
+    "ask_places": "limits of blocks, beside kills: tests/e2e/test_block_limits.py",
+    "assign_places": "limits of blocks, beside kills: tests/e2e/test_block_limits.py",
     "renew": "a lease that is not renewed lapses: tests/e2e/crash/test_lease.py",
 }
 
@@ -58,8 +81,15 @@ async def run(*arguments: str) -> str:
     return text
 
 
-async def test_the_scenario_passes_every_point_there_is() -> None:
-    passed = set(re.findall(r"write\.(\w+)", await run("--count")))
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest) -> str:
+    if request.param == "postgres":
+        pytest.importorskip("psycopg")
+    return str(request.param)
+
+
+async def test_the_scenario_passes_every_point_there_is(database: str) -> None:
+    passed = set(re.findall(r"write\.(\w+)", await run("--database", database, "--count")))
     declared = submitted()
     assert passed <= declared
     assert declared - passed <= set(ELSEWHERE), "a change that no fault test knows"
@@ -68,9 +98,21 @@ async def test_the_scenario_passes_every_point_there_is() -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(0 if WHOLE else 300)
-async def test_nothing_acknowledged_is_lost_wherever_it_breaks() -> None:
-    text = await run("--every", str(EVERY))
+async def test_nothing_acknowledged_is_lost_wherever_it_breaks(database: str) -> None:
+    text = await run("--database", database, "--every", str(EVERY))
     print(text)
     assert text.endswith("\n0 violations\n")
     reached = re.search(r"'kill': (\d+)", text)
     assert reached is not None and int(reached[1]) > 0
+
+
+@pytest.mark.timeout(1800)
+async def test_every_commit_is_killed_and_every_answer_to_one_is_lost() -> None:
+    """On PostgreSQL, where the process that commits and the one that asks for it may each end alone."""
+    pytest.importorskip("psycopg")
+    text = await run("--database", "postgres", "--at", "before_commit", "--actions", "kill,drop")
+    print(text)
+    assert text.endswith("\n0 violations\n")
+    for action in ("kill", "drop"):
+        reached = re.search(rf"'{action}': (\d+)", text)
+        assert reached is not None and int(reached[1]) > 0

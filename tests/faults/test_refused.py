@@ -16,10 +16,11 @@ from executor.engine import Engine
 from executor.http.client import GuardedClient
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
+from executor.store.sqlite.reading import open_reading
 from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import Retry
+from executor.store.writer import Retry
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from server.app import create_app
 from server.settings import Settings
 from tests.support.adapter import connects
@@ -91,7 +92,7 @@ async def start(client: httpx.AsyncClient, n: int) -> httpx.Response:
 async def test_it_reports_it_and_continues_when_it_is_over(world: World, kind: Trouble, statuses: set[int]) -> None:
     async with serving(world) as client:
         runs = await refuse_for_a_while(world, client, kind, statuses)
-    with closing(open_read_only(world.db)) as db:
+    with closing(open_reading(world.db)) as db:
         assert list(check(db, evidence=Evidence(acknowledged=runs))) == []
 
 

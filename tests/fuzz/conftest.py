@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 from executor.blocks.registry import Registry
 from executor.sandbox.sandbox import Sandbox
 from tests.fuzz.params import BLOCKS
+from tests.support.python_guest import built_python
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, suppress_health_check=QUIET)
@@ -20,6 +21,7 @@ settings.load_profile("more" if os.environ.get("WEFT_FUZZ_EXAMPLES") else "ci")
 
 @pytest.fixture(scope="session")
 def sandbox() -> Iterator[Sandbox]:
+    built_python()  # and read: once in a process, beyond what a document may take
     sandbox = Sandbox(threads=1)
     yield sandbox
     sandbox.close()

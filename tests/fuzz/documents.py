@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.fuzz.params import PARAMS, SCHEMAS, Document, Draw, Scene, pick, texts
 
-TRIGGERS = ("start", "schedule", "webhook")
+TRIGGERS = ("start", "schedule", "webhook", "form_trigger", "chat_trigger")
 CONTAINERS = ("loop", "parallel")
 LEAVES = tuple(sorted(PARAMS.keys() - {*TRIGGERS, *CONTAINERS, "note", "break"}))
 CACHED = ("function", "http")  # whose outputs may stand for new ones; http only when it reads
@@ -53,7 +53,12 @@ def settings(s: Scene) -> Document:
         timeout_s=(0.001, 5, 86_400),
         groups=({}, {"other": 1}),
         on_failure=("drain", "cancel"),
-        durability=("strict",),
+        durability=("strict", "ahead"),
+        pool=("default",),  # of another one nothing would be executed here
+        priority=(-10, 10),
+        fair=("<input.n>", 'of <input.n ?? "none">'),
+        limits=([{"key": "one", "at_most": 1}], [{"key": "n <input.n>", "at_most": 5, "of": "run"}], []),
+        rates=([{"key": "n <input.n>", "per_s": 1000.0}], []),
         max_executions=(5, 10_000),
     )
 
@@ -135,6 +140,15 @@ class _Builder:
             block |= {"enabled": False} if scene.chance(1) else scene.some(enabled=(True,))
         if scene.chance(9 if kind in CACHED else 6):
             block["policy"] = self._policy(kind, block["params"], scene)
+            if kind in ("python", "function"):
+                self._runner(block, scene)
+
+    def _runner(self, block: Document, scene: Scene) -> None:
+        """In other processes only where nothing runs: there is no cluster here, and no time for children."""
+        elsewhere = not scene.around and scene.chance(6)
+        block["policy"]["runner"] = scene.pick("process", "dask") if elsewhere else "inline"
+        if elsewhere:
+            block["enabled"] = False
 
     def _policy(self, kind: str, params: Document, scene: Scene) -> Document:
         retry = scene.some(
@@ -151,6 +165,7 @@ class _Builder:
             timeout_s=(0.5, 60),
             on_error=("fail", "continue"),
             on_lost=("retry", "ask", "fail"),
+            limit=({"key": "one", "at_most": 1}, {"key": f"n <{scene.head()}>", "at_most": 5}),
         )
         if scene.chance(4):
             policy["group"] = GROUP

@@ -271,7 +271,7 @@ FOR: Final[dict[str, tuple[Any, ...]]] = {
     "name": (*ODD_NAMES, "workflow", "loop", "input", "start", "x" * 1_000, "<start>", 7, None),
     "group": ("", "nowhere", "g", "__proto__", "g" * 1_000, 7, None),
     "groups": ({"": 1}, {"g": 0}, {"g": 10**9}, {"g": 1.5}, {"__proto__": 1}, {"g\r\n": 1}, [], 7),
-    "durability": ("ahead", "none", None, 7),
+    "durability": ("sync", "none", None, 7),
     "on_failure": ("retry", None, 7),
     "on_expire": ("nowhere", "", "approve", "yes", "no", "\x00", None, 7),
     "on_lost": ("never", None, 7),

@@ -146,6 +146,23 @@ def webhook(s: Scene) -> Made:
     return params, [None]
 
 
+def form_trigger(s: Scene) -> Made:
+    optional = s.some(
+        title=("Order",),
+        text=("What do you need?",),
+        fields=tuple(FORMS),
+        submit=("Order",),
+        done=("We answer by mail.",),
+        wait_s=(0, 2.5),
+        enabled=(True, False),
+    )
+    return optional, [None]
+
+
+def chat_trigger(s: Scene) -> Made:
+    return s.some(title=("Ask us",), text=("What is it about?",), placeholder=("Ask",), enabled=(True, False)), [None]
+
+
 def set_(s: Scene) -> Made:
     return {"value": s.value()}, [None]
 
@@ -169,7 +186,11 @@ def function(s: Scene) -> Made:
         "throw new Error('no')",
         f"return {{error: {s.expression()}}}",
     )
-    return {"code": code} | s.some(timeout_s=(0.5, 5)), [None]
+    more = s.some(timeout_s=(0.5, 5), files=("value", "text", "base64"))
+    language = s.pick(None, "javascript", "python")
+    if language == "python":
+        code = s.pick("return [n for n in range(3)]", "print('hello')", "raise ValueError('no')")
+    return {"code": code} | more | ({} if language is None else {"language": language}), [None]
 
 
 def python(s: Scene) -> Made:
@@ -185,7 +206,72 @@ def condition(s: Scene) -> Made:
 def router(s: Scene) -> Made:
     rule = s.pick({"equals": s.pick(1, "x", None)}, {"when": s.expression()}, {})
     routes = [{"id": "one"} | rule | s.some(title=("First",)), {"id": "rest"}]
-    return {"value": s.value(), "routes": routes, "default": s.pick("rest", "else")}, ["one", "rest"]
+    value = s.value()
+    value = 1 if value is None else value  # it is required: "rest" is compared with it
+    return {"value": value, "routes": routes, "default": s.pick("rest", "else")}, ["one", "rest"]
+
+
+def _of_model(s: Scene) -> Document:
+    optional = s.some(api_key=("${KEY}",), temperature=(0, 1.5), max_tokens=(5,), timeout_s=(0.5, 5))
+    return {"model": s.pick("dev:m", "openai:m", f"<{s.head()}>"), **optional}
+
+
+def agent(s: Scene) -> Made:
+    fetch = {"name": "fetch", "block": s.pick("http", "email"), "params": {"url": "http://127.0.0.1:9/{{id}}"}}
+    about = s.some(
+        description=("d", s.text()),
+        arguments=({"properties": {"id": {"type": "integer"}}},),
+        max_calls=(1, 5),
+    )
+    plain = s.pick("always", "never", "write")
+    asking = s.pick({}, {"approve": plain}, {"approve": "if", "approve_if": s.expression()})
+    run = {"name": "run", "workflow": s.pick("other", f"<{s.head()}>")} | s.some(version=(1,))
+    headers = {"headers": s.pick({"Authorization": "Bearer ${KEY}"}, {"X-Of": f"<{s.head()}>"})}
+    shop = {
+        "name": "shop",
+        "mcp": {"url": "http://127.0.0.1:9/mcp", "tools": s.pick([], ["find"]), "timeout_s": 5} | headers,
+    }
+    optional = s.some(
+        system=("Be kind.", s.text()),
+        messages=([{"role": "user", "content": "x"}], f"<{s.head()}>"),
+        tools=([fetch | about | asking], [fetch, run | about | asking], [fetch, shop | asking]),
+        output_schema=({"properties": {"a": {"type": "string"}}},),
+        output_mode=("auto", "native", "tool", "prompted"),
+        max_rounds=(1, 3),
+        max_tool_calls=(0, 3),
+        budget_tokens=(10,),
+        budget_usd=(0.5,),
+        memory=("ada", 7, f"<{s.head()}>"),
+        memory_scope=("team",),
+        memory_messages=(2,),
+        memory_tokens=(100,),
+    )
+    return {**_of_model(s), **optional, "prompt": s.pick("x", f"<{s.head()}>")}, [None]
+
+
+def model_router(s: Scene) -> Made:
+    optional = s.some(context=(s.value(), "x"), instructions=("Be quick.", s.text()))
+    routes = [{"id": "one"} | s.some(title=("First",), description=("d", f"<{s.head()}>")), {"id": "two"}]
+    return {**_of_model(s), **optional, "routes": routes}, ["one", "two"]
+
+
+def evaluator(s: Scene) -> Made:
+    optional = s.some(content=(s.value(), "x"), instructions=("Be quick.", s.text()))
+    metrics = [{"name": "a"} | s.some(description=("d",), min=(-1, 0), max=(1.5, 3)), {"name": "b"}]
+    return {**_of_model(s), **optional, "metrics": metrics}, [None]
+
+
+def guardrail(s: Scene) -> Made:
+    check = s.pick("json", "schema", "regex", "length", "pii", "model")
+    by_check: dict[str, Document] = {
+        "json": {},
+        "schema": {"schema": {"type": "object"}},
+        "regex": {"pattern": "a+"} | s.some(found_passes=(True, False)),
+        "length": {"max": 3} | s.some(min=(1,)),
+        "pii": s.some(pii=(["email"], ["iban", "phone", "credit_card", "ip_address", "us_ssn"])),
+        "model": {"rule": s.pick("Be kind.", f"<{s.head()}>"), **_of_model(s)},
+    }
+    return {"check": check, **by_check[str(check)]} | s.some(input=(s.value(), "a")), ["pass", "fail"]
 
 
 def http(s: Scene) -> Made:
@@ -194,8 +280,10 @@ def http(s: Scene) -> Made:
         headers=({"X-A": "${KEY}"}, {"X-A": f"<{s.head()}>"}, {"X-N": 1, "X-Null": None}),
         query=({"q": s.value()}, {"q": ["a", 1]}),
         body=(s.value(), {"deep": [s.value()]}),
+        connection=("crm", ""),
         timeout_s=(0.5, 5),
         fail_on_status=(True, False),
+        save_file=(True, False),
     )
     url = f"https://{s.pick('up', 'down', 'strange')}.example.org/{s.pick('', f'<{s.head()}>')}"
     return {"url": url} | ({"method": method} if method != "GET" or s.chance(6) else {}) | optional, [None]
@@ -203,8 +291,27 @@ def http(s: Scene) -> Made:
 
 def email(s: Scene) -> Made:
     optional = s.some(cc=("c@example.org", ["c@example.org"]), from_=("weft@example.org",), body=(s.value(), "text"))
+    optional |= s.some(attachments=(f"<{s.head()}>", [f"<{s.head()}>"]))
     to = s.pick("a@example.org", "a@example.org, Bo <b@example.org>", ["a@example.org"], f"<{s.head()}>")
     return {"to": to, "subject": s.pick("s", f"of <{s.head()}>")} | optional, [None]
+
+
+def file(s: Scene) -> Made:
+    content = s.pick({"format": "csv", "content": [{"a": s.value()}]}, {"content": s.value()}, {"content": "text"})
+    if "format" not in content:
+        content = content | s.some(format=("text", "base64"))
+    return {"name": s.pick("a.csv", f"<{s.head()}>.txt")} | content | s.some(media_type=("text/plain",)), [None]
+
+
+def sql(s: Scene) -> Made:
+    optional = s.some(
+        parameters=({"a": s.value()}, {"a": f"<{s.head()}>"}),
+        read_only=(True, False),
+        max_rows=(1, 10_000),
+        timeout_s=(1,),
+    )
+    query = s.pick("SELECT 1", "SELECT :a") if "parameters" in optional else "SELECT 1"
+    return {"database": s.pick("shop.db", "${SHOP}"), "query": query} | optional, [None]
 
 
 def _question(s: Scene) -> Document:
@@ -217,7 +324,12 @@ def _notify(s: Scene) -> Document:
 
 def approval(s: Scene) -> Made:
     params = _question(s) | s.some(
-        fields=tuple(FORMS), actions=(["yes", "no"], []), expires_in_s=(0.001, 60, 604_800), notify=(_notify(s),)
+        fields=tuple(FORMS),
+        actions=(["yes", "no"], []),
+        expires_in_s=(0.001, 60, 604_800),
+        notify=(_notify(s),),
+        by=(["role:approver"], ["user:ada", "role:admin"]),
+        not_starter=(True, False),
     )
     actions = params.get("actions", ["approve", "reject"])
     if s.chance(6):
@@ -239,6 +351,18 @@ def callback(s: Scene) -> Made:
     )
     expiry = s.some(expires_in_s=(0.001, 60), on_expire=("fail", "continue", "skip"))
     return s.some(title=("A job",), send=(send, send), schema=tuple(SCHEMAS)) | expiry, [None]
+
+
+def job(s: Scene) -> Made:
+    expiry = s.some(expires_in_s=(0.001, 60), on_expire=("fail", "continue", "skip"), schema=tuple(SCHEMAS))
+    if s.chance(6):
+        by = s.some(adapter=("http",), headers=({"X-A": "${KEY}"},), job=(s.value(), {"x": s.value()}))
+        return {"url": "https://up.example.org/jobs"} | by | expiry, [None]
+    more = s.some(
+        command=(["train"], []), args=(["--n", 1], ["<input.n>"]), env=({"LEVEL": 3}, {}), namespace=("jobs",),
+        resources=({"limits": {"memory": "2Gi"}},),
+    )  # fmt: skip
+    return {"adapter": "kubernetes", "image": "train:1"} | more | expiry, [None]
 
 
 def wait(s: Scene) -> Made:
@@ -315,7 +439,8 @@ def parallel(s: Scene) -> Made:
 PARAMS: dict[str, Callable[[Scene], Made]] = {
     make.__name__.rstrip("_"): make
     for make in (
-        start, schedule, webhook, set_, variables, function, python, condition, router, http, email, approval, form,
-        callback, wait, signal, run_workflow, break_, response, note, loop, parallel,
+        start, schedule, webhook, form_trigger, chat_trigger, set_, variables, function, python, condition, router,
+        agent, model_router, evaluator, guardrail, http, email, file, sql, approval, form, callback, job, wait, signal,
+        run_workflow, break_, response, note, loop, parallel,
     )
 }  # fmt: skip

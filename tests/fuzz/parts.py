@@ -14,9 +14,6 @@ import msgspec
 from compiler import document as written
 from compiler.catalog import Catalog
 
-# Known, but nothing that is right has it.
-NEVER = {"settings.durability=ahead": "no document with it compiles"}
-
 
 def all_parts(catalog: Catalog) -> set[str]:
     """Of every block type and every struct of the document."""
@@ -24,13 +21,14 @@ def all_parts(catalog: Catalog) -> set[str]:
     parts |= {f"block.{name}" for name in written._BLOCK} | {f"edge.{name}" for name in written._EDGE}
     parts |= set(_of_schema("policy", *_schema_of(written.PolicyDoc)))
     parts |= set(_of_schema("settings", *_schema_of(written.SettingsDoc)))
+    parts.remove("settings.limits[].of=block")  # an error that says where it goes
     for name in catalog.types():
         spec = catalog.get(name)
         assert spec is not None
         parts |= {name, *_of_schema(f"{name}.params", spec.params, {})}
         if not spec.trigger and spec.category != "annotation":
             parts.add(f"{name}.error")
-    return parts - NEVER.keys()
+    return parts
 
 
 def parts_of(document: Mapping[str, Any]) -> set[str]:

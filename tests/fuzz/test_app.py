@@ -33,6 +33,7 @@ def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
         db_path=str(tmp_path_factory.mktemp("fuzz") / "weft.db"),
         secret_key="a secret for tests only",
         functions=tuple(f"tests.fuzz.params:{name}" for name in FUNCTIONS),
+        models={"OPENAI": "http://127.0.0.1:9/v1"},  # nothing listens there
     )
     with asyncio.Runner() as runner:
         engine = runner.run(build_engine(settings))

@@ -29,9 +29,10 @@ from executor.http.client import GuardedClient
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.migrate import packaged_migrations
+from executor.store.sqlite.reading import open_read_only, open_reading
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import inspect
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from executor.views import WaitView
 from tests.golden.play import HOUR_S, LATER, NEWER, RUNS, SECRET, T0
 from tests.support.clock import ManualClock
@@ -127,7 +128,7 @@ async def test_every_run_continues_where_it_was(schema: int, tmp_path: Path) -> 
         f"{named['retrying']}:try"
     ]
 
-    with closing(open_read_only(db)) as connection:
+    with closing(open_reading(db)) as connection:
         assert list(check(connection)) == []
     journal = Journal(db)
     journal.is_sound()

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from executor.store.sqlite.reading import open_reading
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from tests.support.size import WHOLE, size
 
 pytestmark = pytest.mark.proof
@@ -42,10 +43,10 @@ async def test_all_runs_end_and_the_loop_comes_round(tmp_path: Path) -> None:
     assert seen["busy_p99_ms"] <= (GAP_P99_MS_MAX if WHOLE else 3 * GAP_P99_MS_MAX)
     if WHOLE and seen["load"] < QUIET_LOAD:
         assert seen["gap_p99_ms"] <= GAP_P99_MS_MAX
-    with closing(open_read_only(db)) as connection:
+    with closing(open_reading(db)) as connection:
         assert list(check(connection, evidence=Evidence(acknowledged=seen["ids"]))) == []
-        outputs = connection.execute("SELECT DISTINCT CAST(output AS TEXT) FROM runs").fetchall()
-        doubled = connection.execute(
+        outputs = connection.db.execute("SELECT DISTINCT CAST(output AS TEXT) FROM runs").fetchall()
+        doubled = connection.db.execute(
             "SELECT sum(json_extract(output, '$.result')) FROM outputs WHERE node = 'double'"
         ).fetchone()
     assert outputs == [('"done"',)]

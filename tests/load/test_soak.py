@@ -17,8 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
+from executor.store.sqlite.reading import open_reading
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from tests.load.stream import open_stream
 from tests.load.world import ask, ending, sleep
 from tests.support.server import ServerProcess, free_port
@@ -153,7 +154,7 @@ async def test_nothing_grows_with_what_was_done(tmp_path: Path) -> None:
     assert sorted(fds) == sorted(fds_before), "every file and connection that was opened is closed again"
     assert wal_max < WAL_BYTES_MAX, seen
     assert grown <= SLACK_BYTES + BYTES_PER_HOUR * SECONDS / 3600, seen
-    with closing(open_read_only(db)) as connection:
+    with closing(open_reading(db)) as connection:
         assert list(check(connection, evidence=Evidence(acknowledged=traffic.runs))) == []
 
 

@@ -6,9 +6,9 @@ The block types are the simulation's own: the table says what they do, so they h
 from __future__ import annotations
 
 from random import Random
-from typing import Any, Literal
+from typing import Any
 
-from compiler.catalog import BlockSpec, Case
+from compiler.catalog import BlockSpec, Case, CodeKind
 from compiler.compile import compile_document
 from compiler.plan import Plan
 from tests.support.core.generator import ACTIONS, CASES, Block, Workflow, every
@@ -48,7 +48,7 @@ class Blocks:
     def types(self) -> list[str]:
         return list(_SPECS)
 
-    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
         return None
 
 

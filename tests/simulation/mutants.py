@@ -21,12 +21,14 @@ HANG_S = 600  # some times what that many seeds take
 
 @dataclass
 class Mutant:
-    """`right` is text of `executor/core/<file>`, replaced by `wrong`."""
+    """`right` is text of `executor/core/<file>`, replaced by `wrong`. `tests`: that must find it, below `tests`; none
+    if a simulation does."""
 
     what: str
     file: str
     right: str
     wrong: str
+    tests: tuple[str, ...] = ()
 
 
 def main() -> int:
@@ -59,9 +61,10 @@ def read(text: str) -> list[Mutant]:
     for part in text.split("\n## ")[1:]:
         what, at, *lines = part.strip("\n").split("\n")
         right, wrong = ("\n".join(line[1:] for line in lines if line[0] == sign) for sign in "-+")
+        tests = tuple(line.removeprefix("? ") for line in lines if line[0] == "?")
         if not wrong:
             right += "\n"  # the line goes altogether
-        mutants.append(Mutant(what, at.removeprefix("@ "), right, wrong))
+        mutants.append(Mutant(what, at.removeprefix("@ "), right, wrong, tests))
     return mutants
 
 

@@ -42,14 +42,16 @@ class Probe:
 
 
 class Hold:
-    """Block type `hold`: works until `free` is set."""
+    """Block type `hold`: works until `free` is set. `started`: what began, by run and key."""
 
     spec = BlockSpec(type="hold", title="Hold", description="", category="action")
 
     def __init__(self) -> None:
         self.free = asyncio.Event()
+        self.started: list[tuple[str, str]] = []
 
     async def run(self, ctx: Context) -> Done:
+        self.started.append((ctx.run_id, ctx.key))
         await self.free.wait()
         return Done("held")
 

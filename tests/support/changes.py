@@ -1,4 +1,4 @@
-"""What the SQLite store can be asked to change."""
+"""What a store can be asked to change."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ ROOT = Path(__file__).parents[2]
 
 
 def submitted() -> set[str]:
-    """The names of all changes that the SQLite store asks its writer for."""
+    """The names of all changes that a store asks its writer for."""
+    return _named_in("write", "audited", "self._writer.submit")
+
+
+def audited() -> set[str]:
+    """Those that the audit has rows of."""
+    return _named_in("audited")
+
+
+def _named_in(*functions: str) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse((ROOT / "executor" / "store" / "sqlite" / "store.py").read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("write", "self._writer.submit"):
+    for node in ast.walk(ast.parse((ROOT / "executor" / "store" / "topics" / "store.py").read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in functions:
             names.add(ast.unparse(node.args[0]).rpartition(".")[2])
     return names

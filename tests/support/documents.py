@@ -73,3 +73,16 @@ ASKING = document(
         "end": value({"by": "<ask.answered_by>"}),
     },
 )
+
+
+def connector(service: str, base_url: str = "https://tea.example", path: str = "/orders") -> dict[str, Any]:
+    """A connector document with one operation, `order`."""
+    operation = {"title": "Order", "method": "POST", "path": path, "fields": {"boxes": {"type": "integer"}}}
+    return {
+        "format": "weft-connector/1",
+        "service": service,
+        "title": service.title(),
+        "base_url": base_url,
+        "auth": {"kind": "none"},
+        "operations": {"order": {**operation, "body": {"boxes": "{{boxes}}"}}},
+    }

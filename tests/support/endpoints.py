@@ -40,7 +40,7 @@ def answer(status: int = 200, body: bytes = b"", *, close: bool = True, **header
 
 
 @asynccontextmanager
-async def http(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[Server]:
+async def http(handler: Handler, host: str = "127.0.0.1", port: int = 0) -> AsyncIterator[Server]:
     """`handler` gives the raw bytes of the answer; the connection is closed after it."""
     writers: set[asyncio.StreamWriter] = set()
 
@@ -64,7 +64,7 @@ async def http(handler: Handler, host: str = "127.0.0.1") -> AsyncIterator[Serve
             writers.discard(writer)
             writer.close()
 
-    listener = await asyncio.start_server(serve, host, 0)
+    listener = await asyncio.start_server(serve, host, port)
     server = Server(f"{host}:{listener.sockets[0].getsockname()[1]}")
     try:
         yield server

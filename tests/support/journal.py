@@ -1,4 +1,4 @@
-"""The questions asked of a database after everything is over. Reads the SQLite file itself, with no server between."""
+"""The questions asked of a database after everything is over. Reads the database itself, with no server between."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from tests.support.place import Place, as_file
+
 # One of these, once, is what becomes of a node key. A start sentinel has region.sized, an end sentinel region.exited.
 DECISIONS = ("node.succeeded", "node.failed", "node.skipped", "region.sized", "region.exited")
 
 
 class Journal:
-    """Of a database file that no process has open. All rows of the tables, `events` by run and in order of seq."""
+    """Of a database that no process has open. All rows of the tables, `events` by run and in order of seq."""
 
-    def __init__(self, db: Path) -> None:
-        with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:
+    def __init__(self, place: Place) -> None:
+        with as_file(place) as db, closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:
             self.integrity = [row[0] for row in connection.execute("PRAGMA integrity_check")]
             self.dangling = connection.execute("PRAGMA foreign_key_check").fetchall()
             connection.row_factory = sqlite3.Row
             self.runs = {row["id"]: row for row in connection.execute("SELECT * FROM runs")}
             self.waits = {(row["run_id"], row["id"]): row for row in connection.execute("SELECT * FROM waits")}
             self.inbox = connection.execute("SELECT * FROM inbox").fetchall()
+            # The keys of runs of schedules, once for each time that a due time was dealt with; the last ones are there.
+            self.fires = [
+                f"cron:{row['schedule_id']}:{row['due_ms']}" for row in connection.execute("SELECT * FROM fires")
+            ]
             self.events: dict[str, list[sqlite3.Row]] = {run: [] for run in self.runs}
             for row in connection.execute("SELECT * FROM events ORDER BY run_id, seq"):
                 self.events[row["run_id"]].append(row)

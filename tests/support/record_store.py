@@ -23,7 +23,9 @@ class RecordStore:
         found = [
             record
             for record in self.records
-            if where.node in (None, record.node) and (not where.types or record.type in where.types)
+            if where.node in (None, record.node)
+            and where.path in (None, record.path)
+            and (not where.types or record.type in where.types)
         ]
         return [record for record in found if record.seq > where.after][: where.limit], len(found)
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from executor.store.contract import Store
+from executor.store.placement import Placement
 from executor.store.rows import Append, NewRun, Record, RunRow, WaitRow
 
 T0 = 1_700_000_000_000  # every test starts at this time
@@ -28,6 +31,10 @@ def new_run(id: str, now_ms: int = T0, workflow: str = "expense", **fields: Any)
         now_ms=now_ms,
         **fields,
     )
+
+
+def placed(id: str, now_ms: int = T0, **placement: object) -> NewRun:
+    return replace(new_run(id, now_ms), placement=Placement(**placement))  # type: ignore[arg-type]  # by name, as a caller says
 
 
 def change(run: RunRow, *records: Record, **fields: Any) -> Append:

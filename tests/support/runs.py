@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,10 @@ from typing import Any
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
+from executor.llm.endpoints import Endpoints
+from executor.runtime.bus import Bus
 from executor.runtime.clock import Clock
+from executor.runtime.worker import RUNS_MAX
 from executor.sandbox.sandbox import Sandbox
 from executor.services import RunLimits, Services
 from executor.store.contract import Store
@@ -32,11 +35,20 @@ async def engine_on(
     work: bool = True,
     lease_ms: int = 15_000,
     limits: RunLimits | None = None,
+    bus: Bus | None = None,
+    runs_max: int = RUNS_MAX,
+    models: Mapping[str, str] | None = None,
+    allow_private: Sequence[str] = (),
 ) -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
     names = dict(env or {})
     services = Services(
-        sandbox=sandbox, http=GuardedClient(), env=names, secrets=frozenset(names), limits=limits or RunLimits()
+        sandbox=sandbox,
+        http=GuardedClient(allow_private),
+        env=names,
+        secrets=frozenset(names),
+        limits=limits or RunLimits(),
+        endpoints=Endpoints(models),
     )
     engine = await Engine.open(
         SQLiteStore(store) if isinstance(store, Path) else store,
@@ -46,6 +58,8 @@ async def engine_on(
         clock=clock,
         work=work,
         lease_ms=lease_ms,
+        bus=bus,
+        runs_max=runs_max,
     )
     try:
         yield engine

@@ -20,11 +20,17 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 
+from tests.support.place import Place
+
 ROOT = Path(__file__).parents[2]
 READY = b"weft is ready: "
 # Below the range from which the kernel takes ports for outgoing connections (32768 and up): no other process uses ours
 # while its server is down, and a client that calls it then cannot end up connected to itself.
 PORTS = range(20_000, 32_000)
+# Each process of pytest-xdist has its own share of them, and gives each port once.
+_PROCESSES = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+_NUMBER = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _PROCESSES
+_GIVEN: set[int] = set()
 
 
 class ServerProcess:
@@ -37,17 +43,24 @@ class ServerProcess:
 
     @classmethod
     async def start(
-        cls, db: Path, port: int, log: Path, module: str = "server", within: Sequence[str] = (), **environ: str
+        cls,
+        db: Place,
+        port: int,
+        log: Path,
+        module: str = "server",
+        within: Sequence[str] = (),
+        command: Sequence[str] = ("serve",),
+        **environ: str,
     ) -> ServerProcess:
         """`module` is run as `weft`; `tests.e2e.crash.altered` is that with another clock or less patience. `within`: a
-        command that runs what follows it, in its own process."""
+        command that runs what follows it, in its own process. `command`: of `weft`, with its options."""
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
                 *within,
                 sys.executable,
                 "-m",
                 module,
-                "serve",
+                *command,
                 cwd=ROOT,
                 env=_environment(db, port, environ),
                 stdout=asyncio.subprocess.PIPE,
@@ -115,15 +128,20 @@ class ServerProcess:
 
 class SyncServerProcess:
     """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code. `log`: a file that
-    takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout. There is no
-    token unless `environ` has WEFT_TOKEN."""
+    takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout. `options`
+    of `weft serve`. There is no token unless `environ` has WEFT_TOKEN."""
 
     def __init__(
-        self, folder: Path, environ: dict[str, str], log: Path | None = None, python: Path | None = None
+        self,
+        folder: Path,
+        environ: dict[str, str],
+        log: Path | None = None,
+        python: Path | None = None,
+        options: Sequence[str] = (),
     ) -> None:
         with log.open("wb") if log is not None else nullcontext() as stderr:
             self._process = subprocess.Popen(
-                [python or sys.executable, "-m", "server", "serve"],
+                [python or sys.executable, "-m", "server", "serve", *options],
                 cwd=folder if python else ROOT,
                 env=_environment(folder / "weft.db", 0, environ),
                 stdout=subprocess.PIPE,
@@ -168,27 +186,36 @@ class SyncServerProcess:
         return self._process.poll() is None
 
 
-def _environment(db: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:
-    """That of this process, with no setting of weft but these. There is no token unless `more` has WEFT_TOKEN."""
+def _environment(db: Place, port: int, more: Mapping[str, str]) -> dict[str, str]:
+    """That of this process, with no setting of weft but these. There is no token unless `more` has WEFT_TOKEN; with
+    PostgreSQL there is a key, as servers share no file."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
-    return {**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), "WEFT_TOKEN": "off", **more}
+    key = {} if isinstance(db, Path) else {"WEFT_SECRET_KEY": "k" * 32}
+    return {**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), "WEFT_TOKEN": "off", **key, **more}
 
 
 def free_port(choose: random.Random) -> int:
-    """A port that is not in use, which stays free while the server on it is down."""
+    """A port that is not in use, which stays free while the server on it is down or not yet up."""
     while True:
-        port = choose.choice(PORTS)
+        port = choose.choice(PORTS[_NUMBER::_PROCESSES])
+        if port in _GIVEN:
+            continue
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind(("127.0.0.1", port))
             except OSError:
                 continue
+            _GIVEN.add(port)
             return port
 
 
-async def freeze_outside_a_write(server: ServerProcess, db: Path) -> None:
-    """Freeze the server at a moment when it does not hold the database's write lock, as others would wait for it."""
+async def freeze_outside_a_write(server: ServerProcess, db: Place) -> None:
+    """Freeze the server at a moment when it does not hold the database's write lock, as others would wait for it.
+    PostgreSQL has none: rows that a frozen server has are free as soon as its session has been idle for too long."""
+    if not isinstance(db, Path):
+        server.freeze()
+        return
     for _ in range(100):
         server.freeze()
         if _may_write(db):

@@ -7,12 +7,17 @@ import re
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import orjson
 
+from executor.blocks.base import Context, Suspend
+from executor.blocks.python import Python
+from executor.blocks.steps import Stepped
 from executor.engine import Engine
+from executor.errors import BlockError
 from server.wire.events import encode_record
 from tests.support.blocks import Step
 from tests.support.documents import ASKING, Json, caller, document, value
@@ -109,7 +114,7 @@ class Play:
         self.mail = Step("mail", careful=True)
 
     async def with_engine(self, play: Callable[[Engine], Awaitable[str]]) -> list[Json]:
-        async with engine_on(self._file, self.step, self.mail) as engine:
+        async with engine_on(self._file, self.step, self.mail, Python({"works": self.works})) as engine:
             return await events_of(engine, await play(engine))
 
     async def to_its_end(self, engine: Engine, workflow: Json) -> str:
@@ -173,6 +178,39 @@ class Play:
 
         return await self.with_engine(play)
 
+    async def works(self, ctx: Context) -> Any:
+        """A step, one that fails, a question, one that cost something, and an error of its own at the second entry."""
+
+        async def fails() -> None:
+            raise BlockError("no such place", code="not_found", retryable=False)
+
+        async def asks() -> Stepped:
+            return Stepped("hello", {"input_tokens": 7}, 0.25, "2026-11-01")
+
+        async def looks() -> dict[str, int]:
+            return {"found": 3}
+
+        await ctx.step("tool", "look", 1, looks, effect="read")
+        with suppress(BlockError):
+            await ctx.step("tool", "fail", 2, fails)
+        await ctx.wait(Suspend("approval", {"title": "Go on?"}, None, ("yes",)), name="sure?")
+        said = await ctx.step("model", "ask", 3, asks, effect="none")
+        if ctx.attempt == 2:
+            raise BlockError("too busy")
+        return said
+
+    async def steps(self) -> list[Json]:
+        works = {"type": "python", "params": {"function": "works"}, "policy": {**TWICE, "on_lost": "retry"}}
+
+        async def play(engine: Engine) -> str:
+            run = (await engine.submit(document("steps", "start a", blocks={"a": works}))).run
+            (wait,) = (await settled(engine, run)).waits
+            assert wait.link is not None
+            await engine.answer(wait.link, {}, "yes", "Ada")
+            return (await ended(engine, run)).id
+
+        return await self.with_engine(play)
+
     async def child(self) -> list[Json]:
         async def play(engine: Engine) -> str:
             await engine.workflows.save(document("child", "start a", blocks={"a": STEP}))
@@ -217,6 +255,7 @@ def _lost() -> Json:
 
 NAMES = (
     "routes", "failures", "loops", "branches", "answered", "cancelled", "lost", "child", "again", "forked", "cached",
+    "steps",
 )  # fmt: skip
 CONTAINERS = {"three": "loop", "more": "loop", "none": "loop", "fan": "parallel", "all": "parallel"}
 

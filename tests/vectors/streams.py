@@ -59,6 +59,8 @@ def _shown(state: NodeState) -> Json:
         shown |= {"reason": state.reason, "because": state.because}
     if state.status in ("failed", "cancelled", "retrying") and state.error is not None:
         shown["error"] = state.error["code"]
+    if state.steps is not None:
+        shown["steps"] = [[step.n, step.status, step.times, step.finished_at_ms] for step in state.steps.in_order()]
     if not state.container:
         shown["attempt"] = state.attempt
         shown["attempts"] = [

@@ -13,8 +13,8 @@ import pytest
 from executor.core.events import Event
 from executor.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, NodeState, Projection, meaning
 from executor.store.migrate import packaged_migrations
-from executor.store.rows import TERMINAL
-from executor.upkeep.sql import select
+from executor.store.rows import TERMINAL, Record
+from executor.upkeep.sql.sqlite import SQLiteOutputs
 from tests.support.spoil import let_change
 from tests.vectors.streams import Json, entry, expected, load
 
@@ -25,6 +25,18 @@ STREAM = pytest.mark.parametrize("stream", STREAMS, ids=[stream["name"] for stre
 @STREAM
 def test_each_event_means_what_was_recorded(stream: Json) -> None:
     assert expected(stream["events"]) == stream["expected"]
+
+
+@STREAM
+def test_records_mean_the_same_as_entries(stream: Json) -> None:
+    of_entries, of_records = Projection(), Projection()
+    for event in stream["events"]:
+        state = of_entries.apply(entry(event))
+        data = orjson.dumps(event["data"]) if event["data"] else None
+        place = event["node"], event["path"], event["attempt"]
+        other = of_records.apply_record(Record(event["seq"], event["at_ms"], event["type"], *place, data))
+        assert other == state and of_records.status == of_entries.status, event["seq"]
+    assert of_records.nodes == of_entries.nodes
 
 
 def test_the_streams_have_every_event_that_changes_a_node() -> None:
@@ -70,7 +82,7 @@ def test_what_is_exported_is_what_the_projection_calls_an_output(db: sqlite3.Con
     found = set()
     for node in {event["node"] for event in stream["events"] if event["node"]}:
         type = CONTAINER_OUTPUT if node.endswith(":end") else BLOCK_OUTPUT
-        found |= {(node, row["path"], row["seq"]) for row in rows(db, select("w", node, type))}
+        found |= {(node, row["path"], row["seq"]) for row in rows(db, SQLiteOutputs().select("w", node, type))}
     outputs = {(*key, state.output_seq) for key, state in run.nodes.items() if state.output_seq is not None}
     assert found == outputs
 
@@ -110,6 +122,10 @@ def attempt_rows(run: Projection) -> Iterator[tuple[tuple[str, str, int], list[A
             outcome, finished = outcomes.get(attempt.status), attempt.finished_at_ms
             if attempt.status == "cancelled":  # stopped, or its wait was taken back, which the view does not look at
                 outcome, finished = ("failed", finished) if attempt.error is not None else (None, None)
+            if (
+                attempt.status == "succeeded" and attempt.finished_seq != state.decided_seq
+            ):  # it left for a wait: the same
+                outcome, finished = None, None
             yield (node, path, attempt.attempt), [outcome, attempt.started_at_ms, finished]
 
 

@@ -5,12 +5,16 @@
                                                                          group, and kills itself (SIGKILL) at that
                                                                          point of the commit
 
-Each append holds two events and a blob.
+    python -m tests.conformance.store.appender FILE 1 here               until killed: appends that come alone, which
+                                                                         the event loop's thread commits
+
+Each append holds two events, and a blob unless it comes alone.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 import sys
@@ -22,17 +26,17 @@ from executor.store.sqlite.store import SQLiteStore
 from tests.support.rows import LEASE_MS, T0, change, new_run, record
 
 
-async def until_killed(path: Path, runs: int) -> None:
-    store = SQLiteStore(path)
+async def until_killed(path: Path, runs: int, here: bool) -> None:
+    store = SQLiteStore(path, commit_here_below_s=math.inf if here else 0.0)
     await store.open()
     owners = [await owned(store, f"run-{i}") for i in range(runs)]
-    await asyncio.gather(*(append_for_ever(store, run) for run in owners))
+    await asyncio.gather(*(append_for_ever(store, run, blobs=not here) for run in owners))
 
 
-async def append_for_ever(store: SQLiteStore, run: RunRow) -> None:
+async def append_for_ever(store: SQLiteStore, run: RunRow, blobs: bool) -> None:
     seq = run.seq
     while True:
-        seq = await append(store, run, seq)
+        seq = await append(store, run, seq, blobs)
         print(run.id, seq, flush=True)
 
 
@@ -72,12 +76,12 @@ async def owned(store: SQLiteStore, run_id: str) -> RunRow:
     return run
 
 
-async def append(store: SQLiteStore, run: RunRow, seq: int) -> int:
-    blob = (f"{run.id}/{seq}", b"x" * 500)
-    change_ = change(run, record(), record("node.started"), expected_seq=seq, blobs=(blob,))
+async def append(store: SQLiteStore, run: RunRow, seq: int, with_blob: bool = True) -> int:
+    blobs = ((f"{run.id}/{seq}", b"x" * 500),) if with_blob else ()
+    change_ = change(run, record(), record("node.started"), expected_seq=seq, blobs=blobs)
     return (await store.append(change_)).seq
 
 
 if __name__ == "__main__":
-    file, runs = Path(sys.argv[1]), int(sys.argv[2])
-    asyncio.run(one_group(file, runs, sys.argv[3]) if len(sys.argv) > 3 else until_killed(file, runs))
+    file, runs, *how = Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:]
+    asyncio.run(until_killed(file, runs, bool(how)) if how in ([], ["here"]) else one_group(file, runs, how[0]))

@@ -1,4 +1,4 @@
-"""Every change that the SQLite store makes, each with arguments for one small database, so that any two of them meet.
+"""Every change that a store makes, each with arguments for one small database, so that any two of them meet.
 
 `furnish` makes that database; `CHANGES` has the functions that write, as the writer's thread calls them.
 """
@@ -9,9 +9,17 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from msgspec.structs import replace
 
+from executor.store.connectors import ConnectorRow
+from executor.store.contract import Store
+from executor.store.files import FileHead, key_of
+from executor.store.memory import Conversation, MemoryTurn
+from executor.store.people import Act, TokenRow, UserRow, acting
+from executor.store.places import Ask, Assigned
 from executor.store.rows import (
+    SNAPSHOT_SEQ_MIN,
     Append,
     CacheRow,
     CheckpointRow,
@@ -23,29 +31,40 @@ from executor.store.rows import (
     RefusalRow,
     ScheduleRow,
     SessionRow,
+    SnapshotRow,
     WaitUpdate,
     WebhookRow,
 )
-from executor.store.sqlite import (
+from executor.store.secrets import Resealed, SecretRow
+from executor.store.sqlite.writer import ping
+from executor.store.statements import as_list
+from executor.store.topics import (
+    audit,
     cache,
     checkpoints,
+    connectors,
     contents,
     drafts,
+    files,
     inbox,
     journal,
     leases,
+    memory,
     outbox,
+    people,
+    places,
     runs,
     schedules,
+    secrets,
     sessions,
+    snapshots,
     upkeep,
     waits,
     webhooks,
     workflows,
 )
-from executor.store.sqlite.connection import Tx
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import ping
+from executor.store.tx import Tx
+from executor.store.usage import Spent, UsageRow
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record, wait
 
 Change = Callable[[Tx], Any]
@@ -88,21 +107,36 @@ WEBHOOK = WebhookRow(
     created_at_ms=T0,
     updated_at_ms=T0,
 )
+CHAT = Conversation("idle", "", "ada")
+PART = key_of("part", b"part")
+HEAD = msgspec.json.encode(FileHead("a.txt", "text/plain", 4, "", (PART,)))
+FILE = key_of("file", HEAD)
+SECRET = SecretRow("SECRET", 1, b"sealed", "k1", ("api.example.com",), "ada", T0)
+CONNECTOR = ConnectorRow("tea", b"{}", "h1", "ada", T0)
 DELIVERED = replace(WEBHOOK, last_run_at_ms=T0, last_run_id="delivered")
 
 
-async def furnish(store: SQLiteStore) -> None:
+async def furnish(store: Store) -> None:
     for n in (1, 2):
         await store.put_workflow("idle", b"%d" % n, f"h{n}", LONG_AGO)
     await store.put_workflow("gone", b"1", "h1", LONG_AGO)
     await store.delete_workflow("gone")
     await store.put_plan("lone", b"plan", LONG_AGO)
+    await store.put_parts([(PART, b"part"), (FILE, HEAD)], None, LONG_AGO)
     await store.put_draft("d", 0, "idle", b"1", T0, 1)
     await store.put_schedule(SCHEDULE)
     await store.put_webhook(WEBHOOK)
     await store.deliver(WEBHOOK, DeliveryRow("h", "earlier", "digest", T0, "delivered"), new_run("delivered"))
     await finish(store, await _claimed(store, "delivered"))
-    await store.put_session(SessionRow("session", "mark", T0, T0), 0, 0)
+    await store.put_secret(SECRET)
+    await store.remember(CHAT, _turn(1, T0))
+    await store.put_connector(CONNECTOR)
+    await store.put_session(SessionRow("session", "mark", T0, T0, "ada"), 0, 0)
+    await store.put_user(UserRow("ada", "Ada", "admin", T0))
+    await store.put_code("code", "ada", LAPSED, T0)
+    await store.put_token(TokenRow("t1", "hash", "ci", "ada", "editor", None, T0, LAPSED))
+    with acting(_ACT):
+        await store.note_act()
     await finish(store, await owned_run(store, "done"))
     run = await owned_run(store, "open")
     await store.append(
@@ -115,6 +149,7 @@ async def furnish(store: SQLiteStore) -> None:
             waits=(wait("open"),),
             notifications=(NotificationRow("open", "ask!1", 1, "email", b"[]", "pending", 0, T0, T0),),
             cached=(_cached("key", T0),),
+            usage=(_used("open"),),
         )
     )
     await store.post_signal("open", "go", None, b"1", "earlier", None, b"m", T0)
@@ -124,15 +159,21 @@ async def furnish(store: SQLiteStore) -> None:
         Append("parent", parent.epoch, parent.seq, (record(),), T0, children=(_child("child"),), root="parent")
     )
     await store.claim("w1", T0, LEASE_MS, run_id="child")
+    await store.ask_places("p1", [Ask("open", 1, node, 1, "k", 1) for node in ("n1", "n2", "n3")])
+    await store.ask_places("p2", [Ask("child", 1, "n", 1, "other", 1)])
 
 
-async def _claimed(store: SQLiteStore, run: str) -> Any:
+async def _claimed(store: Store, run: str) -> Any:
     (row,) = await store.claim("w1", T0, LEASE_MS, run_id=run)
     return row
 
 
 def _child(id: str) -> NewRun:
     return new_run(id, parent_run_id="parent", parent_key=f"call-{id}!1")
+
+
+def _used(run: str) -> UsageRow:
+    return UsageRow(run, 5, "expense", "dev:m", "prices", Spent(1, 0, 10, cost_nanos=7))
 
 
 def _cached(key: str, expires_at_ms: int) -> CacheRow:
@@ -149,7 +190,32 @@ def _to(function: Callable[..., Any], *args: Any, **fields: Any) -> Change:
     return lambda tx: function(tx, *args, **fields)
 
 
+def _noted(function: Callable[..., Any], *args: Any) -> Change:
+    write = audit.audited
+    return lambda tx: write(tx, _ACT, function, args)
+
+
+def _turn(n: int, at_ms: int) -> MemoryTurn:
+    return MemoryTurn(f"done:agent{n}", "done", at_ms, b"[]")
+
+
+def _ask(node: str, key: str, at_most: int) -> Ask:
+    return Ask("open", 1, node, 1, key, at_most)
+
+
+def _unnumbered(function: Callable[..., Assigned], *args: Any) -> Change:
+    """Without the numbers of places, which are those of the database."""
+
+    def change(tx: Tx) -> Any:
+        assigned = function(tx, *args)
+        return [number is not None for number in assigned.asked], len(assigned.begin), assigned.others, assigned.again
+
+    return change
+
+
 _of_key = partial(new_run, idempotency_key="key", now_ms=NOW)
+_ACT = Act("user:ada", "session", "tokens.create", "t1", NOW)
+_snapshot = SnapshotRow(SNAPSHOT_SEQ_MIN, 1, "code", "plan", 0, b"folded")
 _token = wait("open").token_hash
 _ended: dict[str, Any] = {"status": "succeeded", "finished": True}
 _fire = partial(Fire, "s", now_ms=NOW, overlap="queue", due_ms=T0)
@@ -182,12 +248,19 @@ CHANGES: dict[str, Change] = {
     "signal": _to(inbox.post_signal, "open", "go", None, b"2", None, "ada", b"m", NOW),
     "signal with a key": _to(inbox.post_signal, "open", "go", None, b"3", "key", "ada", b"m", NOW),
     "signal with the same key": _to(inbox.post_signal, "open", "go", None, b"4", "key", "bob", b"m", NOW),
+    "append, and leave a place": _change("open", 2, places=(("n1", 1),)),
+    "ask for a place": _unnumbered(places.ask_places, "p2", [_ask("m", "new", 1), _ask("o", "k", 2)]),
+    "ask in vain": _unnumbered(places.ask_places, "p2", [Ask("parent", 2, "n", 1, "k", 1)]),
+    "assign places": _unnumbered(places.assign_places, "p2", ["k", "other"]),
     "claim": _to(leases.claim, "w2", LAPSED, LEASE_MS, 10),
     "claim one": _to(leases.claim, "w3", LAPSED, LEASE_MS, 1, "open"),
     "release": _to(leases.release, "open", 1, 2, None, "running"),
     "wait without a lease": _to(leases.release, "parent", 1, 2, None, "waiting"),
     "renew": _to(leases.renew, "w1", ["open", "parent"], NOW, LEASE_MS),
     "set the clock back": _to(leases.repair_clock_skew, T0 - 100 * LEASE_MS, LEASE_MS),
+    "append, with a snapshot": _change("open", 2, snapshot=_snapshot),
+    "release, with a snapshot": _to(leases.release, "open", 1, 2, None, "running", _snapshot),
+    "delete snapshots": _to(snapshots.delete_snapshots),
     "checkpoint": _to(checkpoints.put_checkpoint, 1, CheckpointRow("open", "n", 2, NOW, b"2")),
     "create a run": _to(runs.create_run, _of_key("new")),
     "create it again": _to(runs.create_run, _of_key("again")),
@@ -196,7 +269,13 @@ CHANGES: dict[str, Change] = {
     "create a run of a deleted workflow": _to(runs.create_run, new_run("of-gone", NOW, "gone")),
     "fork": _to(runs.create_run, new_run("fork", NOW, sources=("done",), source_run_id="done")),
     "delete runs": _to(upkeep.delete_runs, ["child", "done", "open", "parent"]),
-    "delete orphans": _to(upkeep.delete_orphans, ('["lone"]', "[]", "[]", '["gone"]'), T0),
+    "delete orphans": _to(upkeep.delete_orphans, ('["lone"]', "[]", as_list([FILE, PART]), '["gone"]'), T0),
+    "store a file": _to(files.put_parts, [(PART, b"part"), (FILE, HEAD)], None, NOW),
+    "store it for a run": _to(files.put_parts, [(PART, b"part"), (FILE, HEAD)], "open", NOW),
+    "hold a file": _to(files.hold_files, [FILE, "file_" + "0" * 64], "open", NOW),
+    "create a run with a file": _to(
+        runs.create_run, replace(_of_key("filed"), input=b'{"a":{"id":"%s"}}' % FILE.encode())
+    ),
     "store a plan": _to(contents.put_plan, "lone", b"plan", NOW),
     "revise a draft": _to(drafts.put_draft, "d", 1, "idle", b"a", NOW),
     "revise it otherwise": _to(drafts.put_draft, "d", 1, "idle", b"b", NOW),
@@ -241,12 +320,45 @@ CHANGES: dict[str, Change] = {
         webhooks.add_refusals, [RefusalRow("h", "bad", 1, NOW, NOW), RefusalRow("h", "no", 2, T0, T0)]
     ),
     "count more refusals": _to(webhooks.add_refusals, [RefusalRow("h", "bad", 3, NOW, NOW, "x", "r")]),
+    "use a model again": _change("open", 2, usage=(_used("open"), _used("open"))),
     "clear the cache": _to(cache.clear_cache),
     "clear the cache of a workflow": _to(cache.clear_cache, "expense"),
     "delete expired results": _to(cache.delete_expired_cache, NOW, 10),
+    "set a secret": _to(secrets.put_secret, replace(SECRET, version=2, sealed=b"2")),
+    "set it otherwise": _to(secrets.put_secret, replace(SECRET, version=2, sealed=b"other")),
+    "set another secret": _to(secrets.put_secret, replace(SECRET, name="OTHER")),
+    "use secrets": _to(secrets.use_secrets, ["SECRET", "OTHER"], NOW),
+    "seal a secret again": _to(secrets.reseal_secrets, [Resealed("SECRET", 1, "k1", b"again", "k2")]),
+    "delete a secret": _to(secrets.delete_secret, "SECRET"),
+    "remember": _to(memory.remember, CHAT, _turn(2, NOW)),
+    "remember something else": _to(memory.remember, CHAT, _turn(3, NOW)),
+    "remember it again": _to(memory.remember, CHAT, _turn(2, NOW)),
+    "forget": _to(memory.forget, CHAT),
+    "forget what is old": _to(memory.delete_old_memory, NOW, 10),
+    "put a connector": _to(connectors.put_connector, replace(CONNECTOR, document=b"2", hash="h2")),
+    "put it otherwise": _to(connectors.put_connector, replace(CONNECTOR, document=b"other", hash="h3")),
+    "put another connector": _to(connectors.put_connector, replace(CONNECTOR, service="coffee")),
+    "delete a connector": _to(connectors.delete_connector, "tea"),
     "sign in": _to(sessions.put_session, SessionRow("other", "mark", NOW, NOW), 0, 0),
     "see a session": _to(sessions.see_session, "session", NOW),
     "sign out": _to(sessions.delete_session, "session"),
     "sign all out": _to(sessions.delete_sessions),
-    "ping": ping,
+    "sign a user out": _to(sessions.delete_sessions, "ada"),
+    "add a user": _to(people.put_user, UserRow("bob", "Bob", "viewer", NOW)),
+    "add the same user": _to(people.put_user, UserRow("bob", "Robert", "editor", NOW)),
+    "add a user of a provider": _to(people.put_user, UserRow("bob", "Bob", "viewer", NOW, "https://i s")),
+    "say who a user is": _to(people.identify, "ada", "https://i ada"),
+    "say who a user is otherwise": _to(people.identify, "ada", "https://i eve"),
+    "change a role": _to(people.set_role, "ada", "viewer"),
+    "change a role otherwise": _to(people.set_role, "ada", "editor"),
+    "delete a user": _to(people.delete_user, "ada"),
+    "make a sign-in link": _to(people.put_code, "new", "ada", LAPSED, NOW),
+    "use a sign-in link": _to(people.redeem_code, "code", NOW),
+    "make a token": _to(people.put_token, TokenRow("t2", "h2", "ci", None, "viewer", '["w"]', NOW, LAPSED)),
+    "use a token": _to(people.use_token, "t1", NOW),
+    "revoke a token": _to(people.delete_token, "t1"),
+    "note what was done": _noted(audit.note_act),
+    "change a role, noted": _noted(people.set_role, "ada", "viewer"),
+    "revoke a token, noted": _noted(people.delete_token, "t1"),
+    "ping": _to(ping),
 }

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -11,9 +12,25 @@ from executor.store.sqlite.store import SQLiteStore
 from tests.support.model_store.store import ModelStore
 
 
-@pytest_asyncio.fixture(params=["model", "sqlite"])
+@pytest.fixture(params=["sqlite", "postgres"])
+def database(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    """What processes may share: a path, or an address."""
+    return str(tmp_path / "weft.db") if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
+
+
+@pytest_asyncio.fixture(params=["model", "sqlite", "sqlite-here", "postgres"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    opened: Store = ModelStore() if request.param == "model" else SQLiteStore(tmp_path / "weft.db")
+    opened: Store
+    if request.param == "model":
+        opened = ModelStore()
+    elif request.param in ("sqlite", "sqlite-here"):
+        here = math.inf if request.param == "sqlite-here" else 0.0
+        opened = SQLiteStore(tmp_path / "weft.db", commit_here_below_s=here)
+    else:
+        address = request.getfixturevalue("postgres")
+        from executor.store.postgres.store import PostgresStore
+
+        opened = PostgresStore(address)
     await opened.open()
     yield opened
     await opened.close()

@@ -8,7 +8,7 @@ import pytest
 
 from executor.errors import Conflict, Fenced
 from executor.store.contract import Store
-from executor.store.rows import Appended, EventFilter
+from executor.store.rows import Appended, EventFilter, Record, RunRow
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
@@ -179,6 +179,8 @@ async def test_find_events_filters_and_counts(store: Store) -> None:
 
     assert await found() == ([1, 2, 3, 4, 5, 6], 6)
     assert await found(node="a") == ([2, 3, 5], 3)
+    assert await found(node="a", path="review#1") == ([5], 1)
+    assert await found(node="a", path="") == ([2], 1)
     assert await found(types=("node.failed", "node.started")) == ([2, 4, 6], 3)
     assert await found(node="a", types=("node.succeeded",)) == ([3, 5], 2)
     assert await found(since_ms=T0 + 3) == ([4, 5, 6], 3)
@@ -186,6 +188,34 @@ async def test_find_events_filters_and_counts(store: Store) -> None:
     assert await found(after=2, limit=2) == ([3, 4], 6)
     assert await found(after=6) == ([], 6)
     assert await found(node="unknown") == ([], 0)
+    assert await found(types=("node.started",), after=2) == ([4], 2)
+    assert await found(types=("node.started",), limit=1) == ([2], 2)
+    assert await found(types=("node.started", "node.started")) == ([2, 4], 2)
+    assert await found(types=("node.failed",), after=6) == ([], 1)
+    assert await found(types=('no"such',)) == ([], 0)
     page, _ = await store.find_events(run.id, EventFilter(after=2, limit=1))
     assert page == await store.read_events(run.id, after=2, limit=1)
-    assert await store.find_events("no such run", EventFilter()) == ([], 0)
+    for nothing in (EventFilter(), EventFilter(types=("node.started",))):
+        assert await store.find_events("no such run", nothing) == ([], 0)
+
+
+async def test_a_node_with_the_name_of_a_type_is_not_an_event_of_it(store: Store) -> None:
+    run = await owned_run(store)
+    names = ("node.started", "node.succeeded")
+    for _ in range(3):
+        run = await appended(store, run, *(record(type, node) for type in names for node in (*names, "a")))
+    for type in names:
+        all = [event.seq for event in await store.read_events(run.id) if event.type == type]
+        assert len(all) == 9
+        for after in range(20):
+            for limit in (1, 2, 5, 100):
+                page, count = await store.find_events(run.id, EventFilter(after, limit, types=(type,)))
+                assert ([event.seq for event in page], count) == ([seq for seq in all if seq > after][:limit], 9)
+
+
+async def appended(store: Store, run: RunRow, *records: Record) -> RunRow:
+    """The row of the run behind these."""
+    await store.append(change(run, *records))
+    row = await store.get_run(run.id)
+    assert row is not None
+    return row

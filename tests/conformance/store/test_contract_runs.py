@@ -79,6 +79,44 @@ async def test_a_new_run_can_be_created_owned_and_begun_at_once(store: Store) ->
     await store.append(change(begun, record("node.succeeded")))
 
 
+async def test_a_new_run_may_end_at_once(store: Store) -> None:
+    """What is stored is the same as when it is created, owned and ended in commits of their own."""
+    run = new_run("run-1", idempotency_key="k", request_hash="h1")
+    claimed = RunRow(**{**structs.asdict(new_row(run, None)), "epoch": 1})
+    events = (record("node.succeeded", output=b"7"), record("run.finished"))
+    first = structs.replace(change(claimed, *events), status="succeeded", output=b"7", finished=True, now_ms=T0 + 5)
+    assert await store.begin_run(run, "w1", LEASE_MS, first) == (new_row(run, None), True)
+    ended = await row(store, "run-1")
+    assert (ended.status, ended.seq, ended.epoch, ended.output, ended.error) == ("succeeded", 3, 1, b"7", None)
+    assert (ended.started_at_ms, ended.finished_at_ms, ended.stalls) == (T0, T0 + 5, 0)
+    assert (ended.lease_owner, ended.next_run_at_ms) == (None, None)
+    found = await store.read_events("run-1")
+    assert [(event.seq, event.type) for event in found] == [
+        (1, "run.started"),
+        (2, "node.succeeded"),
+        (3, "run.finished"),
+    ]
+    assert found[1].output == b"7"
+    assert await store.get_plan("plan-1") == b'{"plan":1}'
+    assert await store.claim("w2", T0 + LEASE_MS, LEASE_MS) == []
+    assert await store.post_message("run-1", b"late", T0 + 6) is False
+
+    other = await store.create_run(new_run("run-2"))
+    (owned,) = await store.claim("w1", T0, LEASE_MS)
+    assert owned.id == other[0].id
+    await store.append(
+        structs.replace(change(owned, *events), status="succeeded", output=b"7", finished=True, now_ms=T0 + 5)
+    )
+    twin = await row(store, "run-2")
+    assert structs.replace(twin, id="run-1", idempotency_key="k", request_hash="h1") == ended
+
+    again = await store.begin_run(
+        structs.replace(run, id="run-3"), "w1", LEASE_MS, structs.replace(first, run_id="run-3")
+    )
+    assert (again[0].id, again[1]) == ("run-1", False)
+    assert await store.get_run("run-3") is None
+
+
 async def test_concurrent_submits_with_one_key_make_one_run(store: Store) -> None:
     results = await asyncio.gather(*(store.create_run(new_run(f"run-{i}", idempotency_key="k")) for i in range(25)))
     assert sum(created for _, created in results) == 1
@@ -119,7 +157,8 @@ async def test_claim_leases_what_is_due_oldest_first(store: Store) -> None:
     (run,) = await store.claim("w1", T0 + 20, LEASE_MS)
     assert (run.id, run.epoch, run.stalls, run.status) == ("first", 1, 1, "running")
     assert (run.lease_owner, run.lease_until_ms, run.started_at_ms) == ("w1", T0 + 20 + LEASE_MS, T0 + 20)
-    assert await row(store, "first") == run
+    assert (run.pool, run.fair) == ("default", "expense")
+    assert await row(store, "first") == structs.replace(run, pool="", fair="")
 
     assert [run.id for run in await store.claim("w1", T0 + 60, LEASE_MS, limit=10)] == ["second", "late"]
     assert await store.claim("w1", T0 + 60, LEASE_MS, limit=10) == []
@@ -194,6 +233,14 @@ async def test_release_frees_the_lease(store: Store) -> None:
     assert await store.renew("w1", [run.id], T0, LEASE_MS) == set()
     assert await store.claim("w2", T0 + 499, LEASE_MS) == []
     assert len(await store.claim("w2", T0 + 500, LEASE_MS)) == 1
+
+
+async def test_who_gives_a_run_up_was_not_taken_down_by_it(store: Store) -> None:
+    run = await owned_run(store)
+    (again,) = await store.claim("w2", T0 + LEASE_MS + 1, LEASE_MS)
+    assert again.stalls > 1
+    assert await store.release(again.id, again.epoch, again.seq, T0, "running")
+    assert (await row(store, run.id)).stalls == 0
 
 
 async def test_without_a_due_time_only_a_fact_wakes_a_run(store: Store) -> None:
@@ -326,3 +373,15 @@ async def test_last_seqs_of_many_runs(store: Store) -> None:
     await store.append(change(first, record(), record()))
     assert await store.last_seqs(["run-2", "run-1", "no-such-run"]) == {"run-1": 3, "run-2": 1}
     assert await store.last_seqs([]) == {}
+
+
+async def test_runs_are_found_by_a_range_of_keys_the_last_ones_first(store: Store) -> None:
+    for n, (workflow, key) in enumerate(
+        [("w", "a:1"), ("w", "a:3"), ("w", "a:2"), ("w", "a;1"), ("w", "Z"), ("w", None), ("v", "a:2")]
+    ):
+        await store.create_run(new_run(f"r{n}", workflow=workflow, idempotency_key=key))
+    found = await store.runs_by_key("w", "a:", "a:9", 10)
+    assert [(row.id, row.idempotency_key) for row in found] == [("r1", "a:3"), ("r2", "a:2"), ("r0", "a:1")]
+    assert [row.id for row in await store.runs_by_key("w", "a:", "a:9", 1)] == ["r1"]
+    assert [row.id for row in await store.runs_by_key("v", "a:2", "a:2", 10)] == ["r6"]
+    assert await store.runs_by_key("w", "b", "c", 10) == []

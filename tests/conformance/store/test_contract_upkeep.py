@@ -262,3 +262,9 @@ def _new(id: str, now: int, workflow: str, fields: dict[str, Any]) -> NewRun:
 def _append(run: str, epoch: int, seq: int, now: int, name: str, blob: tuple[str, bytes]) -> Append:
     end = record("run.finished", None, now)
     return Append(run, epoch, seq, (record(data=big(name)), end), now, blobs=(blob,), status="succeeded", finished=True)
+
+
+async def test_one_process_deletes_old_runs(store: Store) -> None:
+    for _ in range(2):
+        async with store.deleting() as alone:
+            assert alone

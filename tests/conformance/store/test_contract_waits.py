@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from msgspec import structs
 
 from executor.store.contract import Store
-from executor.store.rows import Answered, WaitUpdate
+from executor.store.rows import RESUMED_EVENTS_MAX, RESUMED_OUTPUT_BYTES_MAX, Answered, WaitUpdate
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
@@ -121,14 +122,34 @@ async def test_an_answer_can_claim_its_run(store: Store) -> None:
     token = f"hash of {run.id}/ask!1"
     run = await row(store, run.id)
     assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
-    answered, claimed = await store.answer_and_claim(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS)
+    answered, resumed = await store.answer_and_claim(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS)
     assert answered is not None and answered.won and answered.wait.answered_by == "Ada"
-    assert claimed is not None and (claimed.lease_owner, claimed.epoch, claimed.status) == ("w2", 2, "running")
+    assert resumed is not None
+    claimed = resumed.row
+    assert (claimed.lease_owner, claimed.epoch, claimed.status) == ("w2", 2, "running")
     assert claimed == structs.replace(await row(store, run.id), lost_together=False)
     assert [fact.message for fact in await store.read_inbox(run.id)] == [b"m"]
-    again, claimed = await store.answer_and_claim(token, b"2", None, b"m", T0 + 6, "w3", LEASE_MS)
-    assert again == structs.replace(answered, won=False) and claimed is None
+    assert list(resumed.messages) == await store.read_inbox(run.id)
+    assert list(resumed.records or ()) == await store.read_events(run.id)
+    assert resumed.output_bytes == await store.output_bytes(run.id)
+    again, nothing = await store.answer_and_claim(token, b"2", None, b"m", T0 + 6, "w3", LEASE_MS)
+    assert again == structs.replace(answered, won=False) and nothing is None
     assert await store.answer_and_claim("no such token", b"2", None, b"m", T0 + 6, "w3", LEASE_MS) == (None, None)
+
+
+@pytest.mark.parametrize(("events", "output_bytes"), [(RESUMED_EVENTS_MAX, 0), (1, RESUMED_OUTPUT_BYTES_MAX + 1)])
+async def test_a_long_journal_is_not_read_with_an_answer(store: Store, events: int, output_bytes: int) -> None:
+    run = await owned_run(store)
+    outputs = [record("node.started") for _ in range(events - 1)]
+    outputs.append(record("node.succeeded", output=b"1" * output_bytes))
+    await store.append(change(run, record("wait.opened"), *outputs, waits=(wait(run.id),)))
+    run = await row(store, run.id)
+    assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
+    token = f"hash of {run.id}/ask!1"
+    _, resumed = await store.answer_and_claim(token, b"1", "Ada", b"m", T0 + 5, "w2", LEASE_MS)
+    assert resumed is not None and resumed.records is None
+    assert resumed.output_bytes == (None if events > 1 else output_bytes)
+    assert len(resumed.messages) == 1
 
 
 async def test_an_answer_leaves_a_live_lease_alone(store: Store) -> None:

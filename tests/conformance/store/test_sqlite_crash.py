@@ -11,14 +11,18 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 from executor.store.sqlite.store import SQLiteStore
 
 RUNS = 8
 
 
-def acknowledged_until_death(path: Path, *fault_point: str, kill_after_s: float | None = None) -> dict[str, int]:
+def acknowledged_until_death(
+    path: Path, *how: str, runs: int = RUNS, kill_after_s: float | None = None
+) -> dict[str, int]:
     """Run an appender to its end. Highest acknowledged seq by run."""
-    command = [sys.executable, "-m", "tests.conformance.store.appender", str(path), str(RUNS), *fault_point]
+    command = [sys.executable, "-m", "tests.conformance.store.appender", str(path), str(runs), *how]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
@@ -38,7 +42,7 @@ def acknowledged_until_death(path: Path, *fault_point: str, kill_after_s: float 
     return acknowledged
 
 
-def stored(path: Path) -> dict[str, int]:
+def stored(path: Path, with_blobs: bool = True) -> dict[str, int]:
     """Seq by run, after checking that the file is sound and each run is whole: events 1..seq, a blob for each pair."""
     with contextlib.closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
@@ -48,17 +52,19 @@ def stored(path: Path) -> dict[str, int]:
             events = [row[0] for row in db.execute("SELECT seq FROM events WHERE run_id = ? ORDER BY seq", (run,))]
             assert events == list(range(1, seq + 1))
             (blobs,) = db.execute("SELECT count(*) FROM blobs WHERE hash GLOB ?", (f"{run}/*",)).fetchone()
-            assert blobs == (seq - 1) // 2
+            assert blobs == (seq - 1) // 2 * with_blobs
         return seqs
 
 
-def test_nothing_acknowledged_is_lost_to_kill_9(tmp_path: Path) -> None:
+@pytest.mark.parametrize("here", [False, True])
+def test_nothing_acknowledged_is_lost_to_kill_9(tmp_path: Path, here: bool) -> None:
     path = tmp_path / "weft.db"
     chance = random.Random(20_261_120)
     before = 0
     for _ in range(5):  # each continues with the file the one before left behind
-        acknowledged = acknowledged_until_death(path, kill_after_s=chance.uniform(0.02, 0.3))
-        found = stored(path)
+        how, runs = (["here"], 1) if here else ([], RUNS)
+        acknowledged = acknowledged_until_death(path, *how, runs=runs, kill_after_s=chance.uniform(0.02, 0.3))
+        found = stored(path, with_blobs=not here)
         assert acknowledged
         for run, seq in acknowledged.items():
             assert found[run] >= seq, f"{run}: {seq} was acknowledged, {found[run]} is stored"

@@ -13,11 +13,13 @@ from pathlib import Path
 import pytest
 
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
+from executor.store import batches
 from executor.store.migrate import APPLICATION_ID
 from executor.store.rows import EventFilter
-from executor.store.sqlite import batches, leases, runs, waits
 from executor.store.sqlite.connection import plain_connect
+from executor.store.sqlite.dialect import TEXTS
 from executor.store.sqlite.store import SQLiteStore
+from executor.store.topics import limits, queue, runs, waits
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
@@ -200,13 +202,25 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
     with contextlib.closing(sqlite3.connect(sqlite.path)) as db:
 
         def plan(statement: str, *values: object) -> str:
-            return " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", values))
+            return " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {TEXTS[statement]}", values))
 
-        claim = plan(leases.FIND_FREE + leases.FREE_IN_ORDER, 1, 1)
-        assert "heads_by_owner" in claim and "TEMP B-TREE" not in claim
-        assert "heads_by_owner" in plan(leases.FIND_LAPSED + leases.LAPSED_IN_ORDER, 1, 1)
-        due = plan(leases.NEXT_CLAIMABLE_AT)
-        assert due.count("heads_by_owner") == 2 and "TEMP B-TREE" not in due
+        keys = plan(queue.READY_KEYS, "default", "", 1)
+        assert keys.count("heads_ready") == keys.count(" h ") == 2 and "TEMP B-TREE" not in keys
+        first = plan(queue.FIRST_READY, "[]", "default", 1, 1)
+        assert "q USING INDEX heads_ready" in first and "h USING INTEGER PRIMARY KEY" in first
+        assert "TEMP B-TREE" not in first, "it would sort all runs of a key"
+        later = plan(queue.MAKE_READY, "[]", 1)
+        assert "heads_later" in later and "TEMP B-TREE" not in later
+        assert "heads_by_owner" in plan(queue.FIND_LAPSED + queue.LAPSED_IN_ORDER, 1, "[]", 1)
+        due = plan(queue.NEXT_DUE, "[]")
+        assert due.count("heads_later") == due.count("heads_ready") == 1 and due.count("heads_by_owner") == 2
+        assert due.count(" h ") == 4 and "TEMP B-TREE" not in due
+        assert due.count("slots_freed") == plan(limits.FREED_KEYS).count("slots_freed") == 1
+        for statement in (limits.FREE_SLOTS, limits.HELD_BY_RUNS):
+            assert "slots_of_run" in plan(statement, "1")
+        unblock = plan(limits.UNBLOCK, "k", 1)
+        assert "h USING INDEX heads_blocked" in unblock or "h USING COVERING INDEX heads_blocked" in unblock
+        assert "TEMP B-TREE" not in unblock
         under_way = plan(runs.RUNS_UNDER_WAY + runs.RUNS_PAGE, "running", 1)
         assert "SEARCH d USING INTEGER PRIMARY KEY" in under_way, "it would read all runs that ever were"
         page = plan(batches.JOURNAL, "r", 0, 1)

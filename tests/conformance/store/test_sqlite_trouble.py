@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import sqlite3
 import sys
 import threading
@@ -16,13 +17,21 @@ import pytest
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
 from executor.store.patience import patience
 from executor.store.rows import Appended
+from executor.store.sqlite.dialect import APPEND_ALONE
 from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import Retry
+from executor.store.sqlite.writer import GROUP_ROWS_MIN
+from executor.store.writer import Retry
 from tests.support.other_process import OtherProcess
 from tests.support.rows import T0, change, new_run, owned_run, record, row, wait
 from tests.support.until import until
 
 QUICK = Retry(attempts=6, base_ms=1, cap_ms=5)
+
+
+@pytest.fixture(params=[0.0, math.inf], ids=["thread", "here"])
+def here(request: pytest.FixtureRequest) -> float:
+    """For `commit_here_below_s`: appends that come alone are committed in the writer's thread, or in the loop's."""
+    return float(request.param)
 
 
 def poll(condition: Callable[[], bool]) -> None:
@@ -33,8 +42,8 @@ def poll(condition: Callable[[], bool]) -> None:
         time.sleep(0.002)
 
 
-async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=60_000)
+async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path, here: float) -> None:
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=60_000, commit_here_below_s=here)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
@@ -48,9 +57,9 @@ async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path) -> No
     await store.close()
 
 
-async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None:
+async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path, here: float) -> None:
     patient = Retry(attempts=1000, base_ms=50, cap_ms=50)  # whenever the other process comes to let go
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=patient)
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=patient, commit_here_below_s=here)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
@@ -63,10 +72,10 @@ async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None
     await store.close()
 
 
-async def test_who_closes_does_not_wait_for_all_tries(tmp_path: Path) -> None:
+async def test_who_closes_does_not_wait_for_all_tries(tmp_path: Path, here: float) -> None:
     """A server that is stopped while another process has the lock would otherwise be killed before it has ended."""
     for_long = Retry(attempts=1000, base_ms=100, cap_ms=100)
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=for_long)
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=for_long, commit_here_below_s=here)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
@@ -99,8 +108,8 @@ async def test_who_gives_up_opening_does_not_wait_for_all_tries(tmp_path: Path) 
     await store.close()
 
 
-async def test_a_lock_that_stays_fails_the_write_and_only_that(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=QUICK)
+async def test_a_lock_that_stays_fails_the_write_and_only_that(tmp_path: Path, here: float) -> None:
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=QUICK, commit_here_below_s=here)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
@@ -118,16 +127,16 @@ async def test_a_lock_that_stays_fails_the_write_and_only_that(tmp_path: Path) -
 class Broken(sqlite3.Connection):
     """A connection whose statements can be made to fail: `trouble` sees each before it runs."""
 
-    trouble: Callable[[sqlite3.Connection, str], None] | None = None
+    trouble: Callable[[sqlite3.Connection, str, Any], None] | None = None
 
     def execute(self, sql: str, parameters: Any = ()) -> sqlite3.Cursor:
         if Broken.trouble is not None:
-            Broken.trouble(self, sql)
+            Broken.trouble(self, sql, parameters)
         return super().execute(sql, parameters)
 
 
 def broken_connect(path: str) -> sqlite3.Connection:
-    return sqlite3.connect(path, isolation_level=None, factory=Broken)
+    return sqlite3.connect(path, isolation_level=None, factory=Broken, check_same_thread=False)
 
 
 def sqlite_error(code: int) -> sqlite3.OperationalError:
@@ -138,17 +147,18 @@ def sqlite_error(code: int) -> sqlite3.OperationalError:
 
 @pytest.fixture
 def trouble() -> Any:
-    """Set the next failures: `trouble(statement, code, committed, times)`."""
+    """Set the next failures: `trouble(statement, code, committed, times)`. An append that is a transaction by itself is
+    a COMMIT too."""
 
     def arrange(statement: str, code: int, times: int = 1, commit_first: bool = False) -> None:
         left = times
 
-        def fail(db: sqlite3.Connection, sql: str) -> None:
+        def fail(db: sqlite3.Connection, sql: str, parameters: Any) -> None:
             nonlocal left
-            if left and sql.strip().startswith(statement):
+            if left and ("COMMIT" if sql == APPEND_ALONE else sql.strip()).startswith(statement):
                 left -= 1
                 if commit_first:
-                    sqlite3.Connection.execute(db, "COMMIT")
+                    sqlite3.Connection.execute(db, sql, parameters).fetchall()
                 raise sqlite_error(code)
 
         Broken.trouble = staticmethod(fail)
@@ -157,18 +167,22 @@ def trouble() -> Any:
     Broken.trouble = None
 
 
-async def broken_store(tmp_path: Path) -> SQLiteStore:
-    store = SQLiteStore(tmp_path / "weft.db", connect=broken_connect, retry=QUICK)
+async def broken_store(tmp_path: Path, here: float) -> SQLiteStore:
+    store = SQLiteStore(tmp_path / "weft.db", connect=broken_connect, retry=QUICK, commit_here_below_s=here)
     await store.open()
     return store
 
 
-async def test_a_commit_that_raised_but_happened_is_not_done_twice(tmp_path: Path, trouble: Any) -> None:
-    store = await broken_store(tmp_path)
+async def test_a_commit_that_raised_but_happened_is_not_done_twice(tmp_path: Path, trouble: Any, here: float) -> None:
+    store = await broken_store(tmp_path, here)
     run = await owned_run(store)
     trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
     assert (await store.append(change(run, record(), waits=(wait(run.id),)))).seq == 2
     assert len(await store.read_events(run.id)) == 2
+
+    trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
+    assert await store.append(change(run, record(), expected_seq=2)) == Appended(3, 0)
+    assert len(await store.read_events(run.id)) == 3
 
     trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
     assert await store.post_message(run.id, b"fact", T0)
@@ -184,8 +198,8 @@ async def test_a_commit_that_raised_but_happened_is_not_done_twice(tmp_path: Pat
     await store.close()
 
 
-async def test_a_commit_that_raised_and_did_not_happen_is_done_again(tmp_path: Path, trouble: Any) -> None:
-    store = await broken_store(tmp_path)
+async def test_a_commit_that_raised_and_did_not_happen_is_done_again(tmp_path: Path, trouble: Any, here: float) -> None:
+    store = await broken_store(tmp_path, here)
     run = await owned_run(store)
     trouble("COMMIT", sqlite3.SQLITE_IOERR, times=3)
     assert (await store.append(change(run, record()))).seq == 2
@@ -196,8 +210,8 @@ async def test_a_commit_that_raised_and_did_not_happen_is_done_again(tmp_path: P
     await store.close()
 
 
-async def test_a_commit_that_never_works_fails_without_a_trace(tmp_path: Path, trouble: Any) -> None:
-    store = await broken_store(tmp_path)
+async def test_a_commit_that_never_works_fails_without_a_trace(tmp_path: Path, trouble: Any, here: float) -> None:
+    store = await broken_store(tmp_path, here)
     run = await owned_run(store)
     trouble("COMMIT", sqlite3.SQLITE_IOERR, times=100)
     with pytest.raises(DatabaseWriteFailed):
@@ -211,8 +225,10 @@ async def test_a_commit_that_never_works_fails_without_a_trace(tmp_path: Path, t
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CORRUPT])
 @pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "UPDATE heads", "INSERT INTO blobs"])
-async def test_a_disk_that_says_no_fails_the_group(tmp_path: Path, trouble: Any, code: int, statement: str) -> None:
-    store = await broken_store(tmp_path)
+async def test_a_disk_that_says_no_fails_the_group(
+    tmp_path: Path, trouble: Any, here: float, code: int, statement: str
+) -> None:
+    store = await broken_store(tmp_path, here)
     run = await owned_run(store)
     trouble(statement, code)
     with pytest.raises(DatabaseUnavailable):
@@ -367,6 +383,41 @@ async def test_a_request_does_not_wait_for_all_that_came_before_it(tmp_path: Pat
     assert min(switch_s) < usual_s, "the thread that commits has its turn sooner while a request waits"
     await store.close()
     assert sys.getswitchinterval() == usual_s
+
+
+async def test_a_request_waits_for_few_rows_of_the_group_under_way(tmp_path: Path) -> None:
+    """The rest of that group is committed behind it."""
+    held, entered = threading.Event(), threading.Event()
+    writes = 0
+
+    def fault(name: str) -> None:
+        nonlocal writes
+        if name == "write.create_run":
+            writes += 1
+            if writes == 5:
+                entered.set()
+                assert held.wait(60)
+
+    store = SQLiteStore(tmp_path / "weft.db", fault=fault)
+    await store.open()
+    order: list[str] = []
+
+    async def create(name: str) -> None:
+        await store.create_run(new_run(name))
+        order.append(name)
+
+    steps = [asyncio.create_task(create(f"step-{i}")) for i in range(500)]
+    await asyncio.to_thread(entered.wait, 60)
+    with patience(60):
+        request = asyncio.create_task(create("request"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    held.set()
+    await asyncio.gather(*steps, request)
+    assert 5 <= order.index("request") <= GROUP_ROWS_MIN // 3, "a run is three rows"
+    assert [name for name in order if name != "request"] == [f"step-{i}" for i in range(500)]
+    assert store.stats.commits == 3
+    await store.close()
 
 
 async def test_an_idle_writer_copies_its_wal_into_the_file(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def _alter() -> None:
         time.time = lambda: wall.now_ns() / 1e9
     if busy_ms := os.environ.get("ALTERED_BUSY_MS"):
         from executor.store.sqlite.store import SQLiteStore
-        from executor.store.sqlite.writer import Retry
+        from executor.store.writer import Retry
 
         defaults = SQLiteStore.__init__.__kwdefaults__
         assert defaults is not None

@@ -10,10 +10,12 @@ from typing import Any
 
 import httpx
 
+from executor.store.sqlite.reading import open_reading
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from tests.e2e.crash.conftest import Servers
 from tests.support.journal import Journal
+from tests.support.place import as_file
 from tests.support.service import Service, chain
 from tests.support.until import until
 
@@ -100,6 +102,6 @@ def sound(servers: Servers, client: Client, others: Sequence[str] = ()) -> Journ
     journal.results_are_recorded_once()
     assert sorted(journal.runs) == sorted([*client.runs.values(), *others])
     assert "Traceback" not in servers.log.read_text()
-    with closing(open_read_only(servers.db)) as db:
+    with as_file(servers.db) as path, closing(open_reading(path)) as db:
         assert list(check(db, evidence=Evidence(acknowledged=list(client.runs.values())))) == []
     return journal

@@ -8,20 +8,30 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.place import Place
 from tests.support.server import ServerProcess, free_port
 from tests.support.service import Service, serve
 
+# For tests of the file of SQLite, and of clocks of machines.
+ON_A_FILE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+
 
 class Servers:
-    """All on one database file and, unless another is given, on one port. A lease of a second keeps the tests short."""
+    """All on one database and, unless another is given, on one port. A lease of a second keeps the tests short."""
 
-    def __init__(self, folder: Path) -> None:
-        self.db = folder / "weft.db"
+    def __init__(self, db: Place, folder: Path) -> None:
+        self.db = db
         self.log = folder / "log"
         self.port = free_port(random.Random())
         self.module = "server"
         self._environ = {"WEFT_LEASE_MS": "1000"}
         self._started: list[ServerProcess] = []
+
+    @property
+    def file(self) -> Path:
+        """For tests that are about a file."""
+        assert isinstance(self.db, Path)
+        return self.db
 
     def alter(self, **environ: str) -> None:
         """Let the servers that start from now on have another clock, or less patience: `altered.py`."""
@@ -66,9 +76,15 @@ class Servers:
             await server.clean_up()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.proof)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
+    """Of an empty database."""
+    return tmp_path / "weft.db" if request.param == "sqlite" else str(request.getfixturevalue("postgres"))
+
+
 @pytest.fixture
-async def servers(tmp_path: Path) -> AsyncIterator[Servers]:
-    made = Servers(tmp_path)
+async def servers(place: Place, tmp_path: Path) -> AsyncIterator[Servers]:
+    made = Servers(place, tmp_path)
     yield made
     await made.clean_up()
 

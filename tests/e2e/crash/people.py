@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
-import orjson
 
-from server.client.sse_parser import SseParser
 from tests.e2e.crash.workload import NOTE, Job
+from tests.support.follow import Follower, Transcript
 from tests.support.until import until
 
 ASK_AGAIN_S = 0.2
 LOOK_FOR_WAITS_S = 0.2
+TIMEOUT = httpx.Timeout(20, connect=5)
 JSON = {"accept": "application/json"}
 
 
@@ -42,7 +42,7 @@ class Ledger:
     """Everything that was acknowledged. `runs` by idempotency key; `transcripts` as the followers saw them."""
 
     runs: dict[str, tuple[str, Job]] = field(default_factory=dict)
-    transcripts: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    transcripts: dict[str, Transcript] = field(default_factory=dict)
     presses: dict[tuple[str, str], Press] = field(default_factory=dict)
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -64,11 +64,14 @@ class People:
         self._enough = asyncio.Event()
         self._http = httpx.AsyncClient(
             base_url=url,
-            timeout=httpx.Timeout(20, connect=5),
+            timeout=TIMEOUT,
             limits=httpx.Limits(max_connections=200, max_keepalive_connections=20),
             trust_env=False,
         )
         self._followers: set[asyncio.Task[None]] = set()
+        self._follower = Follower(
+            self._http, self.ledger.counts, url=lambda: url, busy=(503,), again_s=ASK_AGAIN_S, timeout=TIMEOUT
+        )
         self._tasks: set[asyncio.Task[None]] = set()
 
     def begin(self, submitters: int = 3) -> None:
@@ -84,7 +87,9 @@ class People:
         self.ledger.counts["submissions whose first answer was lost"] += answer.status_code == 200
         run: str = answer.json()["run"]
         self.ledger.runs[key] = (run, job)
-        task = asyncio.create_task(self._follow(run), name=f"follower {run}")
+        task = asyncio.create_task(
+            self._follower.follow(run, self.ledger.transcripts.setdefault(run, [])), name=f"follower {run}"
+        )
         self._followers.add(task)
         task.add_done_callback(self._followers.discard)
         return run
@@ -175,37 +180,6 @@ class People:
         late = await self._ask("POST", path, {"action": other, "by": "Bob"})
         told = (late.status_code, late.json().get("answered_by"), late.json().get("answered_at_ms"))
         assert told == (409, by, answered_at_ms), late.text
-
-    # --- following
-
-    async def _follow(self, run: str) -> None:
-        """The stream of one run over all lost connections. The server must go on exactly where the reader was."""
-        transcript = self.ledger.transcripts.setdefault(run, [])
-        while True:
-            with suppress(httpx.TransportError):
-                if await self._follow_once(run, transcript):
-                    return
-            self.ledger.counts["streams lost"] += 1
-            await asyncio.sleep(ASK_AGAIN_S)
-
-    async def _follow_once(self, run: str, transcript: list[dict[str, Any]]) -> bool:
-        """True after the run's last event."""
-        headers = {"accept": "text/event-stream", "last-event-id": str(len(transcript))}
-        async with self._http.stream("GET", f"/api/runs/{run}/events", headers=headers) as response:
-            if response.status_code == 503:
-                return False
-            assert response.status_code == 200, (await response.aread()).decode()
-            parser = SseParser()
-            async for chunk in response.aiter_bytes():
-                for frame in parser.feed(chunk):
-                    if frame.id is None:
-                        continue
-                    event = orjson.loads(frame.data)
-                    assert int(frame.id) == event["seq"] == len(transcript) + 1, "an event is missing, or comes twice"
-                    transcript.append(event)
-                    if event["type"] == "run.finished":
-                        return True
-        return False
 
     # --- asking
 

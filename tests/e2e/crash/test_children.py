@@ -17,6 +17,7 @@ import pytest
 from tests.e2e.crash.conftest import Servers
 from tests.support.documents import document
 from tests.support.journal import Journal, log_is_clean
+from tests.support.place import Place
 from tests.support.server import ServerProcess
 from tests.support.service import Service
 from tests.support.spoil import take_apart
@@ -48,20 +49,29 @@ async def post(server: ServerProcess, path: str, body: Any) -> dict[str, Any]:
         return dict(response.json())
 
 
-def let_days_pass(db: Path, days: int) -> None:
-    """Whatever happened in this file happened so many days earlier."""
+def let_days_pass(place: Place, days: int) -> None:
+    """Whatever happened in this database happened so many days earlier. On PostgreSQL events stay as they are."""
     times = {
         "run_details": ("created_at_ms", "started_at_ms"),
         "heads": ("started_at_ms", "due_ms"),
         "workers": ("until_ms",),
-        "old_events": ("at_ms",),
         "waits": ("opened_at_ms",),
     }
-    with closing(sqlite3.connect(db, isolation_level=None)) as connection:
-        take_apart(connection)
-        for table, columns in times.items():
-            changes = ", ".join(f"{column} = {column} - {days * DAY_MS}" for column in columns)
-            connection.execute(f"UPDATE {table} SET {changes}")
+    changes = [
+        f"UPDATE {table} SET " + ", ".join(f"{column} = {column} - {days * DAY_MS}" for column in columns)
+        for table, columns in times.items()
+    ]
+    if isinstance(place, Path):
+        with closing(sqlite3.connect(place, isolation_level=None)) as connection:
+            take_apart(connection)
+            for change in [*changes, f"UPDATE old_events SET at_ms = at_ms - {days * DAY_MS}"]:
+                connection.execute(change)
+        return
+    import psycopg
+
+    with psycopg.connect(place) as session:
+        for change in changes:
+            session.execute(change.encode())
 
 
 async def test_killed_at_every_step_and_answered_days_later(servers: Servers, service: Service) -> None:

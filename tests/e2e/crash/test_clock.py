@@ -16,7 +16,7 @@ import pytest
 
 from tests.e2e.crash.altered import Wall
 from tests.e2e.crash.client import EACH, Client, nap, sound
-from tests.e2e.crash.conftest import Servers
+from tests.e2e.crash.conftest import ON_A_FILE, Servers
 from tests.support.journal import Journal, data_of
 from tests.support.server import free_port
 from tests.support.service import Service
@@ -67,7 +67,7 @@ def ticked(db: Path, least: int) -> bool:
 
 def judged(servers: Servers, client: Client) -> tuple[Journal, list[int]]:
     """That nothing is lost, early or double. Returns the moments of the schedule."""
-    moments = ticks(servers.db)
+    moments = ticks(servers.file)
     journal = sound(servers, client, list(moments))
     for run, rows in journal.events.items():
         naps = [row for row in rows if row["node"] == "nap"]
@@ -81,6 +81,7 @@ def judged(servers: Servers, client: Client) -> tuple[Journal, list[int]]:
     return journal, dues
 
 
+@ON_A_FILE
 @pytest.mark.parametrize("step_s", [-HOUR_S, DAY_S, *([HOUR_S, -DAY_S] if WHOLE else [])])
 async def test_a_clock_that_is_set_under_a_server(servers: Servers, service: Service, wall: Wall, step_s: int) -> None:
     """Set, and some time later set right again."""
@@ -111,7 +112,7 @@ async def test_a_clock_that_is_set_under_a_server(servers: Servers, service: Ser
             assert len([key for key in await client.those("waiting") if key.startswith("nap")]) == EACH, "it is early"
         wall.step(HOUR_S)
         await client.ended("nap", SOON_S)
-        await until(lambda: ticked(servers.db, 1), within_s=SOON_S)
+        await until(lambda: ticked(servers.file, 1), within_s=SOON_S)
     assert await server.stop(30) == 0
     journal, dues = judged(servers, client)
     assert len(service.calls) == EACH, "a call was made again, though its process lives"
@@ -119,6 +120,7 @@ async def test_a_clock_that_is_set_under_a_server(servers: Servers, service: Ser
     assert dues
 
 
+@ON_A_FILE
 @pytest.mark.parametrize("step_s", [-2 * MINUTE_S, DAY_S, *([HOUR_S, -HOUR_S, -DAY_S] if WHOLE else [])])
 async def test_a_clock_that_is_set_while_no_server_runs(
     servers: Servers, service: Service, wall: Wall, step_s: int
@@ -150,6 +152,7 @@ async def test_a_clock_that_is_set_while_no_server_runs(
     assert len(service.calls) == 2 * EACH
 
 
+@ON_A_FILE
 async def test_a_clock_that_runs_a_hundred_times_too_fast(servers: Servers, service: Service, wall: Wall) -> None:
     """A lease of a minute is one of 0.6 s then, and renewed too late. The one server keeps its runs all the same."""
     servers.alter(WEFT_LEASE_MS="60000")
@@ -170,13 +173,14 @@ async def test_a_clock_that_runs_a_hundred_times_too_fast(servers: Servers, serv
         await client.ended("ask", SOON_S)
         minutes = (ended_ms - began_ms) // 60_000
         wall.run(0.0)  # no other minute begins between the last look and the stop
-        await until(lambda: ticked(servers.db, minutes), within_s=SOON_S)
+        await until(lambda: ticked(servers.file, minutes), within_s=SOON_S)
     assert await server.stop(30) == 0
     _, dues = judged(servers, client)
     assert {later - earlier for earlier, later in pairwise(dues)} == {60_000}, "a minute is missing"
     assert len(service.calls) == EACH
 
 
+@ON_A_FILE
 async def test_a_clock_that_is_set_under_two_servers(servers: Servers, service: Service, wall: Wall) -> None:
     """Ahead, so that each sees the other's leases ended. Who is quicker may take runs away: then their calls are made
     again, and the result of one of them counts."""

@@ -6,7 +6,6 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,9 +16,9 @@ from executor.errors import AlreadyAnswered
 from executor.http.client import GuardedClient
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite.store import SQLiteStore
 from tests.support.clock import ManualClock
 from tests.support.journal import Journal
+from tests.support.place import Place, store_at
 from tests.support.runs import ended
 from tests.support.service import Service
 
@@ -31,13 +30,13 @@ SECRET = b"0123456789abcdef"
 
 @asynccontextmanager
 async def engine_on(
-    db: Path, clock: ManualClock, service: Service | None = None, lease_ms: int = 15_000
+    place: Place, clock: ManualClock, service: Service | None = None, lease_ms: int = 15_000
 ) -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
     services = Services(sandbox=sandbox, http=GuardedClient(allow_private=(service.place,) if service else ()))
     registry = Registry.load(sandbox=sandbox)
     engine = await Engine.open(
-        SQLiteStore(db), registry=registry, services=services, secret=SECRET, clock=clock, lease_ms=lease_ms
+        store_at(place), registry=registry, services=services, secret=SECRET, clock=clock, lease_ms=lease_ms
     )
     try:
         yield engine
@@ -70,21 +69,21 @@ def sleeping(seconds: int) -> dict[str, Any]:
     return {"format": "weft/1", "name": "sleep", "blocks": blocks, "edges": edges}
 
 
-async def run_until_it_waits(db: Path, clock: ManualClock, workflow: dict[str, Any]) -> tuple[str, str]:
+async def run_until_it_waits(place: Place, clock: ManualClock, workflow: dict[str, Any]) -> tuple[str, str]:
     """The run, and the token of its link (empty for a timer). The engine is closed again."""
-    async with engine_on(db, clock) as engine:
+    async with engine_on(place, clock) as engine:
         run = (await engine.submit(workflow)).run
         assert (await engine.wait_finished(run, 60)).status == "waiting"
         (wait,) = await engine.waits.list("pending", run)
         return run, (wait.link or "").rpartition("/")[2]
 
 
-async def test_a_link_of_last_week_still_works(tmp_path: Path) -> None:
-    db, clock = tmp_path / "weft.db", ManualClock()
-    run, token = await run_until_it_waits(db, clock, asking())
+async def test_a_link_of_last_week_still_works(place: Place) -> None:
+    clock = ManualClock()
+    run, token = await run_until_it_waits(place, clock, asking())
     clock.advance(5 * DAY_MS)
 
-    async with engine_on(db, clock) as engine:
+    async with engine_on(place, clock) as engine:
         taken = await engine.answer(token, {}, action="approve", by="Ada")
         assert taken.answered_at_ms == clock.now_ms()
         view = await ended(engine, run)
@@ -92,41 +91,41 @@ async def test_a_link_of_last_week_still_works(tmp_path: Path) -> None:
         with pytest.raises(AlreadyAnswered, match="Ada"):
             await engine.answer(token, {}, action="reject", by="Bob")
 
-    journal = Journal(db)
+    journal = Journal(place)
     journal.results_are_recorded_once()
     assert journal.started(run) == Counter(["start", "ask", "yes"])
 
 
-async def test_what_expired_meanwhile_takes_its_path_by_itself(tmp_path: Path) -> None:
-    db, clock = tmp_path / "weft.db", ManualClock()
-    run, token = await run_until_it_waits(db, clock, asking(expires_in_s=3600, on_expire="reject"))
+async def test_what_expired_meanwhile_takes_its_path_by_itself(place: Place) -> None:
+    clock = ManualClock()
+    run, token = await run_until_it_waits(place, clock, asking(expires_in_s=3600, on_expire="reject"))
     clock.advance(5 * DAY_MS)
 
-    async with engine_on(db, clock) as engine:
+    async with engine_on(place, clock) as engine:
         view = await ended(engine, run)
         assert (view.status, view.output) == ("succeeded", {"paid": False, "expired": True})
         with pytest.raises(AlreadyAnswered, match="expired"):
             await engine.answer(token, {}, action="approve", by="Ada")
-    assert Journal(db).started(run) == Counter(["start", "ask", "no"])
+    assert Journal(place).started(run) == Counter(["start", "ask", "no"])
 
 
-async def test_an_expiry_that_is_still_to_come_does_not_fire(tmp_path: Path) -> None:
-    db, clock = tmp_path / "weft.db", ManualClock()
-    run, token = await run_until_it_waits(db, clock, asking(expires_in_s=3600, on_expire="reject"))
+async def test_an_expiry_that_is_still_to_come_does_not_fire(place: Place) -> None:
+    clock = ManualClock()
+    run, token = await run_until_it_waits(place, clock, asking(expires_in_s=3600, on_expire="reject"))
     clock.advance(3_599_000)
 
-    async with engine_on(db, clock) as engine:
+    async with engine_on(place, clock) as engine:
         assert (await engine.answer(token, {}, action="approve", by="Ada")).answered_by == "Ada"
         assert (await ended(engine, run)).output == {"paid": True, "by": "Ada"}
 
 
-async def test_a_timer_that_came_due_meanwhile_fires_on_opening(tmp_path: Path) -> None:
-    db, clock = tmp_path / "weft.db", ManualClock()
-    run, _ = await run_until_it_waits(db, clock, sleeping(seconds=3600))
+async def test_a_timer_that_came_due_meanwhile_fires_on_opening(place: Place) -> None:
+    clock = ManualClock()
+    run, _ = await run_until_it_waits(place, clock, sleeping(seconds=3600))
     clock.advance(3_599_999)
-    async with engine_on(db, clock) as engine:
+    async with engine_on(place, clock) as engine:
         await asyncio.sleep(0.1)  # time to fire, if it were due
         assert (await engine.runs.view(run)).status == "waiting"
     clock.advance(1)
-    async with engine_on(db, clock) as engine:
+    async with engine_on(place, clock) as engine:
         assert (await ended(engine, run)).output == "awake"

@@ -15,9 +15,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+from executor.store.sqlite.reading import open_reading
 from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check, open_read_only
-from tests.e2e.crash.conftest import Servers
+from executor.upkeep.invariants import check
+from tests.e2e.crash.conftest import ON_A_FILE, Servers
 from tests.e2e.crash.disk import NoDisk, SmallDisk, small_disk
 from tests.support.api import ended
 from tests.support.server import ServerProcess, free_port
@@ -62,6 +63,7 @@ async def submit(client: httpx.AsyncClient, n: int, pad: int = 20_000) -> httpx.
     )
 
 
+@ON_A_FILE
 async def test_a_full_disk_is_reported_and_survived(servers: Servers) -> None:
     server = await servers.start()
     acknowledged: dict[int, str] = {}
@@ -89,7 +91,7 @@ async def test_a_full_disk_is_reported_and_survived(servers: Servers) -> None:
             view = await ended(client, run)
             assert (view["status"], view["output"]) == ("succeeded", {"n": n})
     assert await server.stop(30) == 0
-    with closing(open_read_only(servers.db)) as db:
+    with closing(open_reading(servers.file)) as db:
         assert list(check(db, evidence=Evidence(acknowledged=list(acknowledged.values())))) == []
 
 
@@ -154,6 +156,6 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
         await server.clean_up()
     assert "Traceback" not in log.read_text(), log.read_text()[-4000:]
     disk.copy(folder / "left")
-    with closing(open_read_only(folder / "left" / "weft.db")) as db:
+    with closing(open_reading(folder / "left" / "weft.db")) as db:
         assert list(check(db, evidence=Evidence(acknowledged=list(acknowledged.values())))) == []
     print({"runs": MANY, "refused": len(refused), "all ended, s after there was room": round(went_on_s, 1)})

@@ -19,6 +19,7 @@ from tests.e2e.crash.people import People
 from tests.e2e.crash.verify import holds
 from tests.e2e.crash.workload import jobs
 from tests.support.journal import Journal, log_is_clean
+from tests.support.place import Place
 from tests.support.server import ServerProcess, free_port
 
 KILLS = int(os.environ.get("WEFT_CRASH_KILLS", "50"))
@@ -34,15 +35,16 @@ STRETCH = 9
 
 @pytest.mark.parametrize("kills", [3, pytest.param(KILLS, marks=pytest.mark.proof)])
 @pytest.mark.timeout(120 + 8 * KILLS)
-async def test_nothing_is_lost_or_done_twice_over_many_kills(tmp_path: Path, kills: int) -> None:
+@pytest.mark.parametrize("place", ["sqlite", "postgres"], indirect=True)
+async def test_nothing_is_lost_or_done_twice_over_many_kills(place: Place, tmp_path: Path, kills: int) -> None:
     print(f"WEFT_CRASH_SEED={SEED} WEFT_CRASH_KILLS={kills}")
     choose = random.Random(SEED)
-    db, log, port = tmp_path / "weft.db", tmp_path / "log", free_port(choose)
+    log, port = tmp_path / "log", free_port(choose)
     began = time.monotonic()
     starts: list[float] = []
 
     async def start() -> ServerProcess:
-        return await ServerProcess.start(db, port, log, WEFT_LEASE_MS=str(LEASE_MS))
+        return await ServerProcess.start(place, port, log, WEFT_LEASE_MS=str(LEASE_MS))
 
     people = People(f"http://127.0.0.1:{port}", jobs(), choose, OPEN_MAX)
     server = await start()
@@ -72,7 +74,7 @@ async def test_nothing_is_lost_or_done_twice_over_many_kills(tmp_path: Path, kil
         await people.close()
         await server.clean_up()
 
-    found = Journal(db)
+    found = Journal(place)
     found.is_sound()
     found.is_dense()
     found.all_succeeded()

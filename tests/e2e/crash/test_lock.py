@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tests.e2e.crash.client import EACH, Client, nap, sound
-from tests.e2e.crash.conftest import Servers
+from tests.e2e.crash.conftest import ON_A_FILE, Servers
 from tests.support.other_process import OtherProcess
 from tests.support.service import Service
 from tests.support.size import WHOLE
@@ -40,6 +40,7 @@ def locked(db: Path) -> Iterator[None]:
         other.let_go()
 
 
+@ON_A_FILE
 async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
     """More than twice as long as a lease: who holds the runs keeps them all the same."""
     service.holds.add("/step/1")
@@ -49,7 +50,7 @@ async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
         client = Client(http)
         links = await client.begin(service, NAP_S)
         asked = [client.start(f"new-{n}", nap(NAP_S)) for n in range(NEW)] + [client.answer(link) for link in links]
-        with locked(servers.db):
+        with locked(servers.file):
             began = time.monotonic()
             tasks = [asyncio.create_task(one) for one in asked]
             service.release()
@@ -65,6 +66,7 @@ async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
     assert len(service.calls) == EACH, "a call was made again, though its process lives"
 
 
+@ON_A_FILE
 async def test_a_request_that_waits_when_the_server_stops_gets_an_answer(servers: Servers, service: Service) -> None:
     """It is not known then whether it will be written; with the same key the next server does."""
     server = await servers.start()
@@ -72,7 +74,7 @@ async def test_a_request_that_waits_when_the_server_stops_gets_an_answer(servers
         client = Client(http)
         (await client.start("first", nap(0.01))).raise_for_status()
         await client.ended()  # nothing else waits for the lock
-        with locked(servers.db):
+        with locked(servers.file):
             asked = asyncio.create_task(client.start("new", nap(0.01)))
             await asyncio.sleep(0.5)
             await client.status("first")  # asked later, on another connection: the server has both
@@ -91,13 +93,14 @@ async def test_a_request_that_waits_when_the_server_stops_gets_an_answer(servers
     sound(servers, client)
 
 
+@ON_A_FILE
 @pytest.mark.soak
 @pytest.mark.timeout(0 if WHOLE else 120)
 async def test_one_that_cannot_even_start_may_be_stopped(servers: Servers) -> None:
     server = await servers.start()
     assert await server.stop(30) == 0
     servers.alter(ALTERED_BUSY_MS="2000", ALTERED_TRIES="7")  # with pauses between 15 s, then it ends with 1
-    with locked(servers.db):
+    with locked(servers.file):
         server = await servers.spawn()
         await until(lambda: _listens(servers.port))
         code = await server.stop(60)
@@ -110,6 +113,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
+@ON_A_FILE
 async def test_what_is_too_long_is_reported_and_survived(servers: Servers, service: Service) -> None:
     service.holds.add("/step/1")
     servers.allow(service)
@@ -118,7 +122,7 @@ async def test_what_is_too_long_is_reported_and_survived(servers: Servers, servi
     async with httpx.AsyncClient(base_url=server.url, timeout=120, trust_env=False) as http:
         client = Client(http)
         links = await client.begin(service, NAP_S)
-        with locked(servers.db):
+        with locked(servers.file):
             began = time.monotonic()
             first = asyncio.create_task(client.start("new-0", nap(NAP_S)))
             await asyncio.sleep(0.1)  # it is being tried; the others gather behind it

@@ -13,6 +13,7 @@ from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import People
 from tests.e2e.crash.workload import Job
 from tests.support.journal import Journal, log_is_clean
+from tests.support.place import Place
 from tests.support.server import ServerProcess, free_port, freeze_outside_a_write
 from tests.support.service import Service, chain
 from tests.support.until import until
@@ -126,5 +127,5 @@ async def _wait_for_calls(service: Service, server: ServerProcess, keys: set[str
     return time.monotonic() - began
 
 
-def _runs_over(db: Path) -> int:
+def _runs_over(db: Place) -> int:
     return sum(row["status"] == "succeeded" for row in Journal(db).runs.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from executor.errors import AlreadyAnswered
 from tests.e2e.crash.test_days_later import DAY_MS, engine_on
 from tests.support.clock import ManualClock
 from tests.support.journal import Journal
+from tests.support.place import Place
 from tests.support.runs import ended
 
 pytestmark = pytest.mark.proof
@@ -37,10 +37,10 @@ async def answer(engine: Engine, type: str, run: str, wait: str) -> None:
 
 
 @pytest.mark.parametrize("type", ["approval", "form", "callback", "signal"])
-async def test_an_expiry_fires_on_time_and_not_before(tmp_path: Path, type: str) -> None:
+async def test_an_expiry_fires_on_time_and_not_before(place: Place, type: str) -> None:
     clock = ManualClock()
     params = {"name": "go"} if type == "signal" else {}
-    async with engine_on(tmp_path / "weft.db", clock) as engine:
+    async with engine_on(place, clock) as engine:
         run = (await engine.submit(asking(type, on_expire="continue", **params))).run
         view = await engine.wait_finished(run, 60)
         (wait,) = view.waits
@@ -59,25 +59,25 @@ async def test_an_expiry_fires_on_time_and_not_before(tmp_path: Path, type: str)
     ("on_expire", "status"), [("fail", "failed"), ("continue", "succeeded"), ("skip", "succeeded")]
 )
 async def test_what_expired_while_no_server_ran_is_done_on_opening(
-    tmp_path: Path, type: str, on_expire: str, status: str
+    place: Place, type: str, on_expire: str, status: str
 ) -> None:
     clock = ManualClock()
-    async with engine_on(tmp_path / "weft.db", clock) as engine:
+    async with engine_on(place, clock) as engine:
         run = (await engine.submit(asking(type, on_expire=on_expire))).run
         (wait,) = (await engine.wait_finished(run, 60)).waits
     clock.advance(3 * DAY_MS)
-    async with engine_on(tmp_path / "weft.db", clock) as engine:
+    async with engine_on(place, clock) as engine:
         assert (await ended(engine, run)).status == status
         with pytest.raises(AlreadyAnswered, match="expired"):
             await answer(engine, type, run, wait.id)
 
 
 @pytest.mark.parametrize("type", ["approval", "form", "callback"])
-async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(tmp_path: Path, type: str) -> None:
+async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(place: Place, type: str) -> None:
     """All three at the moment it expires, in another order each time. A client whose answer was accepted did win."""
     clock = ManualClock()
     won: dict[str, int] = {"answer": 0, "withdraw": 0, "expiry": 0}
-    async with engine_on(tmp_path / "weft.db", clock) as engine:
+    async with engine_on(place, clock) as engine:
         for round in range(ROUNDS):
             runs = [(await engine.submit(asking(type, on_expire="continue"))).run for _ in range(RACES)]
             waits = [(await engine.wait_finished(run, 60)).waits[0] for run in runs]
@@ -114,7 +114,7 @@ async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(tmp_path
                 if status == "cancelled":
                     assert view.error is not None and view.error["code"] == "wait_cancelled"
     assert sum(won.values()) == RACES * ROUNDS and min(won["expiry"], won["answer"] + won["withdraw"]) > 0, won
-    journal = Journal(tmp_path / "weft.db")
+    journal = Journal(place)
     journal.results_are_recorded_once()
     for run in journal.events:
         assert [event["type"] for event in journal.events[run]].count("wait.closed") == 1

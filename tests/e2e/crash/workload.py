@@ -11,8 +11,19 @@ from typing import Any
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CITIES = ["Berlin", "Lima", "Osaka", "Accra", "Perth"]
 NOTE = "shorter, please"
-# Runs of runs are killed in test_children.py; the others are started by a clock or by another system, not by a person.
-ELSEWHERE = {"child-run", "daily-report", "signed-orders"}
+# Runs of runs are killed in test_children.py, agents in test_agents.py, files in test_files.py. The others are started
+# by a clock, by a person in a chat or by another system.
+ELSEWHERE = {
+    "agent",
+    "chat",
+    "child-run",
+    "daily-report",
+    "oauth-orders",  # needs a sign-in; see test_connection_renewal.py
+    "signed-orders",
+    "spreadsheet-summary",
+    "sql-report",
+    "support-triage",
+}
 
 
 @dataclass(frozen=True)
@@ -33,6 +44,7 @@ def jobs() -> list[Job]:
         Job("error-handling", _patient(_example("error-handling")), {}, _reported, {}),
         Job("nested", _example("nested"), {}, _is(winner, "green", 30), {}),
         Job("nested", _example("nested"), {"teams": ["a", "bbb"], "rounds": 2}, _is(winner, "bbb", 9), {}),
+        Job("python-code", _example("python-code"), {}, _total, {}),
         Job("parallel-fanout", _example("parallel-fanout"), {}, _all_cities, {}),
         Job("expense-approval", _example("expense-approval"), {"amount": 12}, _is(decision, 12, "automatic"), {}),
         _expense(420, "approve"),
@@ -87,6 +99,10 @@ def winner(output: Any) -> tuple[Any, ...]:
 
 def decision(output: Any) -> tuple[Any, ...]:
     return output["amount"], output["decision"]
+
+
+def _total(output: Any) -> None:
+    assert output["text"] == "The total is 50.00.", output
 
 
 def _all_cities(output: Any) -> None:

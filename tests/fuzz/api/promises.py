@@ -13,7 +13,8 @@ from schemathesis import Case, CheckContext, HookContext, Response
 from schemathesis.core.failures import Failure
 from schemathesis.openapi.checks import UseAfterFree
 
-from tests.fuzz.api.world import DOCUMENTS, World
+from tests.fuzz.api.world import CONNECTION, DOCUMENTS, World
+from tests.support.documents import connector
 
 # Said of a request that has the wrong shape. One that openapi.json calls right must not be told so.
 SHAPE = {
@@ -114,6 +115,8 @@ def _body(world: World, path: str, body: dict[str, Any], right: bool) -> dict[st
         return known
     if right:
         body = {**body, **_fitting(world, path)}
+    if path == "/api/connectors/{service}":
+        return body
     return {**body, "document": known} if isinstance(body.get("document"), dict) else body
 
 
@@ -123,8 +126,18 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
     match path:
         case "/api/runs/{id}/migrate":
             return {"version": world.version}
+        case "/api/connectors/openapi":
+            return {"description": {"openapi": "3.1.0", "paths": {"/a": {"get": {}}}}, "operations": []}
         case "/api/runs/{id}/rerun":
             return {"from": None}
+        case "/mcp":
+            return {"id": 1, "method": "tools/call", "params": {"name": "waits", "arguments": {}}}
+        case "/api/connectors/{service}":
+            return {"document": connector("tea")}
+        case "/api/secrets/{name}":
+            return {"value": "a value that is long enough", "hosts": []}
+        case "/api/connections/{name}":
+            return CONNECTION
         case "/api/schedules/{id}":
             return {**ending, "cron": "0 9 * * MON-FRI", "tz": "UTC"}
         case "/api/webhooks/{id}":

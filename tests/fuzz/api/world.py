@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.support.documents import document
+from tests.support.documents import connector, document
 from tests.support.server import SyncServerProcess
 
 TOKEN = "a-token-of-the-server"
@@ -37,6 +37,11 @@ ASKING = beside(
 )
 ASKING_2 = {**ASKING, "description": "What runs of the first version can move to."}
 DOCUMENTS = (ENDING, ASKING)
+
+CONNECTION = {
+    "kind": "oauth2_code", "hosts": ["api.example.com"], "client_id": "weft", "secret": "secret of the client",
+    "authorize_url": "https://id.example.com/authorize", "token_url": "https://id.example.com/token",
+}  # fmt: skip
 
 
 class World:
@@ -78,7 +83,24 @@ class World:
             assert client.put(f"/api/schedules/daily{name}", json=daily).status_code in (200, 201)
             hook = {"workflow": "ending", "version": 1, "auth": auth}
             assert client.put(f"/api/webhooks/hook{name}", json=hook).status_code in (200, 201)
+        for name in ("tea", "gone"):
+            added = client.put(f"/api/connectors/{name}", json={"document": connector(name)})
+            assert added.status_code in (200, 201), added.text
+        for name in ("NEW", "GONE"):
+            assert client.put(f"/api/secrets/{name}", json={"value": "a value of a secret"}).status_code in (200, 201)
+        for name in ("new", "gone"):
+            assert client.put(f"/api/connections/{name}", json=CONNECTION).status_code in (200, 201)
+        for user in ("ada", "bob"):
+            assert client.post("/api/users", json={"id": user, "role": "viewer"}).status_code in (201, 409)
+        made = client.post("/api/tokens", json={"name": "ci", "role": "viewer"})
+        assert made.status_code == 201, made.text
+        tokens = [one["id"] for one in client.get("/api/tokens").json()["tokens"]]
+        raw = {"content-type": "application/octet-stream"}
+        file = client.post("/api/files", params={"name": "a.csv"}, content=b"a,b\n1,2\n", headers=raw)
+        assert file.status_code == 201, file.text
         self.known = {
+            ("/api/files/", "id"): [file.json()["id"]],
+            ("/api/tokens/", "id"): tokens,
             ("/api/workflows/", "name"): ["ending", "asking"],
             ("/api/drafts/", "id"): drafts[2:],
             ("DELETE /api/drafts/", "id"): drafts[:2],
@@ -104,6 +126,15 @@ class World:
             ("DELETE /api/webhooks/", "id"): ["hook-gone"],
             ("POST /api/webhooks/{id}/rotate", "id"): ["hook-signed"],
             ("/hooks/", "id"): ["hook0", "hook1"],
+            ("/api/connectors/", "service"): ["tea"],
+            ("DELETE /api/connectors/", "service"): ["gone"],
+            ("/api/secrets/", "name"): ["NEW"],
+            ("DELETE /api/secrets/", "name"): ["GONE"],
+            ("/api/connections/", "name"): ["new"],
+            ("DELETE /api/connections/", "name"): ["gone"],
+            ("/api/users/", "id"): ["ada"],
+            ("DELETE /api/users/", "id"): ["bob"],
+            ("DELETE /api/users/{id}/sessions", "id"): ["ada"],
         }
 
     def _tokens(self, client: httpx.Client, runs: list[str], *kinds: str) -> list[str]:

@@ -3,6 +3,7 @@
     loop.py     an event loop in virtual time that runs any ready callback next; processes that freeze and die
     disk.py     one SQLite database in memory, and a store on it whose commits and answers come when the seed says
     script.py   block types that do what the table of a random workflow says, and the documents made of them
+    steps.py    handlers that work in durable steps, and what must be true of each step
     clients.py  who uses it: submits, answers, signals, hastens, cancels and follows, repeatedly and too late
     ledger.py   looks at the database after each commit and says what must not have happened
     verdict.py  what must be true at the end: the reference model, the invariants, what clients were told

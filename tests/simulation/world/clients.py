@@ -156,6 +156,7 @@ class Clients:
 
         async def read(engine: Engine) -> None:
             quiet_s = world.loop.time()
+            process = world.ledger.owners[engine._worker.name]
             async for records in engine.follow(run, got[-1].seq if got else 0):
                 for record in records:
                     if (run, record.seq) not in world.ledger.committed_s:
@@ -164,7 +165,7 @@ class Clients:
                     late_s = world.loop.time() - max(world.ledger.committed_s[run, record.seq], quiet_s)
                     if record.seq != (got[-1].seq if got else 0) + 1:
                         world.complain(f"a follower of run {run} got event {record.seq} behind {len(got)}")
-                    world.told_late(run, record.seq, late_s)
+                    world.told_late(run, record.seq, late_s, world.ledger.committed_by[run, record.seq] == process)
                     got.append(record)
                 await asyncio.sleep(self._rng.random() * 0.2)
                 quiet_s = world.loop.time()
@@ -174,6 +175,10 @@ class Clients:
                 await self._world.ask(read, 1e9)
             except (Lost, StoreError):
                 await asyncio.sleep(0.1 + self._rng.random())
+            else:
+                if not got or got[-1].type != "run.finished":
+                    world.complain(f"a follower of run {run} came to an end behind event {len(got)}")
+                    return
 
     # --- waits and signals
 

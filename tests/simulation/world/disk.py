@@ -11,28 +11,24 @@ import asyncio
 import sqlite3
 from collections import deque
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from executor.errors import DatabaseUnavailable, StoreError
+from executor.prompt import Prompt
+from executor.store.gathering import Item, Outcome, Settled
 from executor.store.migrate import packaged_migrations, split
-from executor.store.sqlite import leases
-from executor.store.sqlite.batches import BATCH_IS_THERE
+from executor.store.rows import CheckpointRow
 from executor.store.sqlite.connection import Database
-from executor.store.sqlite.prompt import Prompt
-from executor.store.sqlite.readers import Parameters, Readers, Row
+from executor.store.sqlite.dialect import APPEND_ALONE, BATCH_IS_THERE, TEXTS
+from executor.store.sqlite.lone import LoneWriter
+from executor.store.sqlite.readers import Parameters, Readers
 from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import (
-    ADD_WRITER,
-    FORGET_OLD_WRITERS,
-    LAST_GROUP,
-    Outcome,
-    Retry,
-    Settled,
-    Stats,
-    Writer,
-)
+from executor.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats
+from executor.store.topics import leases
+from executor.store.tx import Row
+from executor.store.writer import Retry
 from tests.simulation.world.faults import HEALTHY
 
 
@@ -42,12 +38,25 @@ class Connection(sqlite3.Connection):
     disk: Disk
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        if sql == "COMMIT":
-            return self.disk.commit(super().execute)
+        if sql in ("COMMIT", APPEND_ALONE):
+            return cast(sqlite3.Cursor, _Rows(self.disk.commit(partial(self._whole, sql, parameters))))
         if self.disk.blind and sql in (LAST_GROUP, BATCH_IS_THERE):
             self.disk.blind = False
             raise _error("the simulation: unreadable", sqlite3.SQLITE_IOERR)
         return super().execute(sql, parameters)
+
+    def _whole(self, sql: str, parameters: Any) -> list[Row]:
+        """To its end: one that returns rows is committed behind the last of them."""
+        return super().execute(sql, parameters).fetchall()
+
+
+class _Rows(NamedTuple):
+    """What is read of a cursor."""
+
+    rows: list[Row]
+
+    def fetchall(self) -> list[Row]:
+        return self.rows
 
 
 class Trap(NamedTuple):
@@ -75,14 +84,14 @@ class Disk:
         self.db.disk = self
         self.db.deserialize(_empty())
 
-    def commit(self, execute: Callable[[str], sqlite3.Cursor]) -> sqlite3.Cursor:
+    def commit(self, execute: Callable[[], list[Row]]) -> list[Row]:
         if self.rng.random() >= self.faults.uncertain:
-            done = execute("COMMIT")
+            done = execute()
             self.committed(self.process)
             return done
         self.sick(self.process)
         if self.rng.random() < 0.5:
-            execute("COMMIT")
+            execute()
             self.committed(self.process)
         self.blind = self.rng.random() < 0.3
         raise _error("the simulation: COMMIT failed", sqlite3.SQLITE_IOERR)
@@ -105,13 +114,19 @@ class Disk:
 
 
 class WorldStore(SQLiteStore):
-    """Of one process."""
+    """Of one process. `kept` is called with the attempt that has a checkpoint written: run, node, path, number."""
 
-    def __init__(self, disk: Disk, process: str) -> None:
+    def __init__(self, disk: Disk, process: str, kept: Callable[[str, str, str, int], None]) -> None:
+        self._kept = kept
         self.path = ":memory:"
         self.stats = Stats()
         self._writer = _Writer(disk, process, self.stats)
         self._readers = _Readers(disk, process)
+
+    async def put_checkpoint(self, epoch: int, row: CheckpointRow) -> None:
+        node, _, path = row.node.partition("@")
+        self._kept(row.run_id, node, path, row.attempt)
+        await super().put_checkpoint(epoch, row)
 
 
 class _Database(Database):
@@ -128,15 +143,15 @@ class _Database(Database):
             self._disk.db.execute("ROLLBACK")
 
 
-class _Writer(Writer):
+class _Writer(LoneWriter):
     """The thread is a callback that comes again as long as there is something to do."""
 
     def __init__(self, disk: Disk, process: str, stats: Stats) -> None:
-        super().__init__(_Database(disk), Retry(attempts=6), stats)
+        super().__init__(_Database(disk), Retry(attempts=6), stats, commit_here_below_s=1.0)
         self._disk = disk
         self._process = process
         self._id = process
-        self._at_work = False
+        self._will_work = False
         self._untold: deque[list[tuple[Prompt[Any], Outcome]]] = deque()
 
     async def open(self) -> None:
@@ -156,14 +171,23 @@ class _Writer(Writer):
         while self._waiting or self._untold:
             await asyncio.sleep(0.01)
 
-    def _hand_over(self) -> None:
-        self._waiting += self._gathered
-        self._gathered = []
+    def _put(self, items: list[Item]) -> None:
+        self._waiting += items
         self._go_on()
 
+    def _wake(self) -> None:
+        self._database.drop()  # a transaction that is in doubt is open on the connection that all processes share
+        self._go_on()
+
+    def _may_commit_here(self, item: Item) -> bool:
+        self._disk.process = self._process
+        self._disk.let_go = set()
+        trap = self._disk.traps.get(self._process)
+        return not (trap is not None and item.write is trap.write) and self._disk.rng.random() < 0.5
+
     def _go_on(self) -> None:
-        if self._waiting and not self._at_work:
-            self._at_work = True
+        if (self._waiting or self._doubt is not None) and not self._will_work:
+            self._will_work = True
             self._loop.call_later(self._disk.delay_s(), self._work)
 
     def _work(self) -> None:
@@ -173,9 +197,10 @@ class _Writer(Writer):
             trap.shut()
             self._loop.call_soon(self._work)
             return
-        many = self._disk.rng.randint(1, len(self._waiting))
-        group, self._waiting = self._waiting[:many], self._waiting[many:]
         self._disk.process = self._process
+        self._clear_up()
+        many = self._disk.rng.randint(min(1, len(self._waiting)), len(self._waiting))
+        group, self._waiting = self._waiting[:many], self._waiting[many:]
         self._disk.let_go = {item.args[0] for item in group if item.write is leases.release}
         settled: list[Settled] = []
         left = group
@@ -187,10 +212,13 @@ class _Writer(Writer):
         for item, outcome in settled:
             if item.write is leases.release and outcome.result is False:
                 self._disk.kept_awake(*item.args[:2])
-        self._untold.append([(item.future, outcome) for item, outcome in settled])
-        self._loop.call_later(self._disk.delay_s(), self._tell)
-        self._at_work = False
+        self._deliver([(item.future, outcome) for item, outcome in settled])
+        self._will_work = False
         self._go_on()
+
+    def _deliver(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
+        self._untold.append(settled)
+        self._loop.call_later(self._disk.delay_s(), self._tell)
 
     def _tell(self) -> None:
         self._settle(self._untold.popleft())
@@ -218,7 +246,7 @@ class _Readers(Readers):
         if self._disk.rng.random() < self._disk.faults.unread:
             self._disk.sick(self._process)
             raise DatabaseUnavailable("the simulation: the database cannot be read")
-        rows: list[Row] = self._disk.db.execute(sql, parameters).fetchall()
+        rows: list[Row] = self._disk.db.execute(TEXTS[sql], parameters).fetchall()
         if self._disk.rng.random() < 0.3:
             await asyncio.sleep(self._disk.delay_s())
         return rows

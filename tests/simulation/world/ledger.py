@@ -8,7 +8,9 @@ after it. At each commit:
   * a child whose parent does not wait for it any more has ended or is cancelled;
   * a process that claims a run anew has stopped what it did for it before;
   * the commit that hears of a cancel starts nothing, and no run ends that has not heard of one;
-  * a run that is refused its sleep for what is in its inbox reads that before it lies down again.
+  * a run that is refused its sleep for what is in its inbox reads that before it lies down again;
+  * no step of a handler begins again that has finished, or that may have changed something, unasked (steps.py);
+  * no more runs than a limit allows have a place of it, and each that has an owner has its places.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import orjson
+
+from tests.simulation.world.steps import STEP_EVENTS, StepLedger
 
 _RUNS = "SELECT id, seq, epoch, lease_owner, status, workflow FROM runs"
 _EVENTS = "SELECT seq, at_ms, type, node, path, attempt, data FROM events WHERE run_id = ? AND seq > ? ORDER BY seq"
@@ -34,12 +38,20 @@ SELECT id FROM runs AS r WHERE parent_run_id = ? AND parent_key = ? AND finished
 _LONE_CHILDREN = """
 SELECT id FROM runs AS r WHERE parent_run_id IS NOT NULL
    AND NOT EXISTS (SELECT 1 FROM waits AS w WHERE w.run_id = r.parent_run_id AND w.id = r.parent_key)"""
+_PLACES = "SELECT key, count(*) FROM slots WHERE freed = 0 AND node = '' GROUP BY key"
+_WITHOUT_PLACE = """
+SELECT h.id FROM heads AS h, json_each(h.limits) AS l
+ WHERE h.owner IS NOT NULL AND h.cancel_n IS NULL
+   AND NOT EXISTS (SELECT 1 FROM slots AS s
+                    WHERE s.n = h.n AND s.key = json_extract(l.value, '$[0]') AND s.node = '' AND s.freed = 0)"""
 _CHILDLESS = """
 SELECT run_id, id FROM waits AS w WHERE kind = 'child'
    AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.parent_run_id = w.run_id AND r.parent_key = w.id)"""
 
 # A process that drops a run stops its handlers then; so long it may take until all of them have heard of it.
 HEARD_S = 1.0
+# What runs ahead of its journal is on disk by then, where nothing fails.
+PROMPT_S = 1.0
 
 Key = tuple[str, str, str]  # run, node, path
 
@@ -77,30 +89,42 @@ class Ledger:
     started: dict[Key, Started] = field(default_factory=dict)
     retries: dict[Key, int] = field(default_factory=dict)
     opened_ms: dict[Key, int] = field(default_factory=dict)
-    begun: set[tuple[str, str, str, int]] = field(default_factory=set)
+    begun: dict[tuple[str, str, str, int], tuple[str, int]] = field(default_factory=dict)  # by whom, in which epoch
+    started_by: dict[tuple[str, str, str, int], tuple[str, int]] = field(default_factory=dict)  # the same, on disk
+    begun_s: dict[tuple[str, str, str, int], float] = field(default_factory=dict)
+    workflows: dict[str, str] = field(default_factory=dict)  # by run
+    may_run_ahead: Callable[[str, str], bool] = lambda workflow, node: False  # begin before its start is on disk
     epochs: dict[tuple[str, str, str, int], int] = field(default_factory=dict)  # in which attempts were started
     acted_s: dict[tuple[str, int], float] = field(default_factory=dict)  # (run, epoch) -> when its first events came
     committed_s: dict[tuple[str, int], float] = field(default_factory=dict)
+    committed_by: dict[tuple[str, int], str] = field(default_factory=dict)
     closed_s: dict[tuple[str, str], float] = field(default_factory=dict)  # (run, wait id) -> when it was closed
     late_s: dict[tuple[str, str], float] = field(default_factory=dict)  # how long after its time a wait was over
     cancels: set[tuple[str, int]] = field(default_factory=set)
     cancelling_s: dict[str, float] = field(default_factory=dict)  # run -> when it was cancelled, or ended
     looks_at_cancels: bool = False
+    limits: dict[str, int] = field(default_factory=dict)  # of runs, by key
     unread: dict[tuple[str, int], set[int]] = field(default_factory=dict)  # (run, epoch) -> what kept it awake
+    is_calm: Callable[[], bool] = lambda: False
     taken_over: Callable[[], None] = lambda: None
     opened: Callable[[], None] = lambda: None  # a wait
     let_go: Callable[[], set[str]] = set  # runs that the owner lets go of in the commit
+    steps: StepLedger = field(init=False)
     progress_s: float = 0.0
     commits: int = 0
     events: int = 0
+
+    def __post_init__(self) -> None:
+        self.steps = StepLedger(self.db, self.complain)
 
     def committed(self, process: str) -> None:
         self.commits += 1
         db, before = self.db, self.runs
         cancels = set(db.execute(_CANCELS).fetchall()) if self.looks_at_cancels else self.cancels
         after: dict[str, Seen] = {}
-        for run, seq, epoch, owner, status, _ in db.execute(_RUNS).fetchall():
+        for run, seq, epoch, owner, status, workflow in db.execute(_RUNS).fetchall():
             now = after[run] = Seen(seq, epoch, owner, status)
+            self.workflows[run] = workflow
             old = before.get(run)
             if old is None:
                 old = Seen(0, 0, None, "")
@@ -114,7 +138,7 @@ class Ledger:
                 if before.get(run) is not None and process != self.claimed_by.get(run):
                     self.complain(f"{process} wrote events of run {run}, which {self.claimed_by.get(run)} had claimed")
                 heard = {n for id, n in self.cancels - cancels if id == run}
-                self._events(run, old, now, bool(heard))
+                self._events(process, run, old, now, bool(heard))
         self.runs, self.cancels = after, cancels
         for run, seen in after.items():
             if before.get(run) != seen and db.execute(_COUNT, (run,)).fetchone() != (seen.seq, seen.seq):
@@ -122,6 +146,16 @@ class Ledger:
         lone = [*db.execute(_LONE_CHILDREN).fetchall(), *db.execute(_CHILDLESS).fetchall()]
         if lone:
             self.complain(f"a commit left a child run without the wait for it, or a wait without its child: {lone}")
+        if self.limits:
+            self._look_at_limits()
+
+    def _look_at_limits(self) -> None:
+        for key, places in self.db.execute(_PLACES).fetchall():
+            if places > self.limits[key]:
+                self.complain(f"limit {key} allows {self.limits[key]} runs, and {places} have a place")
+        owned = {run for (run,) in self.db.execute(_WITHOUT_PLACE).fetchall()}
+        if without := owned - self.cancelling_s.keys():
+            self.complain(f"a commit left runs with an owner and without a place of their limits: {sorted(without)}")
 
     def kept_awake(self, run: str, epoch: int) -> None:
         """An owner wanted to let go of its run and was refused. Asking again would do nothing else for ever."""
@@ -134,19 +168,42 @@ class Ledger:
         """Of a run, which may be on its way to the disk: by who owns it from the first."""
         return self.runs[run].epoch if run in self.runs else 1
 
-    def effect_begins(self, run: str, node: str, path: str, attempt: int) -> None:
-        """A handler is called. What it depends on was committed with, or before, its start."""
+    def effect_begins(self, process: str, run: str, node: str, path: str, attempt: int) -> None:
+        """A handler is called. What it depends on was committed with, or before, its start. Only one that changes
+        nothing may be called before that, and called again by the next owner if its start was never committed."""
+        key, where = (run, node, path, attempt), f"attempt {attempt} of {node}@{path} of run {run}"
+        if run not in self.runs:
+            self.complain(f"{where} runs, and the run is not on disk")
+        ahead = self.may_run_ahead(self.workflows.get(run, ""), node)
+        if ahead and process != self.claimed_by.get(run):
+            return  # it was the owner: it will not be able to say what came of it
+        if not (ahead or self.is_started(run, node, path, attempt)):
+            self.complain(f"{where} runs, and its start is not on disk")
+        by, before = (process, self.epoch(run)), self.begun.get(key)
+        if before is not None and not (ahead and before not in (by, self.started_by.get(key))):
+            self.complain(f"{where} runs a second time")
+        self.begun[key] = by
+        self.begun_s[key] = self.now_s()
+
+    def is_started(self, run: str, node: str, path: str, attempt: int) -> bool:
+        """Whether the start of this attempt is on disk."""
         started = self.started.get((run, node, path))
-        if started is None or started.attempt < attempt:
-            self.complain(f"attempt {attempt} of {node}@{path} of run {run} runs, and its start is not on disk")
-        if (run, node, path, attempt) in self.begun:
-            self.complain(f"attempt {attempt} of {node}@{path} of run {run} runs a second time")
-        self.begun.add((run, node, path, attempt))
+        return started is not None and started.attempt >= attempt
+
+    def shown(self, run: str, node: str, path: str, attempt: int) -> None:
+        """Readers get live text of an attempt, or it keeps a checkpoint."""
+        if not self.is_started(run, node, path, attempt):
+            self.complain(f"attempt {attempt} of {node}@{path} of run {run} is seen, and its start is not on disk")
 
     def effect_ends(self, process: str, run: str, node: str, path: str, attempt: int) -> None:
         """A handler has ended by itself."""
+        late_s = self.now_s() - self.begun_s.get((run, node, path, attempt), math.inf)
+        if late_s > PROMPT_S and self.is_calm() and not self.is_started(run, node, path, attempt):
+            self.complain(
+                f"attempt {attempt} of {node}@{path} of run {run} is not on disk {late_s:.1f} s after its start"
+            )
         now = self.runs[run]
-        anew = now.epoch > self.epochs[run, node, path, attempt] and self.claimed_by[run] == process
+        anew = now.epoch > self.epochs.get((run, node, path, attempt), now.epoch) and self.claimed_by[run] == process
         if anew and self.acted_s.get((run, now.epoch), math.inf) < self.now_s() - HEARD_S:
             self.complain(f"attempt {attempt} of {node}@{path} runs on in {process}, which has claimed run {run} anew")
 
@@ -170,7 +227,7 @@ class Ledger:
         if not (troubled or again or self.clock_was_set or stolen):  # leases of another time may end at any time
             self.complain(f"{process} took run {run} from {owner}, which is alive and well")
 
-    def _events(self, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:
+    def _events(self, process: str, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:
         self.progress_s = self.now_s()
         # Who claims hears of it after the commit: events beside a claim are of the owner before. But who creates a run
         # may own it from the first.
@@ -188,19 +245,23 @@ class Ledger:
         for seq, _, type, node, path, attempt, data in rows:
             self.events += 1
             self.committed_s[run, seq] = self.now_s()
+            self.committed_by[run, seq] = process
             key = (run, node, path)
+            if type in STEP_EVENTS:
+                self.steps.event(key, seq, type, attempt, orjson.loads(data))
             match type:
                 case "node.started":
-                    if heard_of_cancel:
+                    if heard_of_cancel and not self.may_run_ahead(self.workflows[run], node):
                         self.complain(f"the commit in which run {run} hears that it is cancelled starts {node}@{path}")
                     if self.wall_ms() < self.retries.pop(key, 0):
                         self.complain(f"{node}@{path} of run {run} is tried again before its time")
                     self.started[key] = Started(attempt, epoch)
                     self.epochs[*key, attempt] = epoch
+                    self.started_by[*key, attempt] = self.claimed_by[run], epoch
                 case "retry.scheduled":
                     told = orjson.loads(data)
                     self.retries[key] = told["due_ms"]
-                    if told["error"]["code"] == "attempt_lost":
+                    if told["error"]["code"] == "attempt_lost" and not self.steps.asked(key, attempt):
                         self._lost(key, attempt, epoch)
                 case "node.failed":
                     if orjson.loads(data)["error"]["code"] == "attempt_lost":
@@ -210,7 +271,7 @@ class Ledger:
                 case "wait.opened":
                     self.opened_ms[key] = self.wall_ms()
                     self.opened()
-                    if orjson.loads(data)["kind"] == "attention":
+                    if (told := orjson.loads(data))["kind"] == "attention" and "step" not in told:
                         self._lost(key, attempt, epoch)
                 case "wait.closed":
                     self._closed(run, node, path, attempt, orjson.loads(data)["outcome"])

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 from random import Random
@@ -27,6 +28,7 @@ from tests.simulation.reference import Verdict, judge
 from tests.simulation.world.disk import Disk
 from tests.simulation.world.ledger import Ledger
 from tests.simulation.world.loop import PROCESS
+from tests.simulation.world.steps import Handler, Stepping
 from tests.support.core.generator import ACTIONS, Behaviour, Block, Place, Table, Workflow, every, generate
 
 LABELS = range(6, 46)  # a world has several runs, and each of their steps is a commit
@@ -35,31 +37,49 @@ DAY_S = 86_400
 UNWIRED = "later"  # an action that no edge leaves by
 CHILD = "child"
 SCRIPTED = ("scripted", "child_failed")
+AT_MOST = {"b one": 1, "b two": 2}  # keys of limits of blocks, and how many may be at work, of all workflows of a world
 
 _SKIP, _LABEL = "skip()", "label()"
 _PLACE = re.compile(r"(.+?)(?:#(\d+)|\[(\d+)\])")
 
 
+Attempt = tuple[str, str, str, int]  # run, node, path, number
+
+
 @dataclass
 class Case:
-    """One random workflow and what a run of it must come to. `documents`: the same with different output schemas."""
+    """One random workflow and what a run of it must come to. `documents`: the same with different output schemas.
+    `ahead`: their durability."""
 
     workflow: Workflow
     table: Table
     verdict: Verdict
     documents: list[dict[str, Any]]
+    ahead: bool = False
 
     @classmethod
     def draw(cls, seed: int, rng: Random) -> Case:
         """The first of the seed's workflows that is neither small nor large."""
+        chance = Random(f"{seed} durability")
+        ahead = chance.random() < 0.5
         for number in range(1000 * seed, 1000 * seed + 1000):
             workflow = generate(number)
+            if ahead:
+                _change_less(workflow, chance)
             table = Table(workflow)
             verdict = judge(workflow, table)
             if len(verdict.decided) in LABELS:
                 break
-        documents = [_document(workflow, Random(f"{seed} document {n}"), n) for n in range(2)]
-        return cls(workflow, table, verdict, documents)
+        documents = [_document(workflow, Random(f"{seed} document {n}"), n, ahead) for n in range(2)]
+        return cls(workflow, table, verdict, documents, ahead)
+
+    def share(self, limits: dict[str, int], rng: Random) -> None:
+        """Its runs take turns with others, some of them for places of these limits."""
+        settings: dict[str, Any] = {"fair": rng.choice("abc"), "priority": rng.choice((-1, 0, 0, 1))}
+        keys = rng.sample(sorted(limits), rng.choice((0, 0, 1, 1, len(limits))))
+        settings["limits"] = [{"key": key, "at_most": limits[key]} for key in keys]
+        for document in self.documents:
+            document["settings"] |= settings
 
     @property
     def name(self) -> str:
@@ -67,6 +87,17 @@ class Case:
 
     def block(self, node: str) -> Block:
         return self.workflow.by_id[node.removesuffix(":start").removesuffix(":end")]
+
+    def limit(self, node: str) -> str | None:
+        """The key of which the block needs a place."""
+        limit = self.documents[0]["blocks"][self.block(node).id].get("policy", {}).get("limit")
+        return None if limit is None else str(limit["key"])
+
+    def may_run_ahead(self, node: str) -> bool:
+        """Whether an attempt of this node may begin before its start is on disk."""
+        policy = self.documents[0]["blocks"][self.block(node).id].get("policy", {})
+        changes_nothing = self.block(node).kind != "plain" or self.block(node).effect != "write"
+        return self.ahead and changes_nothing and policy.get("on_lost") == "retry" and "cache" not in policy
 
     def act(self, node: str, path: str) -> Behaviour:
         return self.table.of(self.block(node), place_of(path))
@@ -92,9 +123,11 @@ class Script:
     disk: Disk
     ledger: Ledger
     rng: Random
+    stepping: Stepping
     long: bool = False
     stubborn: float = 0.0  # how often a handler does not stop when it is cancelled
     failed: set[tuple[str, int, str, str, int]] = field(default_factory=set)  # run, epoch, node, path, attempt
+    at_work: dict[str, dict[Attempt, tuple[str, int]]] = field(default_factory=dict)  # by key: process and epoch
 
     def registry(self) -> Registry:
         catalog = Blocks()
@@ -105,16 +138,54 @@ class Script:
         node, _, path = ctx.key.partition("@")
         if not inline:
             attempt = (ctx.run_id, node, path, ctx.attempt)
-            self.ledger.effect_begins(*attempt)
-            if await self._take_time() and (process := PROCESS.get()) is not None:
-                self.ledger.effect_ends(process.name, *attempt)
+            process = PROCESS.get()
+            self.ledger.effect_begins(process.name if process else "", *attempt)
+            with self._place(ctx, process.name if process else "", attempt):
+                await self._show(ctx)
+                if await self._take_time(attempt) and process is not None:
+                    self.ledger.effect_ends(process.name, *attempt)
         if ctx.type == "step":
             return await self._step(ctx)
         if ctx.workflow == CHILD:
             return Done(ctx.input)
         return await self._by_table(ctx, self.cases[ctx.workflow], node, path)
 
-    async def _take_time(self) -> bool:
+    @contextmanager
+    def _place(self, ctx: Context, process: str, attempt: Attempt) -> Iterator[None]:
+        """Of those at work with the same key no more than the limit says are of processes that live, and of the lease
+        of their run."""
+        case = self.cases.get(ctx.workflow)
+        key = None if case is None else case.limit(attempt[1])
+        if key is None:
+            yield
+            return
+        at_work = self.at_work.setdefault(key, {})
+        at_work[attempt] = mine = process, self.ledger.epoch(ctx.run_id)
+        counted = [
+            each
+            for each, (of, epoch) in at_work.items()
+            if of not in self.ledger.dead and epoch == self.ledger.epoch(each[0])
+        ]
+        if len(counted) > AT_MOST[key]:
+            self.ledger.complain(f"the limit {key!r} allows {AT_MOST[key]}, and these are at work: {counted}")
+        try:
+            yield
+        finally:
+            if at_work.get(attempt) == mine:
+                del at_work[attempt]
+
+    async def _show(self, ctx: Context) -> None:
+        """Live text and a checkpoint, of a run that may be ahead of its journal."""
+        if ctx.workflow not in self.cases or not self.cases[ctx.workflow].ahead:
+            return
+        chance = Random(f"{ctx.workflow} {ctx.key} {ctx.attempt} shown").random()
+        if chance < 0.4:
+            ctx.emit(str(ctx.attempt))
+        if chance < 0.2:
+            with suppress(BlockError):  # the disk may be sick
+                await ctx.checkpoint(ctx.attempt)
+
+    async def _take_time(self, attempt: Attempt) -> bool:
         """False: it was told to stop, and did not."""
         chance = self.rng.random()
         seconds = 0.0 if chance < 0.3 else self.rng.random() * (0.3 if chance < 0.8 else 4)
@@ -125,6 +196,8 @@ class Script:
         except asyncio.CancelledError:
             if self.rng.random() >= self.stubborn:
                 raise
+            for at_work in self.at_work.values():  # it may be left behind
+                at_work.pop(attempt, None)
             await asyncio.sleep(self.rng.random() * 9)
             return False
         return True
@@ -135,12 +208,20 @@ class Script:
             if act.test_fails_after and act.test_fails_after == ctx.turn:
                 raise BlockError("the test raised", code="test_failed", retryable=True)
             return Tested(ctx.turn < act.count) if block.kind == "loop" else Done()
+        handler = self._steps_of(ctx, block)
+        if handler is not None:
+            await handler.work()
         fails = self.raised(ctx.run_id, node, path, ctx.attempt) < act.fails
         if act.wait == "child" and (act.retryable or not fails):
             return await self._child(ctx, fails)
         if fails:
             self.failed.add((ctx.run_id, self.ledger.epoch(ctx.run_id), node, path, ctx.attempt))
-            raise BlockError("as the table says", code="scripted", retryable=act.retryable)
+            error = BlockError("as the table says", code="scripted", retryable=act.retryable)
+            if handler is not None:
+                await handler.end(error)
+            raise error
+        if handler is not None and act.fails:
+            await handler.end(None)
         if node.endswith(":start"):
             return Sized(min(act.count, 1) if act.lazy and block.kind == "loop" else act.count)
         if act.wait is not None:
@@ -148,9 +229,16 @@ class Script:
         output = {"label": ctx.key, "attempt": ctx.attempt, "pad": "x" * self.rng.choice((0, 0, 0, 500))}
         if "variant" in ctx.params:
             output["variant"] = ctx.params["variant"]
+        if handler is not None:
+            output["steps"] = handler.outcomes
         if block.kind == "response":
             return Done(output, response={"status": 200, "headers": {}, "body": output})
         return Done(output, act.route)
+
+    def _steps_of(self, ctx: Context, block: Block) -> Handler | None:
+        if block.kind != "plain" or block.inline:
+            return None
+        return self.stepping.begin(ctx, (UNWIRED,))
 
     def _suspend(self, ctx: Context, case: Case, act: Behaviour, node: str, path: str) -> Suspend:
         rng, now_ms = self.rng, ctx.now_ms
@@ -262,9 +350,20 @@ def child_document(rng: Random, fails: bool, deeper: bool = True) -> dict[str, A
     return {"format": "weft/1", "name": CHILD, "settings": settings, "blocks": blocks, "edges": edges}
 
 
-def _document(workflow: Workflow, rng: Random, variant: int) -> dict[str, Any]:
+def _change_less(workflow: Workflow, chance: Random) -> None:
+    """Most blocks may run ahead of the journal: else what may not is in the way nearly everywhere."""
+    for block in every(workflow.blocks):
+        if chance.random() < 0.8:
+            block.on_lost = "retry"
+        if chance.random() < 0.6:
+            block.effect = chance.choice(("none", "read"))
+
+
+def _document(workflow: Workflow, rng: Random, variant: int, ahead: bool) -> dict[str, Any]:
     document = document_of(workflow, rng)
     document["settings"]["timeout_s"] = FAR_S
+    if ahead:
+        document["settings"]["durability"] = "ahead"
     schema = {"type": "object", "required": ["label"], "description": f"variant {variant}"}
     for block in every(workflow.blocks):
         if block.body:
@@ -272,7 +371,12 @@ def _document(workflow: Workflow, rng: Random, variant: int) -> dict[str, Any]:
         made = document["blocks"][block.id]
         if workflow.rates.skip:
             made.setdefault("policy", {})["skip_if"] = _SKIP
-        if block.kind == "plain" and not block.inline and block.effect != "write":
+        limited = Random(f"{workflow.seed} {block.id} limited")
+        if not block.inline and block.kind in ("plain", "wait", "response") and limited.random() < 0.3:
+            key = limited.choice(list(AT_MOST))
+            made.setdefault("policy", {})["limit"] = {"key": key, "at_most": AT_MOST[key]}
+        cached = block.kind == "plain" and not block.inline and block.effect != "write"
+        if cached and not (ahead and Random(f"{workflow.seed} {block.id} cached").random() < 0.7):
             made["policy"]["cache"] = {"key": _LABEL, "ttl_s": FAR_S}
             made["params"] = {"variant": variant}
             made["output_schema"] = schema

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from executor.engine import Engine
@@ -53,7 +53,7 @@ class Server:
         script = world.script
         services = Services(sandbox=Expressions(script), http=GuardedClient())  # type: ignore[arg-type]
         opening = Engine.open(
-            WorldStore(world.disk, process.name),
+            WorldStore(world.disk, process.name, world.ledger.shown),
             registry=script.registry(),
             services=services,
             secret=_SECRET,
@@ -64,11 +64,12 @@ class Server:
         world.ledger.owners[engine._worker.name] = process.name
         self._look_at_pages(engine)
         self._lose_wakeups(engine)
+        self._look_at_live_text(engine)
         self.engine, self.leaving = engine, False
 
     def _lose_wakeups(self, engine: Engine) -> None:
         """Only looking again helps then."""
-        world, signal, wake = self._world, engine.parts.hub.signal, engine.parts.owned.wake
+        world, hub, owned, places = self._world, engine.parts.hub, engine.parts.owned, engine.parts.places
 
         def sometimes(call: Callable[..., None]) -> Callable[..., None]:
             def maybe(*args: Any) -> None:
@@ -77,18 +78,39 @@ class Server:
 
             return maybe
 
-        for owner, name, call in ((engine.parts.hub, "signal", signal), (engine.parts.owned, "wake", wake)):
-            setattr(owner, name, sometimes(call))
+        for owner, name in ((hub, "signal"), (hub, "committed"), (hub, "grown"), (owned, "wake"), (places, "left")):
+            setattr(owner, name, sometimes(getattr(owner, name)))
+
+    def _look_at_live_text(self, engine: Engine) -> None:
+        """Readers get none of an attempt whose start may never be in the journal."""
+        delta, ledger = engine.parts.hub.delta, self._world.ledger
+
+        def look(run: str, key: str, text: str, seq: int = 0) -> None:
+            node, _, path = key.partition("@")
+            ledger.shown(run, node, path, int(text))
+            delta(run, key, text, seq)
+
+        engine.parts.hub.delta = look
 
     def _look_at_pages(self, engine: Engine) -> None:
         """Whatever readers share, each gets all that it was told of before it asked, up to the end of the page."""
-        world, signal, read = self._world, engine.parts.hub.signal, engine.events._pages.read
+        world, hub, read = self._world, engine.parts.hub, engine.events._pages.read
+        grown, committed, looked = hub.grown, hub.committed, hub.looked
         told: dict[str, int] = {}
 
-        def note(run: str) -> None:
-            if run in world.ledger.runs:
-                told[run] = world.ledger.runs[run].seq
-            signal(run)
+        def note_growth(run: str) -> None:
+            told[run] = world.ledger.runs[run].seq
+            grown(run)
+
+        def note_commit(run: str, records: Sequence[Record]) -> None:
+            if any((run, record.seq) not in world.ledger.committed_s for record in records):
+                world.complain(f"readers of run {run} hear of what is not on the disk")
+            told[run] = max(told.get(run, 0), *(record.seq for record in records), 0)
+            committed(run, records)
+
+        def note_look(run: str, seq: int | None) -> bool:
+            told[run] = max(told.get(run, 0), seq or 0)
+            return looked(run, seq)
 
         async def look(run: str, after: int) -> list[Record]:
             there, end = told.get(run, 0), after - after % journal_cursor.PAGE + journal_cursor.PAGE
@@ -97,7 +119,8 @@ class Server:
                 world.complain(f"a page of run {run} ends at {after + len(records)}, its readers know of {there}")
             return records
 
-        engine.parts.hub.signal, engine.events._pages.read = note, look  # type: ignore[method-assign]
+        hub.grown, hub.committed, hub.looked = note_growth, note_commit, note_look
+        engine.events._pages.read = look
 
     async def ask(self, what: Callable[[Engine], Awaitable[T]], patience_s: float) -> T:
         assert self.engine is not None and self.process is not None

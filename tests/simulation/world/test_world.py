@@ -24,6 +24,8 @@ CHUNK = 10  # seeds per test: enough tests to spread over processes, each far be
 ROOT = Path(__file__).resolve().parents[3]
 
 
+# A process that dies leaves calls of steps that have not begun.
+@pytest.mark.filterwarnings("ignore:coroutine 'AttemptSteps._(step|wait)' was never awaited")
 @pytest.mark.parametrize("start", sampled(START, SEEDS, CHUNK, SAMPLE))
 def test_every_promise_holds_whatever_breaks(start: int) -> None:
     for seed in range(start, min(start + CHUNK, START + SEEDS)):

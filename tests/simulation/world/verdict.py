@@ -14,6 +14,7 @@ from compiler.plan import Plan
 from executor.core import events as e
 from executor.journal.codec import Codec
 from executor.store.rows import TERMINAL, Record
+from executor.store.sqlite.reading import SQLiteReading
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check
 from tests.simulation.check import agree
@@ -53,9 +54,13 @@ def pronounce(world: World) -> dict[str, Observed]:
         require(run.status in TERMINAL, f"run {run.id} is {run.status} at the end")
     told = world.clients.told
     transcripts = {id: [_seen(record) for record in all[0]] for id, all in told.transcripts.items()}
-    for finding in check(world.disk.db, evidence=Evidence(told.all_runs, transcripts)):
+    for finding in check(SQLiteReading(world.disk.db), evidence=Evidence(told.all_runs, transcripts)):
         raise Broken(f"{finding.invariant}: {finding.what} (run {finding.run} {finding.node})")
     observed = {run.id: _journal(world, run) for run in runs.values()}
+    held = world.disk.db.execute("SELECT key, n FROM slots WHERE freed = 0").fetchall()
+    require(not held, f"no run is left, and places of limits are held: {held}")
+    left = world.disk.db.execute("SELECT n, node, attempt, epoch, state FROM places").fetchall()
+    require(not left, f"no run is left, and blocks have places, or wait for them: {left}")
     for run in runs.values():
         _outputs(world, run, runs)
         _output_of(world, run)
@@ -71,7 +76,7 @@ def pronounce(world: World) -> dict[str, Observed]:
 
 def audit(world: World) -> None:
     """The invariants, of a world that is running. Raises Broken."""
-    for finding in check(world.disk.db):
+    for finding in check(SQLiteReading(world.disk.db)):
         raise Broken(f"in between, {finding.invariant}: {finding.what} (run {finding.run} {finding.node})")
 
 
@@ -126,6 +131,9 @@ def _outputs(world: World, run: RunAtEnd, runs: dict[str, RunAtEnd]) -> None:
         elif "pad" in output:
             require(output["attempt"] == record.attempt, f"{where}: the output of another attempt")
             inline = (run.id, record.node, record.path, record.attempt) not in attempts
+            steps = output.get("steps")
+            same = steps is None or steps == world.ledger.steps.outcomes((run.id, str(record.node), record.path or ""))
+            require(same, f"{where}: other outputs of steps than its journal has: {steps}")
             require(not inline or world.inline(run.workflow, str(record.node)), f"{where}: succeeded, and never ran")
         elif "payload" in output:
             require(output["payload"] == {"label": key}, f"{where}: the signal of another wait")
@@ -204,11 +212,12 @@ def _prompt(world: World) -> None:
     if not world.faults.calm:
         return
     told, ledger = world.clients.told, world.ledger
+    most_s = PROMPT_S + world.faults.sandbox_s  # a run hears of nothing while it computes
     for (run, wait), late_s in ledger.late_s.items():
-        require(late_s < PROMPT_S, f"wait {wait} of run {run} was over {late_s:.1f} s after its time")
+        require(late_s < most_s, f"wait {wait} of run {run} was over {late_s:.1f} s after its time")
     for run, since_s in told.cancels.items():
         late_s = ledger.cancelling_s[run] - since_s
-        require(late_s < PROMPT_S, f"run {run} heard of its cancel after {late_s:.1f} s")
+        require(late_s < most_s, f"run {run} heard of its cancel after {late_s:.1f} s")
     for (run, wait), since_s in told.answered_s.items():
         late_s = ledger.closed_s.get((run, wait), ledger.cancelling_s[run]) - since_s
-        require(late_s < PROMPT_S, f"run {run} heard of the answer to {wait} after {late_s:.1f} s")
+        require(late_s < most_s, f"run {run} heard of the answer to {wait} after {late_s:.1f} s")

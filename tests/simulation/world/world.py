@@ -13,15 +13,16 @@ from random import Random
 from typing import Any, TypeVar
 
 from executor.engine import Engine
-from executor.store.sqlite import journal, leases
+from executor.store.topics import journal, leases
 from tests.simulation.world.clients import Clients
 from tests.simulation.world.disk import Disk, Trap
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.ledger import Ledger
-from tests.simulation.world.loop import Process, WorldLoop, begin
+from tests.simulation.world.loop import PROCESS, Process, WorldLoop, begin
 from tests.simulation.world.script import Case, Script
 from tests.simulation.world.sealed import sealed
 from tests.simulation.world.server import LEASE_MS, Lost, Server, WallClock
+from tests.simulation.world.steps import Stepping
 from tests.simulation.world.verdict import audit, pronounce
 from tests.support.core.watch import Broken, Observed
 
@@ -33,6 +34,7 @@ STRIKES_MAX = 8  # of one kind: fewer than make a run be given up for making no 
 PATIENCE_S = 90.0
 FAR_MS = 10 * 86_400_000  # the world's own clock steps are shorter, the waits that are not to run out are longer
 FOLLOW_S = 2.5  # another process's commits are looked for every second
+FOLLOW_OWN_S = 0.3  # those of this process are not looked for: readers hear of them as soon as it does
 
 
 def simulate(seed: int) -> World:
@@ -71,7 +73,12 @@ class World:
         drawn = [Case.draw(2 * seed + n, rng) for n in range(rng.choice((1, 1, 2)))]
         self.cases = {case.name: case for case in drawn}
         self.submits = [case for case in drawn for _ in range(rng.choice((1, 1, 2)))]
-        self.script = Script(self.cases, self.disk, self.ledger, Random(f"world {seed} script"))
+        if not self.faults.calm:  # where all is prompt no run waits for a place
+            self._share(drawn, Random(f"world {seed} limits"))
+        self.ledger.is_calm = lambda: self.faults.calm
+        self.ledger.may_run_ahead = self._may_run_ahead
+        stepping = Stepping.draw(seed, self.ledger.steps, self._owns)
+        self.script = Script(self.cases, self.disk, self.ledger, Random(f"world {seed} script"), stepping)
         self.script.long = rng.random() < 0.3
         self.script.stubborn = rng.choice((0.0, 0.5))
         self.clients = Clients(self, Random(f"world {seed} clients"))
@@ -82,6 +89,12 @@ class World:
         self.healthy = False
         self.strikes: dict[str, int] = {}
         self._fault_s = rng.uniform(5, 45)
+
+    def _share(self, cases: list[Case], rng: Random) -> None:
+        if rng.random() < 0.4:
+            self.ledger.limits = {"one": 1, "few": rng.choice((1, 2))}
+            for case in cases:
+                case.share(self.ledger.limits, rng)
 
     async def live(self) -> None:
         for server in self.servers:
@@ -116,6 +129,14 @@ class World:
         if self.loop.broken is None:
             self.loop.broken = Broken(what)
 
+    def _may_run_ahead(self, workflow: str, node: str) -> bool:
+        return workflow in self.cases and self.cases[workflow].may_run_ahead(node)
+
+    def _owns(self, run: str) -> bool:
+        """Whether the process that asks does, by the rows."""
+        process = PROCESS.get()
+        return process is not None and self.ledger.claimed_by.get(run) == process.name
+
     def inline(self, workflow: str, node: str) -> bool:
         return workflow in self.cases and self.cases[workflow].block(node).inline
 
@@ -126,8 +147,10 @@ class World:
             raise Lost
         return await self.rng.choice(up).ask(what, patience_s)
 
-    def told_late(self, run: str, seq: int, late_s: float) -> None:
-        if self.faults.calm and not self.faults.lost_wakeups and late_s > FOLLOW_S:
+    def told_late(self, run: str, seq: int, late_s: float, own: bool) -> None:
+        """`own`: the process that tells has committed it."""
+        most_s = FOLLOW_OWN_S + 3 * self.faults.slow_s if own else FOLLOW_S
+        if self.faults.calm and not self.faults.lost_wakeups and late_s > most_s:
             self.complain(f"event {seq} of run {run} reached its follower {late_s:.1f} s after it could")
 
     # --- what goes wrong

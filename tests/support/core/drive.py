@@ -24,12 +24,13 @@ from executor.core import commands as c
 from executor.core import events as e
 from executor.core import facts as f
 from executor.core.decide import commands_of, decide, outstanding
-from executor.core.evolve import fold
+from executor.core.evolve import evolve, fold
 from executor.core.explain import explain
 from executor.core.state import RunPhase, State
 from executor.core.state import encode as encode_state
 from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow
 from tests.support.core.watch import Broken, Observed, Watch, require
+from tests.support.snapshots import content, restored
 
 STEPS_MAX = 20_000
 CRASHES_MAX = 6  # fewer than the core allows one attempt to be lost
@@ -72,6 +73,7 @@ class Drive:
     ) -> None:
         self.workflow, self.plan, self.table, self.reuse = workflow, plan, table, reuse or {}
         self.rng = Random(f"{workflow.seed} order {order}")
+        self.cuts = Random(f"{workflow.seed} snapshots {order}")
         self.first_in_first_out = order == 0
         self.faults = faults or Faults()
         self.state = State.new(plan)
@@ -282,9 +284,17 @@ class Drive:
 
     def _stop_and_fold(self) -> None:
         """The process stops after this commit; another one continues from the journal."""
-        folded = fold(self.plan, [_decoder.decode(line) for line in self.journal])
+        events = [_decoder.decode(line) for line in self.journal]
+        folded = fold(self.plan, events)
         require(encode_state(folded) == encode_state(self.state), "the fold of the journal differs from the state")
-        self.state = folded
+        cut = self.cuts.randint(0, len(events))
+        self.state = restored(self.plan, fold(self.plan, events[:cut]))
+        for event in events[cut:]:
+            evolve(self.plan, self.state, event)
+        require(content(self.state) == content(folded), f"a snapshot of event {cut} and the rest differ from the fold")
+        require(self.state.due_ms() == folded.due_ms(), f"with a snapshot of event {cut} other times come due")
+        require(outstanding(self.plan, self.state) == outstanding(self.plan, folded), "other attempts are under way")
+        folded = self.state
         if self.watch.seen.status:
             return
         commands = outstanding(self.plan, folded)

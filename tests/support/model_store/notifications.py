@@ -30,7 +30,7 @@ class ModelNotifications:
         for row in list(self._notifications.values()):
             if row.status != "pending" or row.due_at_ms > now_ms:
                 continue
-            if self._runs[row.run_id].waits[row.wait_id].status != "pending":
+            if row.channel != "job" and self._runs[row.run_id].waits[row.wait_id].status != "pending":
                 self._notifications[_key(row)] = replace(row, status="cancelled", settled_at_ms=now_ms)
             else:
                 due.append(row)

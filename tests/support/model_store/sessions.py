@@ -14,7 +14,7 @@ class ModelSessions:
         super().__init__()
         self._sessions: dict[str, SessionRow] = {}
 
-    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
+    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:
         rest = [
             old
             for old in self._sessions.values()
@@ -22,6 +22,7 @@ class ModelSessions:
         ]
         rest = sorted(rest, key=lambda old: (-old.seen_at_ms, old.hash))[: SESSIONS_MAX - 1]
         self._sessions = {each.hash: each for each in (*rest, row)}
+        return True
 
     async def get_session(self, hash: str) -> SessionRow | None:
         return self._sessions.get(hash)
@@ -34,7 +35,11 @@ class ModelSessions:
     async def delete_session(self, hash: str) -> bool:
         return self._sessions.pop(hash, None) is not None
 
-    async def delete_sessions(self) -> int:
-        gone = len(self._sessions)
-        self._sessions.clear()
-        return gone
+    async def list_sessions(self) -> list[SessionRow]:
+        return sorted(self._sessions.values(), key=lambda row: (-row.seen_at_ms, row.hash))
+
+    async def delete_sessions(self, user_id: str | None = None) -> int:
+        gone = [row.hash for row in self._sessions.values() if user_id in (None, row.user_id)]
+        for hash in gone:
+            del self._sessions[hash]
+        return len(gone)

@@ -10,14 +10,19 @@ raises has changed nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
+from executor.store.files import files_in
+from executor.store.formats import FORMAT, needed
+from executor.store.placement import DEFAULT_POOLS, Full, Placement
 from executor.store.rows import (
     COUNT_MAX,
+    RESUMED_EVENTS_MAX,
+    RESUMED_OUTPUT_BYTES_MAX,
     TERMINAL,
     USED_EVERY_MS,
     Answered,
@@ -31,9 +36,11 @@ from executor.store.rows import (
     LastRun,
     NewRun,
     Record,
+    Resumed,
     RunRow,
     RunStatus,
     SignalRow,
+    SnapshotRow,
     WaitRow,
     WaitStatus,
 )
@@ -41,9 +48,16 @@ from executor.store.rules import blobs_of
 from tests.support.model_store.cache import ModelCache
 from tests.support.model_store.checkpoints import ModelCheckpoints
 from tests.support.model_store.children import ModelChildren
+from tests.support.model_store.connectors import ModelConnectors
+from tests.support.model_store.files import ModelFiles
 from tests.support.model_store.lifecycle import ModelLifecycle
+from tests.support.model_store.memory import ModelMemory
 from tests.support.model_store.notifications import ModelNotifications
-from tests.support.model_store.sessions import ModelSessions
+from tests.support.model_store.people import ModelPeople, with_audit
+from tests.support.model_store.places import ModelPlaces
+from tests.support.model_store.queue import ModelLimits, find_claimable
+from tests.support.model_store.secrets import ModelSecrets
+from tests.support.model_store.snapshots import ModelSnapshots
 from tests.support.model_store.triggers import ModelTriggers
 from tests.support.model_store.upkeep import ModelUpkeep
 from tests.support.model_store.workflows import ModelWorkflows
@@ -55,6 +69,7 @@ class _Run(Struct):
 
     row: RunRow  # without `lease_until_ms`, which is the owner's
     events: list[Record]
+    placement: Placement = Placement()
     source_run_id: str | None = None
     waits: dict[str, WaitRow] = field(default_factory=dict)
     inbox: dict[int, bytes] = field(default_factory=dict)
@@ -62,18 +77,25 @@ class _Run(Struct):
     cancel_n: int | None = None
     moves: dict[int, str] = field(default_factory=dict)
     signals: list[SignalRow] = field(default_factory=list)
+    held: set[str] = field(default_factory=set)  # keys of files and of their parts
 
 
 class ModelStore(
+    ModelFiles,
     ModelWorkflows,
     ModelNotifications,
     ModelChildren,
     ModelCache,
     ModelCheckpoints,
+    ModelSnapshots,
     ModelTriggers,
     ModelUpkeep,
     ModelLifecycle,
-    ModelSessions,
+    ModelPeople,
+    ModelPlaces,
+    ModelSecrets,
+    ModelMemory,
+    ModelConnectors,
 ):
     def __init__(self) -> None:
         super().__init__()
@@ -86,6 +108,7 @@ class ModelStore(
         self._open: dict[str, _Run] = {}  # those that have not ended
         self._until_ms: dict[str, int] = {}  # when the lease of each worker ends
         self._by_idempotency_key: dict[tuple[str, str], str] = {}
+        self._limits = ModelLimits()
         self._by_token: dict[str, tuple[str, str]] = {}  # token hash -> run id, wait id
 
     async def open(self) -> None:
@@ -200,12 +223,14 @@ class ModelStore(
         self._plans.setdefault(run.plan_hash, run.plan)
         self._use(run.plan_hash, run.now_ms)
         waits = {wait.id: wait for wait in run.waits}
-        made = _Run(row, _numbered(run.records, 0), run.source_run_id, waits, signals=list(run.signals))
+        made = _Run(row, _numbered(run.records, 0), run.placement, run.source_run_id, waits, signals=list(run.signals))
         self._runs[run.id] = self._open[run.id] = made
         self._by_token |= {wait.token_hash: (run.id, wait.id) for wait in run.waits}
         for hash, content in run.blobs:
             self._blobs.setdefault(hash, content)
             self._use(hash, run.now_ms)
+        self._hold(files_in(run.input), made, run.now_ms)
+        made.held |= {key for source in run.sources for key in self._runs[source].held}
         if run.idempotency_key is not None:
             self._by_idempotency_key[run.workflow, run.idempotency_key] = run.id
         return row, True
@@ -213,7 +238,7 @@ class ModelStore(
     async def begin_run(self, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
         row, created = await self.create_run(run)
         if created:
-            await self.claim(owner, run.now_ms, lease_ms, run_id=run.id)
+            await self.claim(owner, run.now_ms, lease_ms, run_id=run.id, pools={run.placement.pool: ""})
             await self.append(first)
         return row, created
 
@@ -233,6 +258,12 @@ class ModelStore(
         if run.row.next_run_at_ms is None:
             return None
         return max(run.row.next_run_at_ms, self._until_ms.get(run.row.lease_owner or "", 0))
+
+    async def runs_by_key(self, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:
+        rows = [run.row for run in self._runs.values() if run.row.workflow == workflow]
+        found = [(row.idempotency_key, row) for row in rows if row.idempotency_key is not None]
+        ordered = sorted(found, key=lambda each: each[0], reverse=True)
+        return [row for key, row in ordered if first <= key <= last][:limit]
 
     async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
         return {id: self._runs[id].row.seq for id in run_ids if id in self._runs}
@@ -271,14 +302,19 @@ class ModelStore(
         return sorted(found, key=_age, reverse=True)
 
     async def claim(
-        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
+        self,
+        owner: str,
+        now_ms: int,
+        lease_ms: int,
+        limit: int = 1,
+        run_id: str | None = None,
+        pools: Mapping[str, str] = DEFAULT_POOLS,
     ) -> list[RunRow]:
-        due = []
-        for run in self._open.values():
-            claimable_at = self._claimable_at_ms(run)
-            if claimable_at is not None and claimable_at <= now_ms and run_id in (None, run.row.id):
-                due.append((claimable_at, run.row.id, run))
-        claimed = [run for _, _, run in sorted(due, key=lambda entry: entry[:2])[:limit]]
+        due = [run for run in self._open.values() if run_id in (None, run.row.id) and run.placement.pool in pools]
+        due = [run for run in due if (at_ms := self._claimable_at_ms(run)) is not None and at_ms <= now_ms]
+        due = [run for run in due if run.row.id not in self._limits.blocked and needed(run.events) <= FORMAT]
+        found = find_claimable(due, limit, pools, lambda run: self._claimable_at_ms(run) or 0)
+        claimed = [run for run in found if self._limits.admit(run, run.cancel_n is not None, now_ms)]
         held = Counter(run.row.lease_owner for run in self._open.values() if run.row.lease_owner is not None)
         for run in claimed:
             run.row = replace(
@@ -291,12 +327,17 @@ class ModelStore(
                 former_owner=run.row.lease_owner,
                 lost_together=held[run.row.lease_owner or ""] > 1,
                 orphaned=self._is_orphaned(run.row),
+                pool=run.placement.pool if run_id is None else "",
+                fair=(run.placement.fair or run.row.workflow) if run_id is None else "",
+                limited=bool(run.placement.limits),
             )
         if claimed:
             self._until_ms[owner] = now_ms + lease_ms
         rows = [self._shown(run.row) for run in claimed]
         for run in claimed:  # what it says of this claim is not part of the run
-            run.row = replace(run.row, former_owner=None, lost_together=False, orphaned=False)
+            run.row = replace(
+                run.row, former_owner=None, lost_together=False, orphaned=False, pool="", fair="", limited=False
+            )
         return rows
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
@@ -307,6 +348,8 @@ class ModelStore(
         for run in self._open.values():
             if run.row.lease_owner == owner and run.row.id not in run_ids:
                 run.row = replace(run.row, lease_owner=None)
+        if not held:
+            self._until_ms.pop(owner, None)
         return {run.row.id for run in held}
 
     async def output_bytes(self, run_id: str) -> int:
@@ -316,11 +359,22 @@ class ModelStore(
         blobs = sum(len(self._blobs.get(hash, b"")) for hash in blobs_of(run.events))
         return blobs + sum(len(record.output or b"") for record in run.events)
 
-    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+    async def release(
+        self,
+        run_id: str,
+        epoch: int,
+        seq: int,
+        next_run_at_ms: int | None,
+        status: RunStatus,
+        snapshot: SnapshotRow | None = None,
+    ) -> bool:
         run = self._open.get(run_id)
         if run is None or (run.row.epoch, run.row.seq) != (epoch, seq) or (run.inbox and status != "running"):
             return False
-        run.row = replace(run.row, status=status, lease_owner=None, next_run_at_ms=next_run_at_ms)
+        run.row = replace(run.row, status=status, lease_owner=None, next_run_at_ms=next_run_at_ms, stalls=0)
+        self._limits.free(run_id)
+        if snapshot is not None:
+            self._snapshots[run_id] = snapshot
         return True
 
     async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
@@ -342,8 +396,20 @@ class ModelStore(
                     ahead_ms = max(ahead_ms, due_ms - now_ms)
         return ClockRepair(repaired, ahead_ms)
 
-    async def next_due(self) -> int | None:
-        times = [self._claimable_at_ms(run) for run in self._open.values()]
+    async def count_queued(self, pool: str, upto: int) -> int:
+        free = [run for run in self._open.values() if run.row.lease_owner is None and run.placement.pool == pool]
+        return min(upto, sum(run.row.status != "waiting" or run.row.id in self._limits.blocked for run in free))
+
+    async def waits_for(self, run_id: str) -> Full | None:
+        key = self._limits.blocked.get(run_id)
+        return (
+            None if key is None else Full(key, self._limits.held(key), dict(self._runs[run_id].placement.limits)[key])
+        )
+
+    async def next_due(self, pools: Collection[str] = DEFAULT_POOLS) -> int | None:
+        open = [run for run in self._open.values() if run.placement.pool in pools]
+        open = [run for run in open if run.row.id not in self._limits.blocked and needed(run.events) <= FORMAT]
+        times = [self._claimable_at_ms(run) for run in open]
         return min((time for time in times if time is not None), default=None)
 
     # --- the journal
@@ -400,6 +466,7 @@ class ModelStore(
         for target, message in change.cancels:
             await self.cancel_run(target, message, change.now_ms)
         self._put_cached(change.cached)
+        self._add_usage(change.usage)
         run.row = replace(
             run.row,
             seq=seq,
@@ -409,6 +476,12 @@ class ModelStore(
             error=run.row.error if change.error is None else change.error,
         )
         self._move(run, change.move, change.now_ms)
+        if change.move is not None or finished:
+            self._snapshots.pop(change.run_id, None)
+        elif change.snapshot is not None:
+            self._snapshots[change.run_id] = change.snapshot
+        if change.places is not None:
+            self._leave_places(change.run_id, change.epoch + finished, change.places)
         if finished:
             self._finish(run, change.now_ms)
         return Appended(seq, max(run.inbox, default=0), self._append_to_family(change, finished))
@@ -422,6 +495,7 @@ class ModelStore(
             if wait.status == "pending":
                 run.waits[wait.id] = replace(wait, status="cancelled", answered_at_ms=now_ms)
         del self._open[run.row.id]
+        self._limits.free(run.row.id)
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
         run = self._runs.get(run_id)
@@ -433,6 +507,7 @@ class ModelStore(
             record
             for record in (run.events if run is not None else [])
             if where.node in (None, record.node)
+            and where.path in (None, record.path)
             and (not where.types or record.type in where.types)
             and (where.since_ms is None or record.at_ms >= where.since_ms)
         ]
@@ -461,6 +536,7 @@ class ModelStore(
         posted = await self.post_message(run_id, message, now_ms)
         if posted:
             self._open[run_id].cancel_n = self._open[run_id].inbox_n
+            self._limits.cancel(run_id)
         return posted
 
     async def find_wait(self, token_hash: str) -> WaitRow | None:
@@ -516,13 +592,29 @@ class ModelStore(
         return Answered(True, wait)
 
     async def answer_and_claim(
-        self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int, owner: str, lease_ms: int
-    ) -> tuple[Answered | None, RunRow | None]:
+        self,
+        token_hash: str,
+        response: bytes,
+        by: str | None,
+        message: bytes,
+        now_ms: int,
+        owner: str,
+        lease_ms: int,
+        pools: Mapping[str, str] = DEFAULT_POOLS,
+    ) -> tuple[Answered | None, Resumed | None]:
         answered = await self.answer_wait(token_hash, response, by, message, now_ms)
         if answered is None or not answered.won:
             return answered, None
-        claimed = await self.claim(owner, now_ms, lease_ms, 1, answered.wait.run_id)
-        return answered, claimed[0] if claimed else None
+        claimed = await self.claim(owner, now_ms, lease_ms, 1, answered.wait.run_id, pools)
+        if not claimed:
+            return answered, None
+        row = claimed[0]
+        messages = tuple(await self.read_inbox(row.id))
+        if row.seq > RESUMED_EVENTS_MAX:
+            return answered, Resumed(row, None, messages, None)
+        size = await self.output_bytes(row.id)
+        records = tuple(await self.read_events(row.id)) if size <= RESUMED_OUTPUT_BYTES_MAX else None
+        return answered, Resumed(row, size, messages, records)
 
     async def cancel_wait(
         self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int
@@ -598,6 +690,13 @@ class ModelStore(
     def check_identity(self) -> None:
         pass
 
+    async def time_us(self) -> None:
+        pass
+
+    @property
+    def commits(self) -> int:
+        return 0
+
     async def ping_read(self) -> None:
         pass
 
@@ -624,3 +723,6 @@ def _freshness(row: DraftHead) -> tuple[int, str]:
 
 def _head(row: DraftRow) -> DraftHead:
     return DraftHead(*(getattr(row, name) for name in DraftHead.__struct_fields__))
+
+
+with_audit(ModelStore)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from executor.store.rows import TERMINAL, Orphans, Removable, RunRow
+from executor.store.rows import TERMINAL, Orphans, Removable, Retired, RunRow
 from executor.store.rules import blobs_of
+from tests.support.model_store.usage import ModelUsage
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run
 
 
-class ModelUpkeep:
+class ModelUpkeep(ModelUsage):
     """What ModelStore can delete."""
 
     _runs: dict[str, _Run]
@@ -31,6 +33,12 @@ class ModelUpkeep:
     _cache: dict[str, Any]
     _checkpoints: dict[tuple[str, str], Any]
     _families: dict[str, Any]
+
+    def deleting(self) -> AbstractAsyncContextManager[bool]:
+        return nullcontext(True)
+
+    async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
+        return None
 
     async def find_removable(
         self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
@@ -75,6 +83,7 @@ class ModelUpkeep:
                 del self._checkpoints[place]
             for name in [name for name, row in self._cache.items() if row.run_id == id and row.scope == "run"]:
                 del self._cache[name]
+            self._fold_usage(id)
             root = run.row.root_id or id
             if root in self._families and root not in self._runs and not self._families[root].open:
                 del self._families[root]
@@ -84,9 +93,12 @@ class ModelUpkeep:
     async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
         counts = []
         for stored, used in self._stored_and_used(unused_since_ms):
-            orphans = [hash for hash in stored if hash not in used][:limit]
+            orphans, size = [], 0
+            for hash in [hash for hash in stored if hash not in used][:limit]:
+                if size < 32 * 1024 * 1024:
+                    orphans.append(hash)
+                    size += len(stored.pop(hash))
             for hash in orphans:
-                del stored[hash]
                 del self._used_at_ms[hash]
             counts.append(len(orphans))
         counts.append(sum(len(self._workflows.pop(name)) for name in self._unused_names()[:limit]))
@@ -118,7 +130,7 @@ class ModelUpkeep:
     def _stored_and_used(self, unused_since_ms: int) -> list[tuple[dict[str, bytes], set[str]]]:
         late = {hash for hash, used_at_ms in self._used_at_ms.items() if used_at_ms >= unused_since_ms}
         rows = [run.row for run in self._runs.values()]
-        blobs = {hash for run in self._runs.values() for hash in blobs_of(run.events)}
+        blobs = {hash for run in self._runs.values() for hash in blobs_of(run.events) | run.held}
         documents = {row.document_hash for row in rows if row.document_hash is not None}
         moves = {plan for run in self._open.values() for plan in run.moves.values()}
         return [

@@ -35,6 +35,7 @@ class ModelWorkflows:
     _put_declared: Callable[[str, Declared], None]
     _delete_schedule: Callable[[str], bool]
     _delete_webhook: Callable[[str], bool]
+    _forget_workflow: Callable[[str], None]
 
     def __init__(self) -> None:
         super().__init__()
@@ -124,5 +125,6 @@ class ModelWorkflows:
         for draft in list(self._drafts.values()):
             if draft.base_name == name:
                 self._drafts[draft.id] = replace(draft, base_name=None, base_version=None, base_rev=None)
+        self._forget_workflow(name)
         del self._active[name]
         return DeletedWorkflow(0, len(schedules), len(webhooks))

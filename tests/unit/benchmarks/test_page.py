@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.page import BEGIN, END, FIGURES, PAGE, PageError, figures, write
-from benchmarks.report import Report, from_json
+from benchmarks.page import BEGIN, END, PAGE, PageError, figures, saved, with_peers, write
+from benchmarks.report import Report
 from benchmarks.statistics import Figure, Spread, Target
 
 MACHINE = {
@@ -32,7 +32,29 @@ def report(*found: Figure, **machine: str) -> Report:
 
 def test_the_page_is_what_the_writer_makes_of_the_saved_figures() -> None:
     page = PAGE.read_text(encoding="utf-8")
-    assert write(page, from_json(FIGURES.read_bytes())) == page, "run `python -m benchmarks.page`"
+    assert write(page, saved()) == page, "run `python -m benchmarks.page`"
+
+
+def test_other_systems_are_measured_apart() -> None:
+    apart = report(CHAIN, BESIDE, date="2026-11-23", dbos="3.4")
+    merged = with_peers(report(SYNCS, CHAIN, BUSY), apart)
+    assert merged.figures[:3] == [SYNCS, CHAIN, BUSY], "weft beside its floor is not taken from there"
+    text = figures(merged)
+    assert "Measured on 2026-11-22" in text and "dbos 3.4" in text
+    assert "In sequences of their own, on 2026-11-23." in text
+    assert "| W1 | ms/step | 0.2 / 0.375 | LangGraph (6 times the floor) | 1 / 1.5 | 5 | 4 | ≥ 3 | met |" in text
+
+
+def test_a_fleet_stands_beside_no_floor() -> None:
+    rate = Figure("fleet", "4 workers: rate", "steps/s", Spread(1000, 2000, 2), samples=2)
+    share = Figure(
+        "fleet", "4 workers: smallest share", "part", Spread(0.8, 0.9, 2), target=Target(0.75, "value", True)
+    )
+    text = figures(report(CHAIN, rate, share))
+    _, _, of_fleet = text.partition("### A fleet of workers")
+    assert "| 4 workers: rate | steps/s | 1,000 / 2,000 | | |" in of_fleet
+    assert "| 4 workers: smallest share | part | 0.8 / 0.9 | ≥ 0.75 part | met |" in of_fleet
+    assert "Everything else" not in text, "it is in no other table"
 
 
 def test_only_what_is_between_the_markers_changes() -> None:
@@ -79,3 +101,13 @@ def test_syncs_and_the_rest_come_after() -> None:
     assert "| W1 syncs | 1.03 | ≤ 1.05 | met | counted by strace |" in text
     assert "| POST | 1/s | 900 / 1,000 | 4,000 / 5,000 | 0.225 | 0.2 | ≥ 3000 1/s | missed |" in text
     assert text.index("### Durable") < text.index("### Syncs") < text.index("### Everything else")
+
+
+def test_growth_has_a_table_of_its_own() -> None:
+    grown = Figure("growth", "a step", "us", Spread(2, 3, 3), Spread(2, 2, 3), "floor", target=Target(1.3), samples=6)
+    memory = Figure("growth", "memory", "bytes", counted=512.0, target=Target(1_024))
+    text = figures(report(CHAIN, SYNCS, grown, memory))
+    head, _, table = text.partition("### Growth")
+    assert "| a step | us | 2 / 3 | 2 / 2 | 1 | 1.5 | ≤ 1.3 | missed |" in table
+    assert "| memory | bytes | 512 | | | | ≤ 1024 | met |" in table
+    assert "a step" not in head and "memory" not in head

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Finding, Params
+from compiler.catalog import BlockSpec, Case, CodeKind, Finding, Params
 from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
 from compiler.diagnostics import Diagnostic
 from compiler.document import Limits
@@ -96,6 +96,7 @@ SPECS = [
         check=_no_default,
         inline=True,
     ),
+    _spec("model_router", "flow", {"context": {}, "routes": _CASE_LIST}, handles=(), cases=_cases("routes")),
     _spec(
         "approval",
         "people",
@@ -141,7 +142,7 @@ class SmallCatalog:
     def types(self) -> list[str]:
         return sorted(self._specs)
 
-    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+    def check_syntax(self, source: str, kind: CodeKind) -> str | None:
         self.checked.append(source)
         return "unexpected token" if "!!!" in source else None
 

@@ -183,12 +183,6 @@ def test_a_policy_without_effect_is_reported() -> None:
     ]
 
 
-def test_what_is_not_offered_yet_is_said_and_not_ignored() -> None:
-    result = compiled({"a": block()}, "start a", settings={"durability": "ahead"})
-    assert only(result, "not_available").pointer == "/settings/durability"
-    assert result.plan is None
-
-
 def test_the_compiler_compares_no_block_type() -> None:
     """What holds for one type is in its BlockSpec. (`imports` translates the types of other formats.)"""
     for path in (Path(__file__).parents[3] / "compiler").glob("*.py"):

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import orjson
@@ -10,6 +9,7 @@ from hypothesis import strategies as st
 
 from compiler.compile import compile_document
 from compiler.document import Limits
+from tests.support.cost import computes_within
 
 from .support import CATALOG, block, codes, compiled, doc, only
 
@@ -34,9 +34,8 @@ from .support import CATALOG, block, codes, compiled, doc, only
     ],
 )
 def test_what_is_no_document_gives_a_diagnostic_fast(data: Any, code: str) -> None:
-    began = time.process_time()
-    result = compile_document(data, CATALOG)
-    assert time.process_time() - began < 1
+    with computes_within(1):
+        result = compile_document(data, CATALOG)
     assert result.plan is None
     assert codes(result) == [code]
 
@@ -125,7 +124,7 @@ def test_policy_and_settings_reach_the_plan() -> None:
             "max_concurrency": 7,
             "timeout_s": 60,
             "on_failure": "cancel",
-            "durability": "strict",
+            "durability": "ahead",
         },
         variables={"hit": None},
     )
@@ -148,7 +147,7 @@ def test_policy_and_settings_reach_the_plan() -> None:
         7,
         60_000,
         "cancel",
-        "strict",
+        "ahead",
     )
 
 

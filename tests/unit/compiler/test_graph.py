@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from itertools import pairwise
 
 import networkx as nx
@@ -10,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from compiler.graph import CYCLES_MAX, Graph
+from tests.support.cost import computes_within
 
 DIAMOND = Graph("abcd", [("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")], ["a"])
 
@@ -40,14 +40,13 @@ def test_cycles_are_found_once_per_knot_in_document_order() -> None:
 def test_long_chains_and_wide_fans_are_cheap() -> None:
     chain = [f"n{i}" for i in range(5_000)]
     graph = Graph(chain, list(pairwise(chain)), ["n0"])
-    began = time.process_time()
-    assert graph.is_upstream("n0", "n4999")
-    assert graph.dominates("n0", "n4999")
-    assert graph.cycles() == []
-    fan = Graph(["s", *chain, "t"], [("s", c) for c in chain] + [(c, "t") for c in chain], ["s"])
-    assert fan.is_upstream("s", "t")
-    assert not fan.dominates("n7", "t")
-    assert time.process_time() - began < 5
+    with computes_within(5):
+        assert graph.is_upstream("n0", "n4999")
+        assert graph.dominates("n0", "n4999")
+        assert graph.cycles() == []
+        fan = Graph(["s", *chain, "t"], [("s", c) for c in chain] + [(c, "t") for c in chain], ["s"])
+        assert fan.is_upstream("s", "t")
+        assert not fan.dominates("n7", "t")
 
 
 @settings(max_examples=100, deadline=None)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.upkeep.invariants import check, open_read_only
+from executor.store.sqlite.reading import open_reading
+from executor.upkeep.invariants import check
 
 
 @pytest.fixture
@@ -17,5 +18,5 @@ def invariants_hold(tmp_path: Path) -> Iterator[None]:
     yield
     if not (tmp_path / "weft.db").exists():
         return  # nothing ran
-    with closing(open_read_only(tmp_path / "weft.db")) as db:
+    with closing(open_reading(tmp_path / "weft.db")) as db:
         assert list(check(db)) == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from executor import embed
 from executor.embed import open_engine
 from executor.errors import InputInvalid, NotFound
 
@@ -86,3 +88,28 @@ async def test_a_run_that_waits_continues_at_the_next_time(tmp_path: Path) -> No
         await engine.answer(link.rpartition("/")[2], {}, action="approve", by="Ada")
         again = await engine.run("asking", idempotency_key="k", timeout_s=60)
         assert (again.id, again.status) == (run.id, "succeeded")
+
+
+async def test_what_was_imported_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    collected: list[int] = []
+    monkeypatch.setattr(gc, "collect", lambda: collected.append(1))
+    monkeypatch.setattr(embed, "COLLECTED_MAX", 1 << 40)  # other tests leave many
+    embed._collect_imported.cache_clear()
+    for _ in range(2):
+        async with open_engine():
+            pass
+    assert collected == [1]
+
+
+@pytest.mark.parametrize("why", ["switched off", "many objects"])
+async def test_nothing_is_collected_for_a_program_that_looks_after_it(
+    why: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why == "switched off":
+        monkeypatch.setattr(gc, "isenabled", lambda: False)
+    else:
+        monkeypatch.setattr(embed, "COLLECTED_MAX", 10)
+    monkeypatch.setattr(gc, "collect", lambda: pytest.fail("collected"))
+    embed._collect_imported.cache_clear()
+    async with open_engine():
+        pass

@@ -45,6 +45,9 @@ def no_descriptors() -> Iterator[None]:
 
 async def test_a_dial_without_descriptors_is_not_begun() -> None:
     async with http(lambda request: answer(200)) as service:
+        before = GuardedClient([service.place])
+        await before.request("GET", service.url)  # libraries are files, and loaded when they are needed first
+        await before.close()
         client = GuardedClient([service.place])
         try:
             with no_descriptors(), pytest.raises(BlockError) as caught:

@@ -7,9 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from executor.runtime.worker import RUNS_MAX
 from server.process import LogFormatter, serve
-from server.settings import Settings, load_settings, read_secret
+from server.settings import CONCURRENCY_MAX, Settings, load_settings, read_secret
 from server.variables import SettingsError
+
+OIDC = {"WEFT_OIDC_ISSUER": "https://i.example", "WEFT_OIDC_CLIENT_ID": "weft"}
 
 
 def test_defaults_listen_on_loopback_only() -> None:
@@ -60,6 +63,9 @@ def test_everything_comes_from_the_environment() -> None:
         ({"WEFT_LOG": "loud"}, "WEFT_LOG"),
         ({"WEFT_LEASE_MS": "999"}, "WEFT_LEASE_MS"),
         ({"WEFT_LEASE_MS": "3600001"}, "WEFT_LEASE_MS"),
+        ({"WEFT_CONCURRENCY": "0"}, "WEFT_CONCURRENCY must be between 1 and 1000"),
+        ({"WEFT_CONCURRENCY": "1001"}, "WEFT_CONCURRENCY must be between 1 and 1000"),
+        ({"WEFT_CONCURRENCY": "many"}, "WEFT_CONCURRENCY must be a whole number of runs, not 'many'"),
         ({"WEFT_LEASE_MS": "soon"}, "WEFT_LEASE_MS must be a whole number of milliseconds, not 'soon'"),
         ({"WEFT_LOG": "noisy"}, "WEFT_LOG must be debug, info, warning or error, not 'noisy'"),
         ({"WEFT_MAIL_STARTTLS": "maybe"}, "WEFT_MAIL_STARTTLS must be true or false, not 'maybe'"),
@@ -72,8 +78,26 @@ def test_everything_comes_from_the_environment() -> None:
         ({"WEFT_MAIL_TRANSPORT": "pigeon"}, "WEFT_MAIL_TRANSPORT"),
         ({"WEFT_SECRET_KEY": "short"}, "WEFT_SECRET_KEY"),
         ({"WEFT_BASE_URL": "weft.example"}, "WEFT_BASE_URL"),
+        ({"WEFT_OIDC_CLIENT_ID": "weft"}, "WEFT_OIDC_CLIENT_ID needs WEFT_OIDC_ISSUER"),
+        ({**OIDC, "WEFT_OIDC_CLIENT_ID": ""}, "WEFT_OIDC_ISSUER needs WEFT_OIDC_CLIENT_ID"),
+        ({**OIDC, "WEFT_OIDC_ISSUER": "http://i.example"}, "WEFT_OIDC_ISSUER must start with https://"),
+        ({**OIDC, "WEFT_OIDC_ISSUER": "https://i.example?x=y"}, "WEFT_OIDC_ISSUER must be a URL without a query"),
+        ({**OIDC, "WEFT_OIDC_ISSUER": "https://["}, "WEFT_OIDC_ISSUER must be a URL"),
+        ({**OIDC, "WEFT_OIDC_ROLE": "boss"}, "WEFT_OIDC_ROLE must be one of viewer, approver, editor, admin"),
+        ({**OIDC, "WEFT_OIDC_GROUPS": "ops"}, "WEFT_OIDC_GROUPS must be group=role"),
+        ({**OIDC, "WEFT_OIDC_GROUPS": "ops=boss"}, "WEFT_OIDC_GROUPS must be group=role"),
+        ({**OIDC, "WEFT_OIDC_DOMAINS": "@i.example"}, "WEFT_OIDC_DOMAINS must be domains"),
+        ({**OIDC, "WEFT_OIDC_SCOPES": "email"}, "WEFT_OIDC_SCOPES must have openid"),
+        ({**OIDC, "WEFT_OIDC_PRIVATE": "maybe"}, "WEFT_OIDC_PRIVATE must be true or false, not 'maybe'"),
+        ({**OIDC, "WEFT_TOKEN": "off"}, "WEFT_OIDC_ISSUER has no effect with WEFT_TOKEN=off"),
+        ({"WEFT_BEHIND_PROXY": "127.0.0.1"}, "WEFT_BEHIND_PROXY needs WEFT_BASE_URL"),
+        ({"WEFT_BEHIND_PROXY": "proxy", "WEFT_BASE_URL": "https://w.example"}, "'proxy' is not an address"),
+        ({"WEFT_BEHIND_PROXY": "0.0.0.0/0", "WEFT_BASE_URL": "https://w.example"}, "too many addresses"),
+        ({"WEFT_BEHIND_PROXY": "::/0", "WEFT_BASE_URL": "https://w.example"}, "too many addresses"),
         ({"WEFT_NOTIFY_EMAIL": "ada@example.org ops@example.org"}, "WEFT_NOTIFY_EMAIL"),
         ({"WEFT_NOTIFY_EMAIL": "ada"}, "WEFT_NOTIFY_EMAIL"),
+        ({"WEFT_PRICE_OPENAI": "cheap"}, "WEFT_PRICE_OPENAI"),
+        ({"WEFT_PRICE_LOCAL": "1/2"}, "WEFT_MODEL_LOCAL"),
         ({"WEFT_NOTIFY_WEBHOOK": "hooks.example"}, "WEFT_NOTIFY_WEBHOOK"),
         ({"WEFT_HOST": "0.0.0.0", "WEFT_TOKEN": "off"}, "WEFT_TOKEN"),
         ({"WEFT_HOST": "192.168.1.5", "WEFT_TOKEN": "off"}, "WEFT_TOKEN"),
@@ -129,6 +153,14 @@ def test_a_configured_secret_needs_no_file(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_the_text_of_a_key_file_may_be_set_instead(tmp_path: Path) -> None:
+    """What was sealed beside a file stays valid when its runs move to another database."""
+    of_file = read_secret(Settings(db_path=str(tmp_path / "weft.db")))
+    text = (tmp_path / "weft.key").read_text().strip()
+    assert read_secret(Settings(secret_key=f"hex:{text}")) == of_file
+    assert read_secret(Settings(secret_key=f"hex:{text}0")) != of_file
+
+
 def test_secrets_are_read_and_always_secret() -> None:
     settings = load_settings({
         "WEFT_SECRET_API_KEY": "a-secret-value",
@@ -157,3 +189,22 @@ def test_no_line_of_the_log_holds_a_secret() -> None:
         record = logging.LogRecord("weft", logging.ERROR, "f.py", 1, "with %s", ("a-secret-value",), sys.exc_info())
     shown = formatter.format(record)
     assert "with [redacted]" in shown and "Traceback" in shown and "a-secret-value" not in shown
+
+
+def test_without_the_setting_a_worker_does_what_it_can() -> None:
+    assert load_settings({}).concurrency == CONCURRENCY_MAX == RUNS_MAX
+    assert load_settings({"WEFT_CONCURRENCY": "4"}).concurrency == 4
+
+
+def test_a_provider_that_signs_people_in() -> None:
+    more = {
+        "WEFT_OIDC_CLIENT_SECRET": "the-secret-of-the-client",
+        "WEFT_OIDC_GROUPS": "/staff=viewer, a=b=admin",
+        "WEFT_OIDC_DOMAINS": "example.com, example.org",
+        "WEFT_OIDC_PRIVATE": "true",
+    }
+    settings = load_settings({**OIDC, **more})
+    assert settings.oidc is not None and settings.oidc.label == "i.example" and settings.oidc.place == "i.example:443"
+    assert settings.oidc.roles == {"/staff": "viewer", "a=b": "admin"} and settings.oidc.private
+    assert settings.oidc.scopes == ("openid", "email", "profile")
+    assert "the-secret-of-the-client" in settings.unloggable and "the-secret" not in repr(settings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 import subprocess
 import sys
@@ -26,13 +27,13 @@ ROOT = Path(__file__).parents[3]
 class Own:
     """A server that was started as a new user would, in a folder of its own, and its command line there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *options: str) -> None:
         self.folder = folder
         self._environ = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
         self._environ["PYTHONPATH"] = str(ROOT)
         with (folder / "log").open("wb") as log:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "server", "serve", "--port", "0"],
+                [sys.executable, "-m", "server", "serve", "--port", "0", *options],
                 cwd=folder,
                 env=self._environ,
                 stdout=subprocess.PIPE,
@@ -75,6 +76,17 @@ def test_the_printed_command_asks_this_server(own: Own) -> None:
     _, command, _ = own.said[1].split("`")
     printed = own.weft(*command.split()[1:], WEFT_PORT="")
     assert printed.stdout.startswith(f"{own.url}/sign-in#"), printed.stderr
+
+
+def test_the_printed_command_knows_a_database_elsewhere(tmp_path: Path) -> None:
+    other = Own(tmp_path, "--db", "other place/shop.db")
+    try:
+        assignment, *command = shlex.split(other.said[1].split("`")[1])
+        assert assignment == f"WEFT_DB={tmp_path}/other place/shop.db"
+        printed = other.weft(*command[1:], WEFT_PORT="", WEFT_DB=assignment.removeprefix("WEFT_DB="))
+        assert printed.stdout.startswith(f"{other.url}/sign-in#"), printed.stderr
+    finally:
+        other.stop()
 
 
 def test_the_first_start_makes_a_token_and_prints_a_link(own: Own) -> None:

@@ -142,7 +142,7 @@ def test_routers() -> None:
         "start r; r/router-r1 q; q a; q b; q/error a",
     )
     assert params_of(result, "r") == {
-        "value": "<start.x>",
+        "context": "<start.x>",
         "routes": [{"id": "r1", "title": "one"}, {"id": "r2", "title": "two"}],
     }
     assert params_of(result, "q")["routes"] == [{"id": "a", "title": "a"}, {"id": "b", "title": "b"}]
@@ -366,11 +366,12 @@ def test_the_export_file() -> None:
 
 def test_findings_point_into_the_source() -> None:
     document = sim(
-        [sim_block("a", "nope"), sim_block("l", "loop"), sim_block("b")], "start a; a l", loops={"l": {"nodes": ["b"]}}
+        [sim_block("a", "function", code=""), sim_block("l", "loop"), sim_block("b")],
+        "start a; a l",
+        loops={"l": {"nodes": ["b"]}},
     )
     document["connections"].append({"source": "l", "target": "a", "sourceHandle": "loop-end-source"})
     result = compile_document(document, CATALOG)
-    assert only(result, "block_type_unknown").pointer == "/blocks/1"
     assert only(result, "cycle").pointer == "/blocks/1"
 
 

@@ -7,8 +7,9 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
-from compiler.imports.sim import Imported, import_workflow
+from compiler.imports.sim import Imported
 from executor.blocks.registry import Registry
+from tests.unit.compiler.imports.sim_documents import block, imported, said
 
 Json = dict[str, Any]
 
@@ -76,13 +77,16 @@ def test_a_router_keeps_the_texts_of_its_routes() -> None:
     after = block("a", "function", code="return <sort.selectedRoute>")
     result = imported(block("start", "start_trigger"), router, after, wires="start r; r/router-r1 a")
     made = result.document["blocks"]["r"]
-    assert made["params"] == {
-        "value": "<start.text>",
-        "routes": [{"id": "r1", "title": "Sales"}, {"id": "r2", "title": "Help"}],
-    }
-    assert made["description"] == "Sales: wants to buy"
+    assert (made["type"], made["params"]) == (
+        "model_router",
+        {
+            "model": "openai:gpt-4o",
+            "context": "<start.text>",
+            "routes": [{"id": "r1", "title": "Sales", "description": "wants to buy"}, {"id": "r2", "title": "Help"}],
+        },
+    )
     assert result.document["blocks"]["a"]["params"]["code"] == "return <sort.route>"
-    assert [message for message, _ in said(result)] == ['Router "Sort": Routers do not ask a model.']
+    assert said(result) == []
 
 
 def test_notes_stay() -> None:
@@ -126,15 +130,22 @@ def test_an_error_is_text_where_text_is_meant() -> None:
     assert checked(result) == []
 
 
-def test_python_is_not_run_as_javascript() -> None:
-    f = block("f", "function", name="Sum", code="return sum(x for x in data)", language="python")
+def test_python_remains_python() -> None:
+    f = block("f", "function", name="Sum", code="return sum(<start.data>)", language="python")
+    result = imported(block("start", "start_trigger"), f, wires="start f")
+    assert result.document["blocks"]["f"]["params"] == {"code": "return sum(<start.data>)", "language": "python"}
+    assert said(result) == []
+
+
+def test_shell_is_not_run_as_javascript() -> None:
+    f = block("f", "function", name="Sum", code="wc -l", language="shell")
     result = imported(block("start", "start_trigger"), f, wires="start f")
     made = result.document["blocks"]["f"]
-    assert (made["params"], made["description"]) == ({"code": ""}, "return sum(x for x in data)")
+    assert (made["params"], made["description"]) == ({"code": ""}, "wc -l")
     assert errors(result) == [("required", "/blocks/f/params/code")]
     ((message, hint),) = said(result)
-    assert message == 'Function "Sum": Its code is Python, which does not run here. The code is kept in the notes.'
-    assert hint == "Rewrite it in JavaScript, or register a Python function on the server."
+    assert message == 'Function "Sum": Its code is Shell, which does not run here. The code is kept in the notes.'
+    assert hint == "Rewrite it in JavaScript or Python."
 
 
 def test_settings_without_a_counterpart_are_named() -> None:
@@ -142,31 +153,6 @@ def test_settings_without_a_counterpart_are_named() -> None:
     assert said(result) == [
         ('API "Ask": These settings are not imported: proxyUrl.', "Check whether the block needs them.")
     ]
-
-
-def block(id: str, type: str, name: str = "", **params: Any) -> Json:
-    category = "triggers" if type in ("start_trigger", "schedule", "generic_webhook") else "blocks"
-    return {
-        "id": id,
-        "config": {"tool": type, "params": params},
-        "metadata": {"id": type, "name": name or id, "category": category},
-        "enabled": True,
-    }
-
-
-def imported(*blocks: Json, wires: str = "") -> Imported:
-    """Wires as `a b; c/handle d`."""
-    connections = []
-    for wire in filter(None, (part.strip() for part in wires.split(";"))):
-        source, target = wire.split()
-        name, _, handle = source.partition("/")
-        connections.append({"source": name, "target": target, **({"sourceHandle": handle} if handle else {})})
-    return import_workflow({"version": "1.0", "blocks": list(blocks), "connections": connections, "loops": {}})
-
-
-def said(result: Imported) -> list[tuple[str, str]]:
-    assert all(found.code == "import_lossy" and found.block for found in result.diagnostics)
-    return [(found.message, found.hint) for found in result.diagnostics]
 
 
 def checked(result: Imported) -> list[Any]:

@@ -115,7 +115,7 @@ def test_the_catalogue_is_json() -> None:
     for entry in catalogue:
         assert set(entry) == {
             "type", "title", "description", "category", "params", "handles", "container", "trigger", "output", "effect",
-            "attempts", "timeout_ms", "sentence", "icon",
+            "runners", "attempts", "timeout_ms", "sentence", "icon",
         }  # fmt: skip
 
 

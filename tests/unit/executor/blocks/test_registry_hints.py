@@ -16,9 +16,10 @@ from executor.blocks.registry import Registry
 CATALOGUE = Registry.load().catalogue()
 WIDGETS = {
     "text", "longtext", "code", "json", "number", "boolean", "select", "keyvalues", "schema", "reference", "list",
+    "fields", "connection",
 }  # fmt: skip
-NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when")
-KEYS = {"order", "widget", "rows", "advanced", "handles"}
+NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when", "x-secret-when")
+KEYS = {"order", "widget", "rows", "advanced", "handles", "language"}
 
 
 @pytest.fixture(params=CATALOGUE, ids=lambda entry: entry["type"])
@@ -48,7 +49,10 @@ def test_widgets_fit_the_schema(entry: dict[str, Any]) -> None:
             at = f"{where}/{name}"
             assert (widget == "select") == ("enum" in param), at
             assert (widget == "boolean") == (param.get("type") == "boolean"), at
-            assert (widget == "code") == (param.get("x-weft") in ("code", "expression")), at
+            if "language" in param["x-ui"]:
+                assert (widget, param["x-weft"]) == ("code", "literal"), at
+            else:
+                assert (widget == "code") == (param.get("x-weft") in ("code", "expression")), at
             if param.get("type") in ("number", "integer"):
                 assert widget == "number", at
             if widget == "list":
@@ -78,6 +82,7 @@ def test_handles_come_from_the_params_that_say_so() -> None:
     made: dict[str, dict[str, Any]] = {
         "condition": {"cases": [{"id": "a", "when": "1"}, {"id": "b"}]},
         "router": {"routes": [{"id": "a"}], "default": "b"},
+        "model_router": {"routes": [{"id": "a"}, {"id": "b"}]},
         "approval": {"actions": ["a", "b"]},
     }
     for type, params in made.items():

@@ -21,9 +21,10 @@ from executor.core import commands as c
 from executor.core import events as e
 from executor.core import facts as f
 from executor.core.decide import commands_of, decide, outstanding
-from executor.core.evolve import fold
+from executor.core.evolve import evolve, fold
 from executor.core.explain import explain
 from executor.core.state import State, encode
+from executor.core.steps import Step
 from tests.support.core.generator import Block, Rates, Workflow, plan_of
 
 T0 = 1_000_000  # the time at which stories start, in ms
@@ -114,9 +115,35 @@ class Story:
         return self.feed(f.AttemptLost(self.at_ms, *self.attempt(name), together))
 
     def suspended(
-        self, name: str, kind: e.WaitKind = "approval", due_ms: int | None = None, on_expire: str = "fail"
+        self,
+        name: str,
+        kind: e.WaitKind = "approval",
+        due_ms: int | None = None,
+        on_expire: str = "fail",
+        step: f.WaitStep | None = None,
     ) -> list[str]:
-        return self.feed(f.NodeSuspended(self.at_ms, *self.attempt(name), kind, due_ms, on_expire))
+        return self.feed(f.NodeSuspended(self.at_ms, *self.attempt(name), kind, due_ms, on_expire, step))
+
+    def forked(self) -> list[str]:
+        return self.feed(f.ForkMade(self.at_ms, "source", len(self.journal)))
+
+    def step(self, name: str, n: int, effect: e.StepEffect = "write") -> None:
+        """The running attempt begins a step; what an attempt says of its steps is decided by no fact."""
+        self._say(e.StepStarted(*self.attempt(name), n, "tool", f"step {n}", "hash", effect))
+
+    def step_done(self, name: str, n: int, failed: bool = False) -> None:
+        error = e.ErrorInfo("boom", "it broke", True) if failed else None
+        self._say(e.StepFinished(*self.attempt(name), n, error=error))
+
+    def steps(self, name: str) -> dict[int, str]:
+        """What the state has of the steps of a node."""
+        steps = self.state.steps.get(parse_key(self.plan, name))
+        return {} if steps is None else {n: _word(step) for n, step in steps.by_n.items()}
+
+    def _say(self, event: e.Event) -> None:
+        evolve(self.plan, self.state, event)
+        self.journal.append(event)
+        assert encode(fold(self.plan, self.journal)) == encode(self.state)
 
     def answered(self, name: str, route: str | None = "out", by: str = "ann") -> list[str]:
         return self.feed(f.WaitAnswered(self.at_ms, *self.attempt(name), route, by))
@@ -209,6 +236,12 @@ class Story:
                 return f"{name} waits"
             case e.WaitClosed():
                 return f"{name} wait {event.outcome}"
+            case e.StepStarted():
+                return f"{name} step {event.n} begins"
+            case e.StepFinished():
+                return f"{name} step {event.n} {'fails' if event.error else 'ends'}"
+            case e.StepLost():
+                return f"{name} step {event.n} lost{', again' if event.again else ''}"
             case e.RunParked():
                 return "run parks" + ("" if event.due_ms is None else f" until +{event.due_ms - T0}")
             case e.RunCancelling():
@@ -230,3 +263,9 @@ class Story:
                 return "park"
             case c.Finish():
                 return f"finish {command.status}"
+
+
+def _word(step: Step) -> str:
+    if step.lost:
+        return "lost"
+    return "failed" if step.failed else "done" if step.finished_seq else "begun"

@@ -63,7 +63,7 @@ def test_what_runs_at_a_fork_starts_anew_without_being_counted() -> None:
     assert s.outstanding() == ["timer a (3) +0", "timer b (2) +0"]
     assert s.feed(f.Recovered(T0)) == ["a starts again (3)", "b starts again (2)"]
     assert s.erred("a", retryable=True) == ["a fails"]
-    assert s.lost("b") == ["b fails", "run failed"]  # nobody is asked any more
+    assert s.lost("b") == ["b fails", "run failed"]  # the question is closed
 
 
 def test_a_fork_calls_child_runs_anew() -> None:

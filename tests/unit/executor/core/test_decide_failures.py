@@ -1,4 +1,4 @@
-"""What a failure does: retries, error edges, on_error, who catches it, and what stops when nobody does."""
+"""What a failure does: retries, error edges, on_error, what catches it, and what stops when nothing does."""
 
 from __future__ import annotations
 

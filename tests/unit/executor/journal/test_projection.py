@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any, get_args
 
 import pytest
 
 from executor.core.events import Event
+from executor.journal import steps
 from executor.journal.projection import ASIDE, Entry, Meaning, NodeState, Projection, decision, meaning
+from executor.store.rows import Record
 
 LOST = {"code": "attempt_lost", "message": "the process that ran this attempt has ended"}
 BUSY = {"code": "http_503", "message": "busy"}
@@ -42,7 +45,7 @@ def test_every_type_of_event_means_something_or_only_tells() -> None:
     types = {str(cls.__struct_config__.tag) for cls in get_args(Event)}
     changes_a_node = {type for type in types if meaning(type, DATA) is not None}
     about_the_course = {"run.started", "run.cancelling", "run.finished", "scope.opened", "variables.patched"}
-    assert changes_a_node | ASIDE | about_the_course == types
+    assert changes_a_node | steps.TYPES | ASIDE | about_the_course == types
     assert not changes_a_node & (ASIDE | about_the_course)
     assert {type for type in types if decision(type, DATA) is not None} <= changes_a_node
 
@@ -216,3 +219,15 @@ def test_the_response_of_a_run_is_in_its_last_event() -> None:
     run = Stream()
     run.tell("run.finished", status="succeeded", response={"status": 201, "headers": {}, "body": 1})
     assert run.projection.response == {"status": 201, "headers": {}, "body": 1}
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_records_without_data_mean_the_same_as_entries(seed: int) -> None:
+    chance = Random(seed)
+    of_entries, of_records = Projection(), Projection()
+    for seq in range(1, 30):
+        type = chance.choice(["node.started", "node.started", "node.succeeded", "node.succeeded", "region.exited"])
+        record = Record(seq, seq * 1000, type, chance.choice("ab"), chance.choice(["", "l#1"]), chance.randrange(4))
+        state, other = of_entries.apply(Entry.of(record)), of_records.apply_record(record)
+        assert other == state and of_records.status == of_entries.status, record
+    assert of_records.nodes == of_entries.nodes

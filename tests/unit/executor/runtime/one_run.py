@@ -11,9 +11,8 @@ from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core import messages as m
 from executor.core.events import Event
-from executor.core.evolve import evolve
 from executor.http.client import GuardedClient
-from executor.journal.reader import load_plan, read
+from executor.journal.reader import load_plan
 from executor.runtime.attempts import Attempts
 from executor.runtime.launch import Launcher
 from executor.runtime.links import Links
@@ -22,6 +21,7 @@ from executor.runtime.loop import RunLoop
 from executor.runtime.new_run import new_run, origin_of
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
+from executor.runtime.replay import replay
 from executor.runtime.results import Arrivals, Payload, Result
 from executor.sandbox.sandbox import Sandbox
 from executor.services import RunLimits, Services
@@ -74,11 +74,7 @@ class OneRun:
         """As recovery does it."""
         run = LoadedRun.empty(row, await load_plan(self.store, row.plan_hash), {})
         recorder = Recorder(run, self.parts)
-        async for record in read(self.store, row.id):
-            event = run.codec.to_event(record)
-            evolve(run.plan, run.state, event)
-            run.fold.apply(event, record.output)
-            recorder.replay(event, record)
+        recorder.stand_at(row.seq, await replay(self.store, run))
         return run, recorder
 
     def loop(self) -> RunLoop:

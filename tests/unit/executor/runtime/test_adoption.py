@@ -11,7 +11,8 @@ import pytest
 from executor.errors import AlreadyAnswered, DatabaseWriteFailed
 from executor.store.patience import patience, patience_s
 from executor.store.rows import Append, Appended, NewRun, RunRow
-from tests.support.blocks import Hold
+from executor.store.sqlite.store import SQLiteStore
+from tests.support.blocks import Hold, Step
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on, until_event
 from tests.support.until import until
@@ -40,6 +41,17 @@ async def test_a_new_run_is_created_owned_and_begun_in_one_commit(tmp_path: Path
         assert (await engine.wait_finished(submitted.run, 60)).status == "succeeded"
 
 
+async def test_a_run_in_memory_does_not_hold_the_document_it_was_made_from(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        await idle(engine)
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until_event(engine, run, "node.started", "a")
+        held = engine._worker._adopting[run].new
+        assert (held.id, held.plan, held.document) == (run, b"", None)
+        hold.free.set()
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"
+
+
 async def test_a_repeated_key_gives_the_first_run_and_executes_nothing(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         await idle(engine)
@@ -52,15 +64,50 @@ async def test_a_repeated_key_gives_the_first_run_and_executes_nothing(tmp_path:
         assert (await engine.wait_finished(found[0].run, 60)).status == "succeeded"
 
 
-async def test_a_run_that_was_there_before_comes_first(tmp_path: Path) -> None:
+async def test_a_run_that_is_submitted_as_soon_as_the_engine_is_open_is_created_in_one_commit(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        commits = commits_of(engine)
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        assert commits_of(engine) == commits + 1
+        assert (await engine.runs.row(run)).lease_owner == engine._worker.name
+        hold.free.set()
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"
+
+
+async def test_a_run_that_was_there_before_is_claimed_before_the_engine_is_open(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     async with engine_on(path, Hold(), work=False) as front:
         first = (await front.submit(chain("a", a={"type": "hold"}))).run
     async with engine_on(path, hold := Hold()) as engine:
-        assert engine._worker._others_wait
+        assert (await engine.runs.row(first)).lease_owner == engine._worker.name
         second = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, first, "node.started", "a")
         await until_event(engine, second, "node.started", "a")
+        hold.free.set()
+
+
+async def test_runs_that_were_there_before_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker that has not looked yet claims what is submitted with what was there, in the order of their times."""
+    monkeypatch.setattr("executor.engine.FIRST_LOOK_S", 0.01)
+    store = SQLiteStore(tmp_path / "weft.db")
+    document = chain("a", a={"type": "hold"})
+    async with engine_on(tmp_path / "weft.db", Hold(), work=False) as front:
+        first = (await front.submit(document)).run
+    claim, may_look, claimed = store.claim, asyncio.Event(), list[str]()
+
+    async def held(*args: Any, **names: Any) -> list[RunRow]:
+        await may_look.wait()
+        rows = await claim(*args, **names)
+        claimed.extend(row.id for row in rows)
+        return rows
+
+    store.claim = held  # this store's alone
+    async with engine_on(store, hold := Hold()) as engine:
+        second = (await engine.submit(document)).run
+        assert (await engine.runs.row(second)).lease_owner is None
+        may_look.set()
+        await until_event(engine, second, "node.started", "a")
+        assert claimed == [first, second]
         hold.free.set()
 
 
@@ -97,7 +144,7 @@ async def test_a_run_that_could_not_be_written_is_refused_to_its_submitter(tmp_p
             seen.append(patience_s())
             raise DatabaseWriteFailed("the test: not written")
 
-        engine.store.begin_run = refused  # type: ignore[method-assign]  # this engine's alone
+        engine.store.begin_run = refused
         with patience(7), pytest.raises(DatabaseWriteFailed):
             await engine.submit(chain("a", a=value(1)))
         assert seen == [7], "it waits for a lock as long as its submitter"
@@ -115,7 +162,7 @@ async def test_appends_after_the_first_wait_as_those_of_any_run(tmp_path: Path) 
             seen.append(patience_s())
             return await append(change)
 
-        engine.store.append = watched  # type: ignore[method-assign]
+        engine.store.append = watched
         with patience(7):
             run = await engine.run(chain("a", a={"type": "hold"}), timeout_s=60)
         assert run.status == "succeeded" and set(seen) == {None}
@@ -152,14 +199,13 @@ async def test_a_process_that_stops_takes_no_new_run(tmp_path: Path) -> None:
         assert (await engine.runs.row(run)).status == "queued"
 
 
-async def asked(engine: Any) -> tuple[str, str]:
+ASK: Any = {"type": "approval", "params": {"title": "?", "actions": ["yes"]}}
+
+
+async def asked(engine: Any, document: Any = None) -> tuple[str, str]:
     """A run that waits for an answer and is not in memory, and the link."""
     await idle(engine)
-    run = (
-        await engine.submit(
-            chain("a", "b", a={"type": "approval", "params": {"title": "?", "actions": ["yes"]}}, b=value(1))
-        )
-    ).run
+    run = (await engine.submit(document or chain("a", "b", a=ASK, b=value(1)))).run
     view = await engine.wait_finished(run, 60)
     await until(lambda: not engine._worker._tasks)
     await idle(engine)
@@ -176,7 +222,7 @@ async def test_an_answer_takes_its_run_into_memory_in_its_own_commit(tmp_path: P
             claimed.extend(rows)
             return rows
 
-        engine.store.claim = watched  # type: ignore[method-assign]
+        engine.store.claim = watched
         await engine.answer(link, {}, "yes")
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
         assert claimed == [], "it was not claimed by another commit"
@@ -213,3 +259,59 @@ async def test_an_answer_of_another_process_leaves_the_run_to_the_workers(tmp_pa
         await front.answer(link, {}, "yes")
         engine.parts.owned.wake()
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
+
+
+async def test_an_answer_costs_one_read_and_two_commits_until_the_next_step(tmp_path: Path) -> None:
+    step = Step()
+    store = SQLiteStore(tmp_path / "weft.db")
+    async with engine_on(store, step) as engine:
+        run, link = await asked(engine, chain("ask", "after", ask=ASK))
+        step.holding["after"] = asyncio.Event()
+        reads, all_rows = list[str](), store._readers.all
+
+        async def counted(sql: str, *values: Any) -> list[Any]:
+            of_others = "FROM notifications" in sql or "FROM schedules" in sql  # by time, at any moment
+            if not (step.ran["after"] or of_others):
+                reads.append(sql)
+            return await all_rows(sql, *values)
+
+        store._readers.all = counted  # type: ignore[assignment]
+        commits = commits_of(engine)
+        answering = asyncio.create_task(engine.answer(link, {}, "yes"))
+        await step.until_ran("after")
+        assert commits_of(engine) == commits + 2, "the answer with the claim, and the start of the step"
+        assert ["FROM waits" in sql for sql in reads] == [True], "what the link is of"
+        assert (await answering).status == "answered"
+        step.holding.pop("after").set()
+        assert (await engine.wait_finished(run, 60)).status == "succeeded"
+
+
+async def test_a_cancel_behind_an_answer_is_read_before_the_next_step(tmp_path: Path) -> None:
+    """What was read with the answer does not have it."""
+    step = Step()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        run, link = await asked(engine, chain("ask", "after", ask=ASK))
+        append = engine.store.append
+
+        async def cancelled_before(change: Append) -> Appended:
+            engine.store.append = append
+            assert await engine.cancel(run)
+            return await append(change)
+
+        engine.store.append = cancelled_before
+        await engine.answer(link, {}, "yes")
+        assert (await engine.wait_finished(run, 60)).status == "cancelled"
+        assert step.ran["after"] == 0
+
+
+@pytest.mark.parametrize("size", [10, 100_000])
+async def test_what_was_read_with_an_answer_or_is_too_large_for_that_is_the_same(tmp_path: Path, size: int) -> None:
+    step = Step()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        run, link = await asked(
+            engine, chain("first", "ask", "after", first={"type": "step", "params": {"value": "x" * size}}, ask=ASK)
+        )
+        await engine.answer(link, {}, "yes")
+        view = await engine.wait_finished(run, 60)
+        assert (view.status, step.ran) == ("succeeded", {"first": 1, "after": 1})
+        assert [node.key for node in view.nodes] == ["start", "first", "ask", "after"]

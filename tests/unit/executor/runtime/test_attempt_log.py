@@ -13,14 +13,17 @@ import orjson
 import pytest
 
 from compiler.catalog import BlockSpec
+from compiler.diagnostics import CompileError
 from executor.blocks.base import Context, Done
 from executor.blocks.python import Python
 from executor.engine import Engine
 from executor.errors import BlockError
 from executor.runtime.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
 from executor.store.rows import EventFilter
-from executor.upkeep.invariants import check, open_read_only
+from executor.store.sqlite.reading import open_reading
+from executor.upkeep.invariants import check
 from executor.values.redact import Redactor
+from tests.support.python_guest import built_python
 from tests.support.runs import engine_on
 
 Json = dict[str, Any]
@@ -113,6 +116,22 @@ async def test_what_code_prints_is_logged(tmp_path: Path) -> None:
         view = await engine.run(one({"type": "function", "params": {"code": code}}), timeout_s=60)
         assert view.status == "failed"
         assert await logged(engine, view.id) == [("log", "so far")]
+
+
+async def test_python_reads_references_and_its_log_has_no_secrets(tmp_path: Path) -> None:
+    built_python()
+    code = "print('for <start.name>:', <start.n> + 1)\nprint(${KEY})\nreturn ['{<start.name>}', <start.all>, ${KEY}]"
+    document = one({"type": "function", "params": {"code": code, "language": "python"}})
+    async with engine_on(tmp_path / "weft.db", env={"KEY": "s3cret-value"}) as engine:
+        input = {"name": "O'Hara \"}{", "n": 1, "all": {"a": [True, None]}}
+        view = await engine.run(document, input, timeout_s=60)
+        assert view.status == "succeeded", view.error
+        assert await logged(engine, view.id) == [("log", "for O'Hara \"}{: 2\n[redacted]")]
+        assert view.output["result"] == ["{O'Hara \"}{}", {"a": [True, None]}, "[redacted]"]
+        document["blocks"]["it"]["params"]["code"] = "return <start.n> +"
+        with pytest.raises(CompileError) as caught:
+            await engine.run(document, timeout_s=60)
+        assert "The code is not valid Python: SyntaxError: invalid syntax (line 1)" in str(caught.value.diagnostics)
 
 
 async def test_a_python_function_logs_from_its_thread(tmp_path: Path) -> None:
@@ -212,5 +231,5 @@ async def test_the_run_as_it_stood_and_its_journal_take_logs(tmp_path: Path, seq
         seqs = [record.seq for record in await engine.store.read_events(runs[0]) if record.type == "node.log"]
         forked = await engine.lifecycle.fork(runs[0], seqs[0])
         assert (await engine.wait_finished(forked.run, 60)).status == "succeeded"
-    with closing(open_read_only(tmp_path / "weft.db")) as db:
+    with closing(open_reading(tmp_path / "weft.db")) as db:
         assert list(check(db)) == []

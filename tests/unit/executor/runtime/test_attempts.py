@@ -10,8 +10,8 @@ import pytest
 from compiler.keys import NodeKey
 from executor.core import facts as f
 from executor.runtime import attempts as module
+from executor.runtime.attempt_log import Keep
 from executor.runtime.attempts import Attempts
-from executor.runtime.launch import Keep
 from executor.runtime.results import Payload, Result
 from tests.unit.executor.runtime.one_run import OneRun
 
@@ -27,6 +27,9 @@ class Launcher:
         self.cleaned = asyncio.Event()
         self.keeps: dict[NodeKey, Keep] = {}
         self.cancels = 0
+
+    def place_left(self, key: NodeKey, attempt: int) -> None:
+        """None has a limit."""
 
     async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep) -> Result:
         self.keeps[key] = keep

@@ -180,14 +180,14 @@ async def test_names_of_secrets_are_in_the_key_their_values_are_not() -> None:
 async def test_values_that_are_secrets_are_told_apart() -> None:
     """Whatever else of a run is equal to a value of the environment: one is not taken for the other."""
     probe = Probe()
-    probe.outputs = ["of alice", "of bob", "of nobody", "of both"]
+    probe.outputs = ["of alice", "of bob", "of neither", "of both"]
     env = {"ADMIN": "alice@example.com", "SUPPORT": "bob@example.com"}
     async with engine_on(ModelStore(), probe, env=env) as engine:
         asked = asking({"who": "<input.q>"})
         for _ in range(2):
             assert (await ran(engine, asked, input={"q": "alice@example.com"})).output == "of alice"
             assert (await ran(engine, asked, input={"q": "bob@example.com"})).output == "of bob"
-            assert (await ran(engine, asked, input={"q": "[ADMIN/0]"})).output == "of nobody"
+            assert (await ran(engine, asked, input={"q": "[ADMIN/0]"})).output == "of neither"
             assert (await ran(engine, asked, input={"q": {"bob@example.com": 1}})).output == "of both"
         probe.outputs = ["for the admin", "for support"]
         chosen = asking(1, block="chosen", key="<input.admin> ? ${ADMIN} : ${SUPPORT}")

@@ -1,4 +1,4 @@
-"""What an attempt keeps of how far it came, and who gets it: the attempt that follows, and nobody else."""
+"""How far an attempt came: read by the attempt that follows, and by no other."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ async def test_it_outlives_the_process_and_a_move_to_another_version(tmp_path: P
     document["blocks"]["b"]["params"]["value"] = 2
     async with engine_on(tmp_path / "weft.db", told.block(), work=False) as engine:
         await engine.workflows.save(document)
-        assert not (await engine.lifecycle.migrate(run, 2, wait_s=0)).moved  # nobody works
+        assert not (await engine.lifecycle.migrate(run, 2, wait_s=0)).moved  # without a worker
     async with engine_on(tmp_path / "weft.db", told.block()) as engine:
         view = await settled(engine, run)
         assert (view.status, view.version, outputs(view)["b"]) == ("succeeded", 2, 2)

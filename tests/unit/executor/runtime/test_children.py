@@ -91,7 +91,7 @@ async def test_a_document_may_come_from_data(tmp_path: Path, as_text: bool) -> N
     [
         ({"workflow": "none"}, "workflow_not_found", "'none'"),
         ({"workflow": "double", "input": {"n": "many"}}, "input_invalid", "/n"),
-        ({"workflow": "double", "trigger": "nobody"}, "child_invalid", "nobody"),
+        ({"workflow": "double", "trigger": "unknown"}, "child_invalid", "unknown"),
         ({"definition": {"format": "weft/1", "blocks": {"a": {"type": "nothing"}}}}, "child_invalid", "nothing"),
         ({"definition": "<input.text>"}, "params_invalid", "not JSON"),
         ({"workflow": "double", "definition": {}}, "params_invalid", "Choose a workflow"),

@@ -8,10 +8,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from executor.engine import Engine
 from executor.services import RunLimits
 from executor.store.rows import FamilyMax
-from executor.upkeep.invariants import check, open_read_only
+from executor.store.sqlite.reading import open_reading
+from executor.upkeep.invariants import check
 from tests.support.blocks import Probe
 from tests.support.documents import call, caller, document
 from tests.support.runs import ended, engine_on, until_event
@@ -36,7 +39,7 @@ def asked(db: Path, sql: str) -> list[Any]:
 
 
 def findings(db: Path) -> list[Any]:
-    with closing(open_read_only(db)) as file:
+    with closing(open_reading(db)) as file:
         return list(check(file))
 
 
@@ -68,7 +71,7 @@ async def test_a_workflow_that_starts_itself_ends_by_itself(tmp_path: Path) -> N
 
 async def test_cancel_ends_a_family_at_once_also_after_a_restart(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
-    async with engine_on(db, lease_ms=2_000) as engine:  # some runs keep their lease: the next engine waits for its end
+    async with engine_on(db) as engine:
         await engine.workflows.save(bomb(5))
         run = (await engine.submit("bomb")).run
         await grown(engine, 300)
@@ -80,6 +83,22 @@ async def test_cancel_ends_a_family_at_once_also_after_a_restart(tmp_path: Path)
         await nothing_open(engine)
     assert (asked(db, starts), asked(db, runs)) == before
     assert asked(db, "SELECT DISTINCT status FROM runs") == ["cancelled"]
+    assert findings(db) == []
+
+
+@pytest.mark.parametrize("size", [1, 2, 40, 150, 400])
+async def test_a_stop_in_the_middle_of_growth_frees_every_run(tmp_path: Path, size: int) -> None:
+    """Also those that are being created, claimed or recovered."""
+    db = tmp_path / "weft.db"
+    async with engine_on(db) as engine:
+        await engine.workflows.save(bomb(5))
+        run = (await engine.submit("bomb")).run
+        await grown(engine, size)
+        await engine.stop_working(grace_s=0)
+        assert asked(db, "SELECT id FROM heads WHERE owner IS NOT NULL") == []
+        await engine.cancel(run)
+    async with engine_on(db) as engine:
+        await nothing_open(engine)
     assert findings(db) == []
 
 

@@ -18,7 +18,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Wall:
-    """Goes on with the event loop's clock, and jumps when told. Nobody is called back."""
+    """Follows the event loop's clock, and jumps when asked. Calls nothing back."""
 
     def __init__(self) -> None:
         self._ahead_ms = 1_800_000_000_000

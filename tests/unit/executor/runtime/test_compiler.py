@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -13,7 +14,7 @@ from executor.runtime import compiler as module
 from executor.runtime.compiler import Compiler
 from executor.sandbox.sandbox import Sandbox
 
-DOCUMENT = {
+DOCUMENT: dict[str, Any] = {
     "format": "weft/1",
     "blocks": {"start": {"type": "start"}, "a": {"type": "set", "after": "start", "params": {"values": {}}}},
 }
@@ -42,7 +43,9 @@ async def test_the_oldest_result_goes_first(registry: Registry, monkeypatch: pyt
     assert await compiler.compile({**DOCUMENT, "name": "a"}) is not a
 
 
-async def test_a_large_document_is_compiled_in_a_thread(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_large_document_and_one_with_python_are_compiled_in_a_thread(
+    registry: Registry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     threads = 0
     to_thread = asyncio.to_thread
 
@@ -58,6 +61,9 @@ async def test_a_large_document_is_compiled_in_a_thread(registry: Registry, monk
     large = {**DOCUMENT, "description": "x" * module.COMPILE_ASIDE_BYTES}
     assert (await compiler.compile(large)).plan is not None
     assert threads == 1
+    code = {"type": "function", "after": "start", "params": {"language": "python", "code": "return 1"}}
+    assert (await compiler.compile({**DOCUMENT, "blocks": {**DOCUMENT["blocks"], "a": code}})).plan is not None
+    assert threads == 2
 
 
 async def test_a_plan_or_what_is_wrong(registry: Registry) -> None:

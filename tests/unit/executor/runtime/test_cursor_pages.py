@@ -1,4 +1,4 @@
-"""Shared reads of a journal: nobody misses an event, and many readers cost one read."""
+"""Shared reads of a journal: no reader misses an event, and many readers cost one read."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from collections.abc import Sequence
 import pytest
 
 from executor.errors import DatabaseUnavailable
-from executor.runtime.cursor import PAGE, Pages
+from executor.runtime.cursor import PAGE, Cursor, Pages
 from executor.runtime.hub import Hub
+from executor.runtime.lookout import Lookout
 from executor.store.rows import Record
 from tests.support.model_store.store import ModelStore
 
@@ -110,3 +111,23 @@ async def test_an_error_reaches_all_and_is_forgotten() -> None:
     assert seqs(await pages.read("r", 0)) == [1, 2, 3]
     with pytest.raises(KeyError):
         pages._reading["r", 0]
+
+
+async def test_what_is_committed_during_a_read_rings_the_bell() -> None:
+    journal, hub = Journal(3), Hub()
+    lookout = Lookout(journal, hub)
+    cursor = Cursor(journal, hub, Pages(journal, hub), lookout, "r", 2)
+    assert seqs(await cursor.take() or []) == [3]
+    reading = asyncio.create_task(cursor.take())
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)  # the read has its snapshot now
+    journal.events = 4
+    hub.grown("r")
+    assert await reading == []
+    assert cursor.signalled
+    async with asyncio.timeout(30):
+        await cursor.wait()
+    assert seqs(await cursor.take() or []) == [4]
+    cursor.close()
+    assert hub.watched() == []
+    await lookout.stop()

@@ -108,12 +108,12 @@ async def test_an_expiry_that_could_not_be_stored_is_tried_again() -> None:
     async def refuse(run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
         raise StoreError("the disk is full")
 
-    one.store.expire_wait = refuse  # type: ignore[method-assign]
+    one.store.expire_wait = refuse
     deadlines.set(timer)
     one.clock.advance(1000)
     for _ in range(5):
         await asyncio.sleep(0)
-    one.store.expire_wait = expire_wait  # type: ignore[method-assign]
+    one.store.expire_wait = expire_wait
     one.clock.advance(RETRY_EXPIRY_MS)
     await asyncio.wait_for(one.arrivals.changed.wait(), 30)
     assert len(await one.store.read_inbox(one.run.id)) == 1

@@ -1,4 +1,4 @@
-"""What goes through the hub, and that nobody who has left is kept in it."""
+"""What the hub passes on, and that it forgets readers that have left."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ async def test_who_waits_for_a_run_is_told_of_a_question_at_once(tmp_path: Path)
 
 @pytest.mark.parametrize("whose", ["its own", "of its child"])
 async def test_who_waits_for_a_run_sleeps_through_its_timers_with_it(tmp_path: Path, whose: str) -> None:
-    """What ends a pause by itself in the time that was given is waited for; what does not is told at once."""
+    """A pause that ends by itself within the time limit is waited for; any other returns at once."""
     clock = ManualClock()
     timer: Any = {"type": "wait", "params": {"seconds": 100}}
     calling: Any = {"type": "run_workflow", "params": {"definition": chain("a", a=timer)}}

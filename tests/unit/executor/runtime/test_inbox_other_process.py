@@ -9,8 +9,9 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
+from executor.store.sqlite.reading import open_reading
 from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from tests.support.blocks import Hold
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on, until_event
@@ -34,7 +35,7 @@ async def test_none_of_sixty_cancels_is_lost(tmp_path: Path) -> None:
             await until_event(driver, run, "run.finished")
         ended = [(await other.runs.view(run)).status for run in runs]
         assert ended == ["cancelled"] * 60
-    with closing(open_read_only(db)) as file:
+    with closing(open_reading(db)) as file:
         assert list(check(file)) == []
 
 
@@ -87,5 +88,5 @@ async def test_the_doctor_finds_a_run_that_ended_without_having_heard(tmp_path: 
     await store.open()
     await store._writer.submit(lambda tx: tx.db.execute("UPDATE run_details SET cancel_n = 1") and None)
     await store.close()
-    with closing(open_read_only(db)) as file:
+    with closing(open_reading(db)) as file:
         assert [(found.invariant, found.run) for found in check(file)] == [("I1", run)]

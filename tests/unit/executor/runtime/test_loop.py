@@ -31,7 +31,7 @@ def recorded(one: OneRun) -> list[list[str]]:
         )
         return appended
 
-    one.store.append = recording  # type: ignore[method-assign]
+    one.store.append = recording
     return appends
 
 
@@ -157,7 +157,7 @@ async def test_a_failed_append_poisons_the_loop() -> None:
     async def fail(change: Append) -> Any:
         raise StoreError("the disk is full")
 
-    one.store.append = fail  # type: ignore[method-assign]
+    one.store.append = fail
     loop, first = await recover(one.parts, one.run.row)
     with pytest.raises(StoreError):
         await loop.drive(first)

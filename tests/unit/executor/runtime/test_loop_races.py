@@ -26,7 +26,7 @@ HOUR_MS = 3_600_000
 
 
 class Ask:
-    """Fails once, then asks somebody; the question stays open for an hour."""
+    """Fails once, then asks a person; the question stays open for an hour."""
 
     spec = BlockSpec("ask", "Ask", "", "people", effect="read", pauses=True)
 
@@ -57,7 +57,7 @@ async def test_the_time_of_a_retry_that_was_hastened_does_not_expire_what_came_o
 async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody saw the clock go forward and back; only the time in the run's row tells."""
+    """The clock went forward and back unseen; only the time in the run's row shows it."""
     monkeypatch.setattr(worker, "REPAIR_EVERY_S", 0.1)
     monkeypatch.setattr(worker, "IDLE_MAX_S", 0.05)
     now_ms = ManualClock().now_ms()
@@ -80,8 +80,8 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
         renewals: list[asyncio.Task[None]] = []
         claim = engine.store.claim
 
-        async def late(owner: str, now_ms: int, lease_ms: int, limit: int = 1) -> list[RunRow]:
-            rows = await claim(owner, now_ms, lease_ms, limit)
+        async def late(owner: str, now_ms: int, lease_ms: int, *args: Any, **names: Any) -> list[RunRow]:
+            rows = await claim(owner, now_ms, lease_ms, *args, **names)
             if rows and not told_late:
                 told_late.extend(row.id for row in rows)
                 clock.advance(lease_ms + 1)
@@ -141,6 +141,7 @@ class Think:
 async def test_a_run_in_the_middle_of_a_turn_is_let_go_at_once(tmp_path: Path) -> None:
     """What the turn has decided by then is written nowhere."""
     async with engine_on(tmp_path / "weft.db", think := Think()) as engine:
+        engine.parts.owned.adopt = None  # an adopted run is created by this turn; this one was claimed
         run = (await engine.submit(chain("a", a={"type": "think"}))).run
         await think.began.wait()
         await engine.stop_working(grace_s=0)

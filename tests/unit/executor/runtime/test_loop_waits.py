@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from executor.engine import Engine
 from executor.store.rows import SignalRow
-from executor.upkeep.doctor import examine
+from executor.store.sqlite.reading import open_reading
+from executor.upkeep.doctor import Report, examine
 from executor.upkeep.findings import Evidence
 from executor.views import RunView
 from tests.support.clock import ManualClock
@@ -24,6 +26,11 @@ PAUSES: dict[str, dict[str, Any]] = {
     "answer": {"type": "approval"},
     "signal": {"type": "signal", "params": {"name": "go"}},
 }
+
+
+def examined(path: Path, now_ms: int, evidence: Evidence | None = None) -> Report:
+    with closing(open_reading(path)) as db:
+        return examine(db, now_ms, evidence=evidence)
 
 
 async def over(engine: Engine, clock: ManualClock, kind: str, pause: dict[str, Any], **variables: Any) -> RunView:
@@ -62,7 +69,7 @@ async def test_an_output_that_can_not_be_assigned_fails_the_block(tmp_path: Path
         assert (view.status, view.error["code"], view.error["block"]) == ("failed", "patch_failed", "p")
         assert view.variables == {"n": 5}
         assert [signal.taken_by for signal in await engine.signals.list(view.id)] == ["p!1"] * (kind == "signal")
-    assert not examine(tmp_path / "weft.db", clock.now_ms()).findings
+    assert not examined(tmp_path / "weft.db", clock.now_ms()).findings
 
 
 @pytest.mark.parametrize("kind", ["expiry", "answer", "signal"])
@@ -72,7 +79,7 @@ async def test_an_output_that_does_not_fit_fails_the_block(tmp_path: Path, kind:
         view = await over(engine, clock, kind, {"output_schema": {"required": ["note"]}, "assign": "$.seen"}, seen=0)
         assert view.error is not None
         assert (view.status, view.error["code"], view.variables) == ("failed", "output_invalid", {"seen": 0})
-    assert not examine(tmp_path / "weft.db", clock.now_ms()).findings
+    assert not examined(tmp_path / "weft.db", clock.now_ms()).findings
 
 
 @pytest.mark.parametrize("kind", ["answer", "signal"])
@@ -96,7 +103,7 @@ async def test_secrets_that_come_from_outside_are_not_recorded(tmp_path: Path, k
         await until_event(engine, run, "run.finished")
         view = await engine.runs.view(run)
     assert (view.output["payload"] if kind == "signal" else view.output)["said"] == "it is [redacted]"
-    report = examine(tmp_path / "weft.db", time.time_ns() // 1_000_000, evidence=Evidence(secrets=[*env.values()]))
+    report = examined(tmp_path / "weft.db", time.time_ns() // 1_000_000, evidence=Evidence(secrets=[*env.values()]))
     assert not report.findings
 
 
@@ -125,11 +132,11 @@ async def test_a_signal_and_an_expiry_at_the_same_time_leave_row_and_journal_of_
         [wait] = await engine.store.list_waits(None, run)
         closed = [event async for event in engine.stream(run) if event.type == "wait.closed"]
         assert [event.data["outcome"] for event in closed] == [wait.status]
-    assert not examine(tmp_path / "weft.db", clock.now_ms()).findings
+    assert not examined(tmp_path / "weft.db", clock.now_ms()).findings
 
 
 async def test_a_signal_that_came_in_time_is_taken_after_the_time(tmp_path: Path) -> None:
-    """Nobody had looked yet: the server was killed between the two."""
+    """It was not looked at yet: the server was killed between the two."""
     clock = ManualClock()
     pause = {"type": "signal", "params": {"name": "go", "expires_in_s": 60}}
     async with engine_on(tmp_path / "weft.db", clock=clock) as engine:
@@ -142,4 +149,4 @@ async def test_a_signal_that_came_in_time_is_taken_after_the_time(tmp_path: Path
         await until_event(engine, run, "run.finished")
         view = await engine.runs.view(run)
     assert (view.status, view.output["payload"]) == ("succeeded", 5)
-    assert not examine(tmp_path / "weft.db", clock.now_ms()).findings
+    assert not examined(tmp_path / "weft.db", clock.now_ms()).findings

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -134,4 +135,27 @@ async def test_end_waits_for_the_step_under_way_and_stop_cancels_it() -> None:
 async def test_a_task_that_was_not_started_can_be_ended() -> None:
     task = background(Steps())
     await task.end(within_s=1)
+    await task.stop()
+
+
+async def test_a_cancel_that_the_step_loses_ends_the_task_as_well() -> None:
+    """As wait_for of Python 3.11 does, when its result comes at the moment of the cancel."""
+    steps = Steps()
+    entered = asyncio.Event()
+
+    async def loses() -> float:
+        entered.set()
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(FOR_EVER_S)
+        return await steps()
+
+    task = background(loses)
+    task.start()
+    await entered.wait()
+    async with asyncio.timeout(30):
+        await task.stop()
+    assert steps.calls == 1
+    entered.clear()
+    task.start()  # it may begin again
+    await entered.wait()
     await task.stop()

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -17,13 +18,29 @@ async def test_a_result_in_time() -> None:
     assert await TimeLimit(60).around(asyncio.sleep(0, "done")) == "done"
 
 
-async def test_waiting_takes_no_time() -> None:
-    limit = TimeLimit(0.2)
+@pytest.fixture
+async def pass_s(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Awaitable[None]]:
+    """Lets so much time pass at once, by the clock of the event loop."""
+    loop = asyncio.get_running_loop()
+    time_s, passed_s = loop.time, 0.0
+    monkeypatch.setattr(loop, "time", lambda: time_s() + passed_s)
+
+    async def let(seconds: float) -> None:
+        nonlocal passed_s
+        passed_s += seconds
+        for _ in range(3):  # what is due by now is called
+            await asyncio.sleep(0)
+
+    return let
+
+
+async def test_waiting_takes_no_time(pass_s: Callable[[float], Awaitable[None]]) -> None:
+    limit = TimeLimit(1_000)
 
     async def work() -> str:
         async def queue() -> None:
             with limit.waiting():
-                await asyncio.sleep(0.3)
+                await pass_s(2_000)
 
         await asyncio.gather(queue(), queue())
         return "done"
@@ -31,16 +48,21 @@ async def test_waiting_takes_no_time() -> None:
     assert await limit.around(work()) == "done"
 
 
-async def test_the_rest_of_the_time_runs_after_a_wait() -> None:
-    limit = TimeLimit(0.2)
+async def test_the_rest_of_the_time_runs_after_a_wait(pass_s: Callable[[float], Awaitable[None]]) -> None:
+    limit, waited = TimeLimit(1_000), False
 
     async def work() -> None:
+        nonlocal waited
+        await pass_s(600)
         with limit.waiting():
-            await asyncio.sleep(0.3)
+            await pass_s(2_000)
+        waited = True
+        await pass_s(600)
         await asyncio.sleep(60)
 
     with pytest.raises(TimeoutError):
         await limit.around(work())
+    assert waited
 
 
 async def test_a_cancelled_attempt_is_no_late_one_also_while_it_waits() -> None:

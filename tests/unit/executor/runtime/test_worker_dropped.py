@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from executor.store.rows import Append, Appended, RunRow
 from tests.support.blocks import Hold
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on, until_event
+from tests.support.until import until
 
 
 @pytest.mark.parametrize("lost", ["its append", "its claim"])
@@ -36,10 +38,30 @@ async def test_a_dropped_run_continues_beside_others_of_its_worker(tmp_path: Pat
             return rows
 
         if lost == "its append":
-            engine.store.append = appending  # type: ignore[method-assign]
+            engine.store.append = appending
         else:
-            engine.store.claim = claiming  # type: ignore[method-assign]
+            engine.store.claim = claiming
         run = await engine.run(chain("a", a=value(1)), timeout_s=60)
         assert (run.status, failed) == ("succeeded", [run.id])
         hold.free.set()
         assert (await engine.wait_finished(other, 60)).status == "succeeded"
+
+
+async def test_a_dropped_run_is_freed_by_a_worker_that_has_no_other(tmp_path: Path) -> None:
+    """Its lease is that of the worker, which lives on with each run that it claims."""
+    async with engine_on(tmp_path / "weft.db", lease_ms=600_000) as engine:
+        owned, append, failed = engine.parts.owned, engine.store.append, list[str]()
+        owned.adopt = None
+
+        async def appending(change: Append) -> Appended:
+            if not failed:
+                failed.append(change.run_id)
+                raise DatabaseWriteFailed("the test: not written")
+            return await append(change)
+
+        engine.store.append = appending
+        run = asyncio.create_task(engine.run(chain("a", a=value(1)), timeout_s=60))
+        await until(lambda: failed and failed[0] not in owned.loops)
+        await engine._worker._renew()
+        owned.wake()
+        assert (await run).status == "succeeded"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import Retry
+from executor.store.writer import Retry
 from tests.support.blocks import Step
 from tests.support.documents import Json, chain
 from tests.support.other_process import OtherProcess
@@ -56,7 +56,7 @@ async def test_a_run_that_also_waits_does_not_fall_asleep_over_it(tmp_path: Path
 
 
 async def test_a_lock_of_another_process_does_not_keep_it_from_stopping(tmp_path: Path) -> None:
-    """What ended is not recorded, and the lease lapses by itself: nothing is lost, and the next one goes on."""
+    """What ended is not recorded, and the lease lapses by itself: nothing is lost, and the next worker continues."""
     step = Step()
     step.holding["a"] = asyncio.Event()
     for_ever = Retry(attempts=1_000_000, base_ms=10, cap_ms=10)

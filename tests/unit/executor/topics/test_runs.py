@@ -11,7 +11,7 @@ from executor.runtime.parts import Parts
 from executor.store.rows import RunRow
 from executor.topics.runs import Runs
 from tests.support.blocks import Hold
-from tests.support.documents import chain, value
+from tests.support.documents import call, chain, in_a_row, value
 from tests.support.runs import engine_on
 from tests.support.until import until
 
@@ -87,6 +87,57 @@ async def test_a_run_that_is_waited_for_is_not_read_by_its_journal(
         hold.free.set()
         assert (await running).status == "succeeded"
         assert reads <= 4 and engine.parts.hub.watched() == []
+
+
+BIG = {"type": "function", "params": {"code": "return 'x'.repeat(300000)"}}
+SHOWN = {
+    "chain": chain("a", "b", a=value(1), b=value("<a>")),
+    "fails": chain("a", "b", a={"type": "function", "params": {"code": "throw new Error('no')"}}, b=value(1)),
+    "loop": in_a_row(
+        "loop",
+        {"l": {"type": "loop", "params": {"mode": "for", "count": 3}}, "a": {"parent": "l", **value("<loop.index>")}},
+        ["l body a"],
+    ),
+    "parallel": in_a_row(
+        "parallel",
+        {"p": {"type": "parallel", "params": {"count": 3}}, "a": {"parent": "p", **value("<parallel.index>")}},
+        ["p body a"],
+    ),
+    "variables": {
+        **chain(
+            "a",
+            "b",
+            a={"type": "variables", "params": {"assign": [{"name": "n", "op": "set", "value": 2}]}},
+            b=value("<variable.n>"),
+        ),
+        "variables": {"n": 1},
+    },
+    "response": chain("a", a={"type": "response", "params": {"body": {"x": 1}, "status": 201}}),
+    "blob": chain("a", a=BIG),
+    "child": chain("a", a=call(definition=chain("c", c=value(1)))),
+}
+
+
+@pytest.mark.parametrize("which", SHOWN)
+async def test_what_run_returns_is_what_a_view_shows(tmp_path: Path, which: str) -> None:
+    async with engine_on(tmp_path / "weft.db", lease_ms=60_000) as engine:
+        for _ in range(2):  # the first is claimed, the others begin in the commit that creates them
+            view = await engine.run(SHOWN[which], timeout_s=60)
+            assert view.status == ("failed" if which == "fails" else "succeeded")
+            assert view == await engine.runs.view(view.id)
+
+
+async def test_the_end_of_a_run_that_begins_here_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.run(chain("a", a=value(1)))
+        for name in ("get_run", "read_events", "list_children"):
+
+            async def read(*_: object) -> None:
+                raise AssertionError("read")
+
+            monkeypatch.setattr(engine.store, name, read)
+        view = await engine.run(chain("a", a=value(1)))
+        assert (view.status, view.output) == ("succeeded", 1)
 
 
 async def test_what_a_run_is_made_of(runs: Runs) -> None:

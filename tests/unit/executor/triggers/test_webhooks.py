@@ -180,7 +180,7 @@ async def test_a_flood_writes_one_row_at_most_every_few_seconds(
         written.append([(row.outcome, row.count) for row in rows])
         await add(rows)
 
-    engine.store.add_refusals = counted  # type: ignore[method-assign]
+    engine.store.add_refusals = counted
     for n in range(300):
         with pytest.raises((DeliveryRefused, NotFound)):
             await engine.webhooks.receive("orders:order" if n % 2 else f"orders:{n}", sent())
@@ -200,12 +200,12 @@ async def test_a_count_that_cannot_be_written_is_written_later(open_engine: Open
     async def full(rows: Any) -> None:
         raise DatabaseWriteFailed("the disk is full")
 
-    engine.store.add_refusals = full  # type: ignore[method-assign]
+    engine.store.add_refusals = full
     for _ in range(2):
         with pytest.raises(DeliveryRefused):
             await engine.webhooks.receive("orders:order", sent())
         await asyncio.sleep(0.01)
-    engine.store.add_refusals = add  # type: ignore[method-assign]
+    engine.store.add_refusals = add
     await engine.close()
     engine = await open_engine()
     assert [one.count for one in await engine.webhooks.refused("orders:order")] == [2]

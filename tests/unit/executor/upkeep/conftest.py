@@ -13,15 +13,17 @@ from typing import Any
 import pytest
 
 from executor.engine import Engine
-from executor.upkeep.invariants import open_read_only
+from executor.store.sqlite.reading import SQLiteReading, open_reading
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.documents import document
 from tests.support.spoil import let_change, take_apart
 
+SECRET_KEY = "a secret for tests only"
+
 
 class Copy:
-    """A copy of the database. `run` names the runs in it; `spoil` changes it behind everybody's back."""
+    """A copy of the database. `run` names the runs in it; `spoil` changes it behind the back of the checksums."""
 
     def __init__(self, path: Path, run: dict[str, str]) -> None:
         self.path = path
@@ -35,8 +37,8 @@ class Copy:
             before = db.total_changes
             assert db.execute(sql, values).rowcount or db.total_changes > before, "nothing was spoilt"
 
-    def read(self) -> sqlite3.Connection:
-        return open_read_only(self.path)
+    def read(self) -> SQLiteReading:
+        return open_reading(self.path)
 
 
 @pytest.fixture(scope="session")
@@ -53,7 +55,7 @@ def copy(made: tuple[Path, dict[str, str]], tmp_path: Path) -> Copy:
 
 
 @pytest.fixture
-def db(copy: Copy) -> Iterator[sqlite3.Connection]:
+def db(copy: Copy) -> Iterator[SQLiteReading]:
     with closing(copy.read()) as db:
         yield db
 
@@ -71,7 +73,11 @@ def block(
 
 
 async def _make(path: Path) -> dict[str, str]:
-    settings = Settings(db_path=str(path), secret_key="a secret for tests only", allow_private=("127.0.0.1:9",))
+    return await make_on(Settings(db_path=str(path), secret_key=SECRET_KEY, allow_private=("127.0.0.1:9",)))
+
+
+async def make_on(settings: Settings) -> dict[str, str]:
+    """Runs of each kind; their ids by name."""
     engine = await build_engine(settings)
     try:
         return {name: await _run(engine, name, data) for name, data in documents().items()}

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from executor.errors import BackupUnusable, Conflict, SchemaTooNew
+from executor.store.sqlite.reading import open_read_only, open_reading
 from executor.upkeep.backup import backup, in_use, inspect, restore, vacuum
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from tests.unit.executor.upkeep.conftest import Copy
 
 
@@ -29,7 +30,7 @@ def test_a_backup_is_the_database(copy: Copy, tmp_path: Path) -> None:
     assert stat.S_IMODE((tmp_path / "copy.db").stat().st_mode) == 0o600
     assert made.bytes == (tmp_path / "copy.db").stat().st_size
     assert sorted(path.name for path in tmp_path.glob("copy*")) == ["copy.db"]  # one file, nothing beside it
-    with closing(open_read_only(tmp_path / "copy.db")) as db:
+    with closing(open_reading(tmp_path / "copy.db")) as db:
         assert list(check(db)) == []
 
 

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from executor.store.migrate import packaged_migrations
-from executor.upkeep import doctor
+from executor.store.sqlite.reading import open_reading
+from executor.upkeep import doctor, place
 from executor.upkeep.doctor import Report, examine
 from executor.upkeep.findings import Evidence
 from tests.unit.executor.upkeep.conftest import Copy
@@ -19,7 +20,8 @@ DAY_MS = 86_400_000
 
 
 def report(copy: Copy, run: str | None = None, later_ms: int = 0, evidence: Evidence | None = None) -> Report:
-    return examine(copy.path, time.time_ns() // 1_000_000 + later_ms, run=run, evidence=evidence)
+    with closing(open_reading(copy.path)) as db:
+        return examine(db, time.time_ns() // 1_000_000 + later_ms, run=run, evidence=evidence)
 
 
 def level(found: Report, name: str) -> str:
@@ -108,8 +110,8 @@ def test_warnings_do_not_make_it_ill(copy: Copy) -> None:
 
 
 def test_little_room_and_a_large_wal_are_warnings(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(doctor, "DISK_FREE_MIN_BYTES", 1 << 60)
-    monkeypatch.setattr(doctor, "WAL_LARGE_BYTES", 1000)
+    monkeypatch.setattr(place, "DISK_FREE_MIN_BYTES", 1 << 60)
+    monkeypatch.setattr(place, "WAL_LARGE_BYTES", 1000)
     # an open writer whose WAL was not written back yet
     with closing(sqlite3.connect(copy.path, isolation_level=None)) as db:
         db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
@@ -132,5 +134,5 @@ def test_another_schema_is_reported_and_nothing_else_is_asked(copy: Copy, by: in
 def test_what_is_no_database_cannot_be_examined(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     path.write_text("a text that is longer than the header of a database " * 10)
-    with pytest.raises(sqlite3.DatabaseError):
-        examine(path, 0)
+    with pytest.raises(sqlite3.DatabaseError), closing(open_reading(path)) as db:
+        examine(db, 0)

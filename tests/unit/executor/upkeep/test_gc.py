@@ -14,10 +14,11 @@ import pytest
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable, NotFound
 from executor.store.contract import Store
+from executor.store.sqlite.reading import open_reading
 from executor.topics.waits import WaitFilter
 from executor.upkeep import gc
 from executor.upkeep.gc import Collected, collect, preview
-from executor.upkeep.invariants import check, open_read_only
+from executor.upkeep.invariants import check
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.documents import document
@@ -128,9 +129,9 @@ async def test_the_engine_forgets_old_runs_by_itself(settings: Settings, monkeyp
         assert (await engine.runs.view(waiting.run)).status == "waiting"
     finally:
         await engine.close()
-    with closing(open_read_only(settings.db_path)) as db:
+    with closing(open_reading(settings.db_path)) as db:
         assert list(check(db)) == []
-        assert db.execute("SELECT count(*) FROM blobs").fetchone() == (0,)
+        assert db.rows("SELECT count(*) FROM blobs") == [(0,)]
 
 
 @pytest.mark.parametrize("error", [DatabaseUnavailable("the disk is away"), RuntimeError("a bug")], ids=type)

@@ -6,6 +6,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from executor.store.sqlite.reading import SQLiteReading
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.invariants import check, run_ids
 from server.app import build_engine
@@ -26,7 +27,7 @@ def kinds(copy: Copy) -> set[str]:
     return {finding.invariant for finding in findings(copy)}
 
 
-def test_a_sound_database_has_no_findings(copy: Copy, db: sqlite3.Connection) -> None:
+def test_a_sound_database_has_no_findings(copy: Copy, db: SQLiteReading) -> None:
     assert findings(copy) == []
     assert sorted(run_ids(db)) == sorted(copy.run.values())
 
@@ -43,7 +44,7 @@ def test_one_run_alone_can_be_asked_for(copy: Copy) -> None:
     assert findings(copy, copy.run["asking"]) == []
 
 
-def test_some_invariants_alone_can_be_asked_for(copy: Copy, db: sqlite3.Connection) -> None:
+def test_some_invariants_alone_can_be_asked_for(copy: Copy, db: SQLiteReading) -> None:
     copy.spoil("UPDATE runs SET status = 'failed' WHERE id = ?", copy.run["hello"])
     copy.spoil("UPDATE runs SET next_run_at_ms = NULL WHERE id = ?", copy.run["sleeping"])
     assert {finding.invariant for finding in check(db, only={"I8"})} == {"I8"}
@@ -152,11 +153,11 @@ def test_i4_a_journal_of_another_run(copy: Copy) -> None:
     assert finding.invariant == "I4" and "the id of run x" in finding.what
 
 
-def test_i5_a_block_that_starts_before_its_parent_has_ended(copy: Copy, db: sqlite3.Connection) -> None:
+def test_i5_a_block_that_starts_before_its_parent_has_ended(copy: Copy, db: SQLiteReading) -> None:
     run = copy.run["loops"]
     query = "SELECT seq FROM events WHERE run_id = ? AND type = ? AND node = ?"
-    (ended,) = db.execute(query, (run, "region.exited", "each:end")).fetchone()
-    (started,) = db.execute(query, (run, "node.started", "fan:start")).fetchone()
+    (ended,) = db.db.execute(query, (run, "region.exited", "each:end")).fetchone()
+    (started,) = db.db.execute(query, (run, "node.started", "fan:start")).fetchone()
     copy.spoil("UPDATE old_events SET seq = -seq WHERE run_id = ? AND seq IN (?, ?)", run, ended, started)
     copy.spoil("UPDATE old_events SET seq = ? WHERE run_id = ? AND seq = ?", started, run, -ended)
     copy.spoil("UPDATE old_events SET seq = ? WHERE run_id = ? AND seq = ?", ended, run, -started)
@@ -208,9 +209,9 @@ def test_i8_a_queued_run_that_is_never_claimed(copy: Copy) -> None:
     assert kinds(copy) == {"I8"}
 
 
-def test_i8_a_retry_that_came_too_early(copy: Copy, db: sqlite3.Connection) -> None:
+def test_i8_a_retry_that_came_too_early(copy: Copy, db: SQLiteReading) -> None:
     query = "SELECT seq FROM events WHERE run_id = ? AND type = 'retry.scheduled'"
-    (seq,) = db.execute(query, (copy.run["failing"],)).fetchone()
+    (seq,) = db.db.execute(query, (copy.run["failing"],)).fetchone()
     # the whole rest of the journal moves back to the time of the failure
     copy.spoil(
         """UPDATE old_events SET at_ms = (SELECT at_ms FROM events WHERE run_id = ?1 AND seq = ?2)
@@ -265,11 +266,11 @@ def test_i9_a_wait_that_is_closed_twice(copy: Copy) -> None:
     assert "I9" in kinds(copy)
 
 
-def test_i10_a_stream_is_the_journal(copy: Copy, db: sqlite3.Connection) -> None:
-    db.row_factory = sqlite3.Row
+def test_i10_a_stream_is_the_journal(copy: Copy, db: SQLiteReading) -> None:
+    db.db.row_factory = sqlite3.Row
     query = "SELECT seq, type, node, path, attempt FROM events WHERE run_id = ? ORDER BY seq"
     run = copy.run["loops"]
-    heard = [dict(row) for row in db.execute(query, (run,))]
+    heard = [dict(row) for row in db.db.execute(query, (run,))]
     assert findings(copy, evidence=Evidence(transcripts={run: heard})) == []
     assert findings(copy, evidence=Evidence(transcripts={run: heard[:4]})) == []  # the client left
     missing = Evidence(transcripts={run: heard[:3] + heard[4:]})
@@ -303,8 +304,8 @@ def test_i12_a_plan_that_does_not_decode(copy: Copy) -> None:
 
 def test_i12_the_file_is_damaged(copy: Copy) -> None:
     with closing(copy.read()) as db:
-        (page,) = db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'waits_by_status'").fetchone()
-        (size,) = db.execute("PRAGMA page_size").fetchone()
+        (page,) = db.db.execute("SELECT rootpage FROM sqlite_master WHERE name = 'waits_by_status'").fetchone()
+        (size,) = db.db.execute("PRAGMA page_size").fetchone()
     with open(copy.path, "r+b") as file:
         file.seek((page - 1) * size)
         file.write(b"\xff" * 200)
@@ -313,11 +314,11 @@ def test_i12_the_file_is_damaged(copy: Copy) -> None:
     assert found and "weft restore" in found[0].fix
 
 
-def test_reading_changes_nothing(copy: Copy, db: sqlite3.Connection) -> None:
+def test_reading_changes_nothing(copy: Copy, db: SQLiteReading) -> None:
     before = copy.path.read_bytes()
     list(check(db, evidence=Evidence(secrets=["hello"])))
     try:
-        db.execute("DELETE FROM run_details")
+        db.db.execute("DELETE FROM run_details")
     except sqlite3.OperationalError as error:
         assert "readonly" in str(error)
     assert copy.path.read_bytes() == before

@@ -11,8 +11,8 @@ import pytest
 
 from executor.errors import CorruptJournal
 from executor.journal import reader
+from executor.store.batches import checksum
 from executor.store.rows import EventFilter, Record
-from executor.store.sqlite.batches import checksum
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check
 from tests.support.spoil import take_apart
@@ -72,19 +72,20 @@ async def test_an_event_is_not_what_was_written(copy: Copy, change: str) -> None
 @pytest.mark.parametrize(
     "change",
     [
-        "payload = CAST(replace(CAST(payload AS TEXT), 'hello', 'jello') AS BLOB)",
-        "head = replace(head, 'greet', 'great')",
+        "payload = CAST(replace(CAST(payload AS TEXT), 'Ada', 'Eva') AS BLOB)",
+        "head = replace(head, 'ask', 'ash')",
         "first_seq = first_seq - 1",
         "seq = seq + 1000",
         "output_bytes = output_bytes + 1",
     ],
 )
 async def test_a_batch_is_not_what_was_written(copy: Copy, change: str) -> None:
-    run = copy.run["hello"]
+    run = copy.run["answered"]
     with closing(sqlite3.connect(copy.path)) as db:
-        query = """SELECT first_seq, seq FROM batches WHERE head LIKE '%node.succeeded","greet"%'
+        query = """SELECT first_seq, seq FROM batches WHERE head LIKE '%node.succeeded","ask"%'
                       AND n = (SELECT n FROM run_details WHERE id = ?)"""
         first, last = db.execute(query, (run,)).fetchone()
+    assert first > 2
     damage(copy, f"UPDATE batches SET {change} WHERE n = (SELECT n FROM runs WHERE id = ?) AND seq = ?", run, last)
     assert [what for kind, what in findings(copy) if kind == "I12" and "do not match their checksum" in what]
     store = SQLiteStore(copy.path)

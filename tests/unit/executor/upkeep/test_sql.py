@@ -14,19 +14,20 @@ import pytest
 
 from executor.blocks.registry import Registry
 from executor.errors import QueryRefused
-from executor.upkeep.sql import Query, open_for_reading, query
+from executor.upkeep.opening import open_asking
+from executor.upkeep.sql.asking import Asking, Query
 from tests.unit.executor.upkeep.conftest import Copy
 
 
 @pytest.fixture
-def asked(copy: Copy) -> Iterator[sqlite3.Connection]:
-    db, _ = open_for_reading(copy.path, Registry.load())
+def asked(copy: Copy) -> Iterator[Asking]:
+    db = open_asking(copy.path, Registry.load())
     with closing(db):
         yield db
 
 
-def rows(db: sqlite3.Connection, sql: str, *values: Any) -> list[tuple[Any, ...]]:
-    return list(query(db, sql, values))
+def rows(db: Asking, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+    return list(db.query(sql, values))
 
 
 def store(copy: Copy, name: str, blocks: dict[str, Any], version: int = 1) -> None:
@@ -46,8 +47,8 @@ def outputs(copy: Copy, workflow: str, node: str, *values: Any) -> None:
         )
 
 
-def test_tables_and_their_views_can_be_read(copy: Copy, asked: sqlite3.Connection) -> None:
-    found = query(asked, "SELECT workflow, status, input FROM runs ORDER BY workflow LIMIT 2")
+def test_tables_and_their_views_can_be_read(copy: Copy, asked: Asking) -> None:
+    found = asked.query("SELECT workflow, status, input FROM runs ORDER BY workflow LIMIT 2")
     assert found.columns == ("workflow", "status", "input")
     assert list(found) == [("answered", "succeeded", "{}"), ("asking", "waiting", "{}")]  # bytes are shown as text
     greeting = rows(asked, "SELECT output FROM outputs WHERE node = 'greet'")
@@ -56,7 +57,7 @@ def test_tables_and_their_views_can_be_read(copy: Copy, asked: sqlite3.Connectio
     assert rows(asked, "SELECT x'ff00'") == [("x'ff00'",)]
 
 
-def test_a_block_of_a_stored_workflow_has_a_view(copy: Copy, asked: sqlite3.Connection) -> None:
+def test_a_block_of_a_stored_workflow_has_a_view(copy: Copy, asked: Asking) -> None:
     found = rows(asked, "SELECT run_id, version, path, result, stdout FROM out_loops_work ORDER BY path")
     assert found == [(copy.run["loops"], 1, f"fan[{n}]", 1, "") for n in range(3)]
     (container,) = rows(asked, "SELECT results, last FROM out_loops_each")
@@ -84,9 +85,9 @@ def test_a_view_has_the_columns_of_the_schema_of_the_block(copy: Copy) -> None:
         {"count": 3.0, "ratio": 2, "name": "a", "ok": True, "tags": [1], "Seq": 7, "with'quote and space": "q"},
         {"count": "three", "ratio": None},
     )
-    db, views = open_for_reading(copy.path, Registry.load())
+    db = open_asking(copy.path, Registry.load())
     with closing(db):
-        (view,) = [view for view in views if view.workflow == "my flow's"]
+        (view,) = [view for view in db.views if view.workflow == "my flow's"]
         assert view.name == "out_my_flow_s_make_it"
         assert view.columns == ("count", "ratio", "name", "ok", "tags", "Seq_", "with'quote and space", "untyped")
         found = rows(
@@ -106,24 +107,24 @@ def test_the_active_version_counts_and_names_do_not_collide(copy: Copy) -> None:
     store(copy, "a b", schema("new"), 2)
     store(copy, "A-B", schema("other"))
     store(copy, "odd", {"x": "no block", "y": {"type": "unknown"}, "z": {"type": "set", "output_schema": 5}})
-    db, views = open_for_reading(copy.path, Registry.load())
+    db = open_asking(copy.path, Registry.load())
     with closing(db):
-        found = {view.name: view.columns for view in views if view.block == "b"}
+        found = {view.name: view.columns for view in db.views if view.block == "b"}
         assert found == {"out_A_B_b": ("other",), "out_a_b_b_2": ("new",)}
         assert rows(db, "SELECT * FROM out_a_b_b_2") == []
     copy.spoil("UPDATE active_versions SET version = 1 WHERE workflow = 'a b'")
-    db, views = open_for_reading(copy.path, Registry.load())
+    db = open_asking(copy.path, Registry.load())
     with closing(db):
-        assert next(view.columns for view in views if view.name == "out_a_b_b_2") == ("old",)
+        assert next(view.columns for view in db.views if view.name == "out_a_b_b_2") == ("old",)
     copy.spoil("DROP TABLE active_versions")  # as in a file of an earlier schema
-    db, views = open_for_reading(copy.path, Registry.load())
+    db = open_asking(copy.path, Registry.load())
     with closing(db):
-        assert next(view.columns for view in views if view.name == "out_a_b_b_2") == ("new",)
+        assert next(view.columns for view in db.views if view.name == "out_a_b_b_2") == ("new",)
 
 
 def test_a_large_output_is_in_its_view(copy: Copy) -> None:
     store(copy, "big", {"long": {"type": "function", "params": {"code": "return 1"}}})
-    db, _ = open_for_reading(copy.path, Registry.load())
+    db = open_asking(copy.path, Registry.load())
     with closing(db):
         assert rows(db, "SELECT length(result) FROM out_big_long") == [(300_000,)]
 
@@ -161,7 +162,7 @@ def test_a_large_output_is_in_its_view(copy: Copy) -> None:
         "SELECT writefile('x', 'y')",
     ],
 )
-def test_everything_but_reading_is_refused(copy: Copy, asked: sqlite3.Connection, sql: str, tmp_path: Path) -> None:
+def test_everything_but_reading_is_refused(copy: Copy, asked: Asking, sql: str, tmp_path: Path) -> None:
     before = copy.path.read_bytes(), sorted(path.name for path in tmp_path.iterdir())
     with pytest.raises(QueryRefused) as refused:
         rows(asked, sql)
@@ -171,30 +172,30 @@ def test_everything_but_reading_is_refused(copy: Copy, asked: sqlite3.Connection
 
 
 @pytest.mark.parametrize("sql", ["PRAGMA table_info(runs)", "PRAGMA user_version", "EXPLAIN SELECT 1", "VALUES (1)"])
-def test_asking_about_the_file_is_reading(asked: sqlite3.Connection, sql: str) -> None:
+def test_asking_about_the_file_is_reading(asked: Asking, sql: str) -> None:
     assert rows(asked, sql)
 
 
-def test_a_query_has_a_time(asked: sqlite3.Connection) -> None:
+def test_a_query_has_a_time(asked: Asking) -> None:
     began = time.monotonic()
     endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     with pytest.raises(QueryRefused, match="too long"):
-        list(query(asked, endless, timeout_s=0.2))
+        list(asked.query(endless, timeout_s=0.2))
     assert time.monotonic() - began < 60
     assert rows(asked, "SELECT 1") == [(1,)]  # the next one has its own
 
 
-def test_a_query_gives_so_many_rows_at_most(asked: sqlite3.Connection) -> None:
+def test_a_query_gives_so_many_rows_at_most(asked: Asking) -> None:
     numbers = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c LIMIT {}) SELECT n FROM c"
 
     def some(rows: int) -> tuple[int, bool]:
-        found: Query = query(asked, numbers.format(rows), rows_max=5)
+        found: Query = asked.query(numbers.format(rows), rows_max=5)
         return len(list(found)), found.more
 
     assert [some(4), some(5), some(6)] == [(4, False), (5, False), (5, True)]
 
 
-def test_a_value_has_a_largest_size(asked: sqlite3.Connection) -> None:
+def test_a_value_has_a_largest_size(asked: Asking) -> None:
     with pytest.raises(QueryRefused, match="too big"):
         rows(asked, "SELECT length(zeroblob(100000000))")
 
@@ -203,4 +204,4 @@ def test_what_is_no_database_of_weft(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "other.db")) as db, db:
         db.execute("CREATE TABLE t (x)")
     with pytest.raises(sqlite3.OperationalError):
-        open_for_reading(tmp_path / "other.db", Registry.load())
+        open_asking(tmp_path / "other.db", Registry.load())

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
+import orjson
 import pytest
 
 from executor.core.events import NodeStarted, NodeSucceeded, RunFinished, RunStarted
@@ -62,13 +64,36 @@ async def test_a_rest_begins_the_next_slice(monkeypatch: pytest.MonkeyPatch) -> 
     pieces = Slices()
     monkeypatch.setattr(slices, "SLICE_S", 60.0)
 
-    async def rest_twice() -> None:
-        await pieces.rest()
-        await pieces.rest()
-
-    assert await turns_during(asyncio.create_task(rest_twice())) == 2, "begun, and after the first"
+    assert pieces.is_over
+    assert await turns_during(asyncio.create_task(pieces.rest())) == 2, "begun, and after the rest"
+    assert not pieces.is_over
 
 
 def test_what_was_taken_out_is_gone() -> None:
     projection = SlicedProjection()
     assert list(projection.taken_out()) == []
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"results": [[{"ok": True}]] * 500, "last": {"ok": True}},
+        ["x" * 90, 1, "y" * 300, [], {}, None, 2.5, ["z" * 99, ["u" * 99, {"v": ["w" * 99]}]], "end"],
+        [['ä\n"\\' * 50, {"": -0.0, "big": 2**63, "e": 1e-9}]] * 9,
+        "x" * 1_000,
+        [],
+        7,
+    ],
+)
+async def test_a_long_value_is_the_same_in_slices(monkeypatch: pytest.MonkeyPatch, value: Any) -> None:
+    monkeypatch.setattr(slices, "DECODED_AT_ONCE", 64)
+    for data in (orjson.dumps(value), b" \n" + orjson.dumps(value, option=orjson.OPT_INDENT_2)):
+        assert repr(await Slices().decoded(data)) == repr(orjson.loads(data))
+
+
+async def test_others_run_while_a_long_value_is_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(slices, "SLICE_S", 0.0)
+    data = orjson.dumps({"results": [[{"ok": True}]] * 50_000})
+    decoding = asyncio.create_task(Slices().decoded(data))
+    assert await turns_during(decoding) > len(data) // slices.DECODED_AT_ONCE
+    assert (await decoding) == orjson.loads(data)

@@ -80,3 +80,9 @@ async def test_a_server_that_stays_away_is_reported(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(follow, "PATIENCE_S", 0.01)
     with pytest.raises(ServerUnreachable):
         await followed(Run(None, last="run.finished"))
+
+
+def test_a_failed_run_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
+    error = {"code": "llm_missing", "message": "a library is missing", "hint": "pip install it"}
+    follow._report({"id": "r1", "status": "failed", "error": error})
+    assert capsys.readouterr().err.splitlines() == ["failed: a library is missing", "  pip install it"]

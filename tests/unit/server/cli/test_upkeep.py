@@ -116,7 +116,7 @@ def test_gc_of_a_file(weft: Weft, copy: Copy, monkeypatch: pytest.MonkeyPatch) -
     assert lines(ran)[0].startswith("6 runs") and "1 large output" in lines(ran)[1]
     assert copy.path.stat().st_size < size - 200_000
     with closing(copy.read()) as database:
-        assert database.execute("SELECT count(*) FROM runs").fetchone() == (3,)
+        assert database.db.execute("SELECT count(*) FROM runs").fetchone() == (3,)
     assert weft("doctor").return_value == 0
 
 
@@ -137,6 +137,17 @@ def test_what_is_no_span_of_time(weft: Weft, text: str) -> None:
 def test_vacuum_wants_the_file(weft: Weft) -> None:
     ran = weft("gc", "--vacuum")
     assert isinstance(ran.exception, Refused) and "--db" in ran.exception.hint
+
+
+def test_snapshots_want_the_file_and_are_counted(weft: Weft, copy: Copy) -> None:
+    ran = weft("gc", "--snapshots")
+    assert isinstance(ran.exception, Refused) and "--db" in ran.exception.hint
+    copy.spoil("INSERT INTO snapshots SELECT n, 1, 1, '', '', 1, x'' FROM heads LIMIT 1")
+    found = weft("doctor")
+    assert found.return_value == 1 and "--snapshots" in found.stdout
+    assert "snapshot" not in weft("gc", "--db", str(copy.path), "--snapshots", "--dry-run").stdout
+    assert "1 snapshot deleted." in weft("gc", "--db", str(copy.path), "--snapshots").stdout
+    assert weft("doctor").return_value == 0
 
 
 def test_backup_and_restore(weft: Weft, copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

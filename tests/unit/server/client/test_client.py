@@ -158,3 +158,27 @@ async def test_follow_gives_up_when_patience_ends() -> None:
     async with nowhere() as url, WeftClient(url) as weft:
         with pytest.raises(ServerUnreachable):
             await anext(weft.follow("r1", patience_s=0.05))
+
+
+def full(retry_after: str) -> Reply:
+    refusal = answer({"code": "queue_full", "detail": "too many"}, "429 Too Many Requests")
+    return refusal.replace(b"Connection: close", f"Retry-After: {retry_after}\r\nConnection: close".encode())
+
+
+async def test_a_run_that_is_refused_for_now_is_started_when_the_server_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        waited.append(seconds)
+
+    monkeypatch.setattr("server.client.client.asyncio.sleep", sleep)
+    async with scripted(full("7"), full("2"), answer({"run": "r"})) as script, WeftClient(script.url) as client:
+        assert await client.start("w") == {"run": "r"}
+        assert waited == [7, 2] and len(script.requests) == 3
+
+
+async def test_a_client_waits_no_longer_than_its_patience() -> None:
+    async with scripted(full("7"), full("7")) as script, WeftClient(script.url, patience_s=5) as client:
+        with pytest.raises(ApiError) as refused:
+            await client.start("w")
+        assert (refused.value.status, refused.value.code, len(script.requests)) == (429, "queue_full", 1)

@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from executor.engine import Engine
-from server.http.auth import CODE_S, CODES_MAX, Auth, Codes
+from server.http.auth import CODE_S, Auth
 from server.http.errors import Unauthorized
 from server.settings import Settings
 
@@ -58,19 +58,21 @@ async def test_the_cookie_is_secure_behind_https(engine: Engine) -> None:
     assert told.startswith("__Host-weft=") and "Secure" in told and "Path=/;" in told and "Domain" not in told
 
 
-def test_a_code_counts_once_and_for_ten_minutes() -> None:
-    now_s = 0.0
-    codes = Codes(lambda: now_s)
-    first, second, third = codes.make(), codes.make(), codes.make()
-    assert codes.redeem(first) and not codes.redeem(first)
-    now_s = CODE_S - 1.0
-    assert codes.redeem(second)
-    now_s = float(CODE_S)
-    assert not codes.redeem(third)
-    assert not codes.redeem("") and not codes.redeem("guess")
+async def test_a_code_counts_once_and_for_ten_minutes(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    auth, now_ms = Auth(Settings(token="token"), SECRET), engine.parts.clock.now_ms()
 
+    async def redeem(link: str) -> bool:
+        try:
+            await auth.sign_in(engine, None, link.partition("#")[2], Response())
+        except Unauthorized:
+            return False
+        return True
 
-def test_the_number_of_stored_codes_is_bounded() -> None:
-    codes = Codes(lambda: 0.0)
-    made = [codes.make() for _ in range(CODES_MAX + 1)]
-    assert not codes.redeem(made[0]) and codes.redeem(made[1]) and codes.redeem(made[-1])
+    monkeypatch.setattr(engine.parts.clock, "now_ms", lambda: now_ms)
+    first, second, third = [await auth.link(engine) for _ in range(3)]
+    assert await redeem(first) and not await redeem(first)
+    now_ms += CODE_S * 1000 - 1
+    assert await redeem(second)
+    now_ms += 1
+    assert not await redeem(third)
+    assert not await redeem("") and not await redeem("#guess")

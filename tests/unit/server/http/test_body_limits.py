@@ -14,6 +14,7 @@ from server.app import create_app
 from server.http.body import parse_json
 from server.http.errors import MalformedBody
 from server.settings import Limits, Settings
+from tests.support.cost import computes_within, no_collector
 
 JSON = {"content-type": "application/json"}
 LIMITS = Limits()
@@ -52,11 +53,12 @@ def test_what_is_within_the_bound_is_counted_without_a_walk() -> None:
     data = b"[" + b",".join([b'{"a":[]}'] * 99_000) + b"]"
     ratios = []
     for _ in range(3):
-        began = time.thread_time()
-        orjson.loads(data)
-        parsed = time.thread_time()
-        parse_json(data, LIMITS)
-        ratios.append((time.thread_time() - parsed) / (parsed - began))
+        with no_collector():
+            began = time.thread_time()
+            orjson.loads(data)
+            parsed = time.thread_time()
+            parse_json(data, LIMITS)
+            ratios.append((time.thread_time() - parsed) / (parsed - began))
     assert min(ratios) < 3, ratios
 
 
@@ -71,10 +73,8 @@ def test_brackets_in_texts_count_for_nothing() -> None:
 
 @pytest.mark.parametrize("data", [b'"' * 300_001, b'"\\"' * 200_000, b"[" * 300_000 + b'"\\' * 100_000])
 def test_quotes_that_do_not_end_take_no_longer(data: bytes) -> None:
-    began = time.thread_time()
-    with pytest.raises(MalformedBody):
+    with computes_within(2), pytest.raises(MalformedBody):
         parse_json(b"[" * 100 + data, LIMITS)
-    assert time.thread_time() - began < 2
 
 
 def test_demo_is_there_on_loopback_only(tmp_path: Path) -> None:

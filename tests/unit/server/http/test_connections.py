@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 
 from server.http.connections import LIVE, Connection, Connections, _network
+from server.http.proxies import Proxies
 from server.settings import Limits
 
 LIMITS = Limits(head_bytes=1000, connections=3, waiting_per_address=2, requests=3)
@@ -292,3 +293,10 @@ def test_connections_stay_below_the_descriptors(descriptors: int | None, connect
 )
 def test_networks(address: str, network: str) -> None:
     assert _network(address) == network
+
+
+async def test_a_proxy_that_is_named_is_not_one_client() -> None:
+    world = World()
+    world.state = Connections(LIMITS, proxies=Proxies(["192.0.2.1"]))
+    assert world.connect("192.0.2.1")[0].network == ""
+    assert world.connect("192.0.2.2")[0].network == "192.0.2.2"

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import asyncio
+import gc
+import itertools
 from typing import Any
 
 import pytest
 from msgspec import Struct
+from starlette.responses import Response
 
+from server.http import response as module
 from server.http.response import block_response, json_response, long_json_response
 
 
@@ -91,3 +96,36 @@ async def test_a_long_answer_is_the_same_in_parts(shape: Any, count: int) -> Non
     assert (start["status"], sorted(start["headers"])) == (200, sorted(whole.raw_headers))
     assert not bodies[-1].get("more_body")
     assert (len(bodies) > 1) is (count > 500)
+
+
+class Item:
+    """Not a struct: it can be watched."""
+
+
+async def test_what_a_long_answer_shows_is_freed_while_others_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All at once, 100,000 nodes would hold the event loop."""
+    monkeypatch.setattr(module, "to_json", lambda value: b"[]" if isinstance(value, tuple) else b"{}")
+    made = 5_000
+
+    async def read() -> Response:
+        return await long_json_response(Bare(tuple(Item() for _ in range(made))), "items")
+
+    answer, left = await read(), list[int]()
+
+    async def watch() -> None:
+        while not left or left[-1]:
+            left.append(sum(isinstance(each, Item) for each in gc.get_objects()))
+            await asyncio.sleep(0)
+
+    async def send(message: Any) -> None:
+        pass
+
+    async def receive() -> Any:
+        raise AssertionError("it reads nothing")
+
+    watching = asyncio.create_task(watch())
+    await asyncio.sleep(0)
+    await answer({"type": "http"}, receive, send)
+    await watching
+    assert left[0] == made and left[-1] == 0
+    assert max(before - after for before, after in itertools.pairwise(left)) <= 500

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from executor.engine import Engine
 from server.app import create_app
-from server.http.security import ANY_BODY_PREFIXES
+from server.http.security import ANY_BODY_PREFIXES, FILE_FORM_PREFIXES, FORM_PREFIXES
 from server.routes import TABLE
 from server.settings import Settings
 
@@ -106,7 +106,9 @@ async def test_our_own_pages_may_write(client: httpx.AsyncClient) -> None:
     "media", ["text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded", ""]
 )
 async def test_writes_take_json_only(gate: httpx.AsyncClient, path: str, media: str) -> None:
-    if media == "application/x-www-form-urlencoded" and path.startswith("/resume/"):
+    if media == "application/x-www-form-urlencoded" and path.startswith(FORM_PREFIXES):
+        return
+    if media.startswith("multipart/form-data") and path.startswith(FILE_FORM_PREFIXES):
         return
     if path.startswith(ANY_BODY_PREFIXES):
         return  # what other systems post; the token in the address is the credential
@@ -162,13 +164,20 @@ def test_the_public_routes_are_these() -> None:
         "/",
         "/api/resume/{token}",
         "/approvals",
+        "/usage",
         "/callbacks/{token}",
+        "/chat/{name}/{token}",
+        "/chat/{name}/{token}/{conversation}",
+        "/chat/{name}/{token}/{conversation}/{n}/events",
         "/demo/echo",
+        "/forms/{name}/{token}",
         "/healthz",
         "/readyz",
         "/hooks/{id}",
         "/login",
         "/logout",
+        "/oidc/start",
+        "/oidc/callback",
         "/openapi.json",
         "/resume/{token}",
         "/runs",

@@ -17,7 +17,7 @@ from server.app import create_app
 from server.http.auth import Auth
 from server.http.errors import TooManyTries
 from server.http.rates import LOGINS, LOGINS_IN_ALL, LoginRates
-from server.http.sessions import AGE_MS, IDLE_MS, SEE_EVERY_MS, end_streams
+from server.http.sessions import AGE_MS, IDLE_MS, SEE_EVERY_MS
 from server.settings import Settings
 from tests.unit.server.conftest import BASE
 
@@ -141,10 +141,10 @@ async def test_a_stream_ends_with_the_session_that_opened_it(
     async with asyncio.timeout(60):
         while not streams.sessions:
             await asyncio.sleep(0.01)
-        await end_streams(streams, auth.sessions, engine)
+        await auth.end_streams(streams, engine)
         assert not following.done() and len(streams) == 1
         await engine.store.delete_sessions()
-        await end_streams(streams, auth.sessions, engine)
+        await auth.end_streams(streams, engine)
         assert (await following).status_code == 200
     assert len(streams) == 0 and not streams.sessions
 

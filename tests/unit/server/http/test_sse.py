@@ -16,7 +16,8 @@ from starlette.types import Message
 from executor.engine import Engine
 from executor.store.rows import RunRow
 from server.http.errors import TooManyStreams, status_of
-from server.http.sse import RETRY_HINT, EventStream, Streams
+from server.http.sse import PING, RETRY_HINT, EventStream
+from server.http.streams import Streams
 from server.settings import Limits, Settings
 from tests.support.spoil import take_apart
 from tests.support.until import until
@@ -70,8 +71,8 @@ async def streams() -> AsyncIterator[Streams]:
     assert len(streams) == 0, "every stream gave its place back"
 
 
-def stream(engine: Engine, streams: Streams, row: RunRow, after: int = 0, limits: Limits = LIMITS) -> EventStream:
-    return EventStream(engine, streams, row, after, limits, {})
+def stream(engine: Engine, streams: Streams, row: RunRow, after: int = 0) -> EventStream:
+    return EventStream(engine, streams, row, after, {})
 
 
 async def test_replay_comes_as_one_chunk(engine: Engine, streams: Streams, waiting: RunRow) -> None:
@@ -144,12 +145,31 @@ async def test_a_cursor_beyond_the_end_gets_what_is_new(engine: Engine, streams:
     await task
 
 
-async def test_a_reader_that_takes_nothing_is_closed(engine: Engine, streams: Streams, waiting: RunRow) -> None:
+async def test_a_reader_that_takes_nothing_is_closed(engine: Engine, waiting: RunRow) -> None:
     reader = Reader(stall=1)
-    impatient = replace(LIMITS, stream_send_s=0.05)
+    impatient = Streams(replace(LIMITS, stream_send_s=0.05))
     async with asyncio.timeout(60):
         with pytest.raises(TimeoutError):  # not that of this test, which arrives here as a cancellation
-            await stream(engine, streams, waiting, 0, impatient)(SCOPE, reader.receive, reader.send)
+            await stream(engine, impatient, waiting)(SCOPE, reader.receive, reader.send)
+    assert len(impatient) == 0 and waiting.id not in engine.parts.hub.watched()
+
+
+async def test_a_quiet_stream_gets_pings(engine: Engine, waiting: RunRow) -> None:
+    reader = Reader()
+    streams = Streams(replace(LIMITS, stream_ping_s=0.05))
+    task = asyncio.create_task(stream(engine, streams, waiting, waiting.seq)(SCOPE, reader.receive, reader.send))
+    data = await reader.until(lambda data: data.count(PING) == 3)
+    assert data == RETRY_HINT + 3 * PING
+    reader.gone.set()
+    await task
+
+
+async def test_a_reader_that_takes_no_ping_is_closed(engine: Engine, waiting: RunRow) -> None:
+    reader = Reader(stall=1)
+    impatient = Streams(replace(LIMITS, stream_ping_s=0.05, stream_send_s=0.05))
+    async with asyncio.timeout(60):
+        with pytest.raises(TimeoutError):
+            await stream(engine, impatient, waiting, waiting.seq)(SCOPE, reader.receive, reader.send)
 
 
 async def test_a_reader_that_leaves_early_leaves_nothing_behind(
@@ -163,7 +183,7 @@ async def test_a_reader_that_leaves_early_leaves_nothing_behind(
         reader.gone.set()
         await task
     await asyncio.sleep(0)
-    # sse-starlette keeps one watcher for the whole loop, and the engine's own tasks come and go
+    # the engine's own tasks come and go
     assert len(asyncio.all_tasks()) <= before + 5
 
 
@@ -175,6 +195,29 @@ async def test_closing_ends_all_streams_properly(engine: Engine, streams: Stream
     streams.close()
     async with asyncio.timeout(60):  # by themselves they never would
         await asyncio.gather(*tasks)
+
+
+async def test_a_reader_that_takes_nothing_is_cut_off_when_the_server_stops(
+    engine: Engine, streams: Streams, waiting: RunRow, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("server.http.streams.CLOSE_S", 0.05)
+    reader = Reader(stall=1)
+    task = asyncio.create_task(stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send))
+    await reader.until(lambda data: RETRY_HINT in data)
+    streams.close()
+    async with asyncio.timeout(60):
+        await task
+
+
+async def test_a_reader_that_leaves_while_it_waits_ends(engine: Engine, streams: Streams, waiting: RunRow) -> None:
+    reader = Reader()
+    task = asyncio.create_task(stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send))
+    await reader.until(lambda data: b"id: %d\n" % waiting.seq in data)
+    assert waiting.id in engine.parts.hub.watched()
+    reader.gone.set()
+    async with asyncio.timeout(60):
+        await task
+    assert waiting.id not in engine.parts.hub.watched()
 
 
 async def test_head_opens_no_stream(engine: Engine, streams: Streams, waiting: RunRow) -> None:

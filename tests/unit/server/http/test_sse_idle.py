@@ -11,7 +11,8 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from executor.runtime import hub
+from executor.runtime import lookout
+from executor.store.topics.runs import LAST_SEQS
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.blocks import Hold
@@ -25,7 +26,7 @@ LOOKS = 10
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(hub, "LOOK_S", 0.02)
+    monkeypatch.setattr(lookout, "LOOK_S", 0.02)
 
 
 async def read_to_end(engine: Engine, run: str) -> list[int]:
@@ -49,7 +50,7 @@ async def test_idle_readers_share_one_look_a_second(tmp_path: Path, monkeypatch:
 
         monkeypatch.setattr(type(front.store._readers), "all", count)  # type: ignore[attr-defined]
         # First each reads what there is. From then on there is one query for all runs that are read, and no other.
-        await until(lambda: len(asked) > READERS and all("json_each" in sql for sql in asked[-LOOKS:]))
+        await until(lambda: len(asked) > READERS and all(sql == LAST_SEQS for sql in asked[-LOOKS:]))
         hold.free.set()
         async with asyncio.timeout(60):
             found = await asyncio.gather(*readers)
@@ -76,11 +77,11 @@ async def test_a_commit_of_another_process_is_signalled(tmp_path: Path) -> None:
         cursor = front.events.cursor(run, 0)
         while await cursor.take():
             pass
-        signal = cursor.watch()
         await engine.cancel(run)
         await until_event(engine, run, "run.finished")
         async with asyncio.timeout(60):
-            await signal
+            await cursor.wait()
+        cursor.close()
 
 
 async def test_an_event_source_that_reconnects_at_the_end_gets_204(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from msgspec.structs import replace
 from executor.engine import Engine
 from executor.runtime.hub import Deltas, Hub
 from server.client.sse_parser import SseParser
-from server.http.sse import Streams, _parted
+from server.http.sse import _parted
+from server.http.streams import Streams
 from server.settings import Limits
 from tests.support.blocks import Speak
 from tests.support.documents import in_a_row

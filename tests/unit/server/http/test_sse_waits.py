@@ -12,8 +12,8 @@ from executor.runtime import cursor as journal_cursor
 from executor.runtime.cursor import Cursor, Pages
 from executor.runtime.hub import Hub
 from executor.store.rows import Record, RunRow
-from server.http import sse
-from server.http.sse import RETRY_HINT, ChunkCache, _Alarm, _frames
+from server.http.sse import PING, RETRY_HINT, JournalFrames, _frames
+from server.http.streams import ChunkCache, Place
 from tests.unit.executor.views.test_run import run_row
 
 
@@ -39,20 +39,21 @@ class Journal:
             self.records.append(Record(len(self.records) + 1, 0, type, None, "", 0, b"{}"))
         self.hub.signal("r")
 
-    def frames(self, closing: asyncio.Future[None]) -> Any:
+    def frames(self, place: Place) -> Any:
         pages = Pages(self, self.hub)  # type: ignore[arg-type]  # of a store only the reading
         lookout = SimpleNamespace(begin=lambda: None)
         events = SimpleNamespace(
-            cursor=lambda run, after: Cursor(self, self.hub, pages, lookout, run, after),  # type: ignore[arg-type]
+            cursor=lambda run, after, bell: Cursor(self, self.hub, pages, lookout, run, after, bell),  # type: ignore[arg-type]
             deltas=self.hub.deltas,
         )
         engine: Any = SimpleNamespace(events=events)
-        return _frames(engine, ChunkCache(1 << 20, 1 << 16), run_row(0), 0, closing, None)
+        row = run_row(0)
+        return _frames(engine, JournalFrames(ChunkCache(1 << 20, 1 << 16), row.id, None), row, 0, place)
 
 
 @pytest.fixture
-async def closing() -> asyncio.Future[None]:
-    return asyncio.get_running_loop().create_future()
+async def place() -> Place:
+    return Place("r")
 
 
 async def idle() -> None:
@@ -60,9 +61,9 @@ async def idle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_one_read_for_each_commit(closing: asyncio.Future[None]) -> None:
+async def test_one_read_for_each_commit(place: Place) -> None:
     journal = Journal()
-    frames = journal.frames(closing)
+    frames = journal.frames(place)
     assert await anext(frames) == RETRY_HINT
     for number in range(1, 6):
         coming = asyncio.create_task(anext(frames))
@@ -76,9 +77,9 @@ async def test_one_read_for_each_commit(closing: asyncio.Future[None]) -> None:
         await anext(frames)
 
 
-async def test_what_is_committed_while_a_chunk_is_sent_follows(closing: asyncio.Future[None]) -> None:
+async def test_what_is_committed_while_a_chunk_is_sent_follows(place: Place) -> None:
     journal = Journal()
-    frames = journal.frames(closing)
+    frames = journal.frames(place)
     await anext(frames)
     journal.commit("node.started")
     await anext(frames)
@@ -87,10 +88,10 @@ async def test_what_is_committed_while_a_chunk_is_sent_follows(closing: asyncio.
     await frames.aclose()
 
 
-async def test_a_full_page_is_not_the_end(closing: asyncio.Future[None]) -> None:
+async def test_a_full_page_is_not_the_end(place: Place) -> None:
     journal = Journal()
     journal.commit(*["node.log"] * (journal_cursor.PAGE + 1))
-    frames = journal.frames(closing)
+    frames = journal.frames(place)
     await anext(frames)
     found = 0
     while found <= journal_cursor.PAGE:
@@ -98,9 +99,9 @@ async def test_a_full_page_is_not_the_end(closing: asyncio.Future[None]) -> None
     await frames.aclose()
 
 
-async def test_a_run_that_is_deleted_ends_its_streams(closing: asyncio.Future[None]) -> None:
+async def test_a_run_that_is_deleted_ends_its_streams(place: Place) -> None:
     journal = Journal()
-    frames = journal.frames(closing)
+    frames = journal.frames(place)
     await anext(frames)
     journal.commit("node.started")
     await anext(frames)
@@ -113,21 +114,23 @@ async def test_a_run_that_is_deleted_ends_its_streams(closing: asyncio.Future[No
         await asyncio.wait_for(coming, 30)
 
 
-async def test_a_lost_signal_costs_only_time(closing: asyncio.Future[None], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sse, "PATIENCE_S", 0.01)
+async def test_a_lost_signal_costs_only_time(place: Place) -> None:
     journal = Journal()
-    frames = journal.frames(closing)
+    frames = journal.frames(place)
     await anext(frames)
     coming = asyncio.create_task(anext(frames))
     await idle()
     journal.records.append(Record(1, 0, "node.log", None, "", 0, b"{}"))
+    await idle()
+    assert not coming.done()
+    journal.hub.looked("r", 1)  # as the lookout does once a second
     assert b"node.log" in await asyncio.wait_for(coming, 30)
     await frames.aclose()
 
 
-async def test_nothing_is_left_when_a_reader_leaves(closing: asyncio.Future[None]) -> None:
+async def test_nothing_is_left_when_a_reader_leaves(place: Place) -> None:
     journal = Journal()
-    frames = journal.frames(closing)
+    frames = journal.frames(place)
     await anext(frames)
     coming = asyncio.create_task(anext(frames))
     await idle()
@@ -135,20 +138,34 @@ async def test_nothing_is_left_when_a_reader_leaves(closing: asyncio.Future[None
     await asyncio.wait([coming])
     await idle()
     assert journal.hub.watched() == []
-    assert not closing._callbacks
 
 
-async def test_an_alarm_listens_to_each_future_once(closing: asyncio.Future[None]) -> None:
-    loop = asyncio.get_running_loop()
-    alarm = _Alarm()
-    for _ in range(3):
-        signal: asyncio.Future[None] = loop.create_future()
-        waiting = asyncio.create_task(alarm.wait(signal, closing))
-        await idle()
-        assert not waiting.done()
-        signal.set_result(None)
-        await asyncio.wait_for(waiting, 30)
-    assert len(closing._callbacks) == 1
-    await alarm.wait(signal, closing)  # is done: no wait
-    alarm.close()
-    assert not closing._callbacks
+async def test_a_stream_that_is_closed_ends_while_it_waits(place: Place) -> None:
+    journal = Journal()
+    frames = journal.frames(place)
+    await anext(frames)
+    coming = asyncio.create_task(anext(frames))
+    await idle()
+    place.close()
+    with pytest.raises(StopAsyncIteration):
+        await asyncio.wait_for(coming, 30)
+    assert journal.hub.watched() == []
+
+
+async def test_a_ping_comes_once_for_each_time_it_is_asked_for(place: Place) -> None:
+    journal = Journal()
+    frames = journal.frames(place)
+    await anext(frames)
+    coming = asyncio.create_task(anext(frames))
+    await idle()
+    reads = journal.reads
+    place.ask_for_ping()
+    assert await coming == PING
+    assert journal.reads == reads, "nothing has come to the journal"
+    place.ping = False  # it is being sent
+    coming = asyncio.create_task(anext(frames))
+    await idle()
+    assert not coming.done()
+    journal.commit("node.log")
+    assert b"node.log" in await coming
+    await frames.aclose()

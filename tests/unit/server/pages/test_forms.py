@@ -77,6 +77,13 @@ def test_odd_schemas_do_not_break_the_page(schema: Any) -> None:
     read_form(schema, {"field.a": "1"})
 
 
+def test_what_one_action_needs_is_not_marked_optional() -> None:
+    """The form cannot require it: the other action is without it."""
+    schema = {"properties": {"id": {"type": "integer", "x-ui": {"needed": True}}, "note": {"type": "string"}}}
+    html = form_fields(schema, None, {})
+    assert html.count("(optional)") == 1 and " required" not in html
+
+
 @settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.recursive(

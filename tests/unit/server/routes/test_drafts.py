@@ -281,6 +281,27 @@ async def test_a_workflow_of_sim_becomes_one_of_ours(client: httpx.AsyncClient) 
     assert kept["imported"] == "sim" and set(kept["document"]["blocks"]) == {"s", "f"}
 
 
+async def test_what_an_import_lost_stays_in_the_description(client: httpx.AsyncClient) -> None:
+    sim = {
+        "version": "1",
+        "blocks": [
+            {"id": "s", "metadata": {"id": "starter", "name": "Start"}, "config": {"params": {}}},
+            {"id": "n", "metadata": {"id": "slack", "name": "Tell"}, "config": {"params": {"text": "Hi"}}},
+        ],
+        "connections": [{"source": "s", "target": "n"}],
+        "loops": {},
+    }
+    draft = await begin(client, sim)
+    assert [found["code"] for found in draft["diagnostics"]] == ["import_lossy"]
+    again = (await client.get(f"/api/drafts/{draft['id']}")).json()
+    assert again["diagnostics"] == []
+    assert again["document"]["description"] == (
+        "Imported from Sim. To do:\n"
+        '- Slack "Tell": It is not imported. A block that fails is in its place. '
+        "Replace it with the block connector.slack."
+    )
+
+
 async def test_drafts_are_there_after_a_restart(settings: Settings, hello: Json) -> None:
     from server.app import build_engine, create_app
 

@@ -169,7 +169,7 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
             raise BlockError(f"no {ctx.attempt}", code="flaky")
         return Done({"attempt": ctx.attempt})
 
-    engine.parts.registry.handler("email").run = fails_twice  # type: ignore[method-assign]
+    engine.parts.registry.handler("email").run = fails_twice
     try:
         policy = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}}
         run = await started(

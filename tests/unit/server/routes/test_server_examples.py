@@ -9,7 +9,8 @@ from typing import Any
 
 import httpx
 
-from server.routes.server import ORDER, PACKAGE, folder, read_examples
+from server.routes.server import ORDER, read_examples
+from server.shipped import PACKAGE, examples_folder
 
 ROOT = Path(__file__).parents[4]
 
@@ -40,14 +41,14 @@ def test_a_wheel_has_them_in_the_package_a_checkout_beside_it(tmp_path: Path) ->
     package = tmp_path / "site-packages" / "server"
     package.mkdir(parents=True)
     beside = package.parent / "examples"
-    assert folder(package) == beside
+    assert examples_folder(package) == beside
     assert read_examples(beside) == [], "neither is there"
     (package / "examples").mkdir()
     document: dict[str, Any] = {"format": "weft/1", "blocks": {}}
     (package / "examples" / "two-words.json").write_text(json.dumps(document))
-    (example,) = read_examples(folder(package))
+    (example,) = read_examples(examples_folder(package))
     assert (example.name, example.title, example.description) == ("two-words", "Two words", "")
-    assert folder(PACKAGE) == ROOT / "examples"
+    assert examples_folder(PACKAGE) == ROOT / "examples"
 
 
 def test_the_build_puts_them_where_the_package_looks() -> None:

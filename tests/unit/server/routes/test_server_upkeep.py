@@ -75,8 +75,8 @@ async def test_a_stream_whose_run_is_deleted_ends(
     run = (await started(document("a", "start x", blocks={"x": block("set", value=1)})))["run"]
     cursor_of = engine.events.cursor
 
-    def cursor(run: str, after: int = 0) -> Any:
-        found = cursor_of(run, after)
+    def cursor(run: str, after: int = 0, bell: Any = None) -> Any:
+        found = cursor_of(run, after, bell)
         take = found.take
 
         async def take_and_delete() -> Any:

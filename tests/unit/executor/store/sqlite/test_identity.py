@@ -16,6 +16,8 @@ import pytest
 
 from executor.errors import BackupUnusable, DatabaseDamaged, DatabaseFull, DatabaseReplaced, ForeignDatabase, StoreError
 from executor.store import migrate
+from executor.store.sqlite.connection import Database, plain_connect
+from executor.store.sqlite.reading import open_reading
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import LOOK_EVERY_S
 from executor.upkeep.backup import backup, inspect
@@ -89,6 +91,28 @@ async def test_no_empty_database_is_made_in_the_place_of_a_lost_one(tmp_path: Pa
     await store.close()
 
 
+def test_a_log_that_another_connection_deleted_before_this_one_opened_is_not_a_loss(tmp_path: Path) -> None:
+    """The last connection to be closed deletes the log: here after this one looked at it, before it opens it anew."""
+    path = str(tmp_path / "weft.db")
+    close_other = False
+
+    def connect(path: str) -> sqlite3.Connection:
+        if close_other:
+            other.drop()
+        return plain_connect(path)
+
+    other = Database(path, 1000, plain_connect, lambda _: None)
+    database = Database(path, 1000, connect, lambda _: None)
+    assert other.db and database.db
+    database.drop()  # as after a failed write
+    close_other = True
+    with open(f"{path}-wal") as log:  # so that the new one has another inode
+        assert database.db
+        assert os.fstat(log.fileno()).st_ino != os.stat(f"{path}-wal").st_ino
+    database.check_file()
+    database.drop()
+
+
 def of_another_program(db: Path, version: int = 0, application: int = 0) -> str:
     with closing(sqlite3.connect(db)) as file:
         file.execute("CREATE TABLE runs (id INTEGER PRIMARY KEY, distance REAL)")
@@ -109,13 +133,13 @@ async def test_a_file_of_another_program_is_refused_untouched(tmp_path: Path, ve
     assert [path.name for path in tmp_path.iterdir()] == ["tracks.db"]
     with pytest.raises(BackupUnusable):
         inspect(db)
-    with pytest.raises(ForeignDatabase):
-        examine(db, T0)
+    with pytest.raises(ForeignDatabase), closing(open_reading(db)) as reading:
+        examine(reading, T0)
 
 
 async def test_a_new_database_says_whose_it_is(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
-    db.touch()  # empty: nobody's
+    db.touch()  # empty: of no program
     store = SQLiteStore(db)
     await store.open()
     await store.close()

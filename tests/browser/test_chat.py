@@ -1,0 +1,147 @@
+"""A public chat: the answer is read while it is written, loaded again, continued after a crash of the server."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Contexts, Servers
+from tests.browser.editor import Api, Editor
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+TEAS = "Rooibos and peppermint have no caffeine. Both are in stock."
+
+
+@contextmanager
+def dev_model(folder: Path, pause_ms: int) -> Iterator[str]:
+    """The model of the example, which speaks so slowly that a page can see it speak; its address."""
+    script = json.loads((EXAMPLES / "models" / "chat.json").read_bytes())
+    for rule in script["rules"]:
+        rule["pause_ms"] = pause_ms
+    path = folder / "script.json"
+    path.write_text(json.dumps(script))
+    command = [sys.executable, "-m", "server", "dev-model", "--port", "0", "--script", str(path)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
+    try:
+        assert process.stdout
+        yield process.stdout.readline().removeprefix("dev-model: ").strip()
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def path_of(api: Api, document: dict[str, Any] | None = None) -> str:
+    document = document or json.loads((EXAMPLES / "chat.json").read_bytes())
+    api.post("/api/workflows", {"document": document})
+    return str(urlsplit(api.get("/api/webhooks/chat:chat:chat")["url"]).path)
+
+
+def say(page: Page, message: str) -> None:
+    page.get_by_label("Message", exact=True).fill(message)
+    page.keyboard.press("Enter")
+
+
+def answer(page: Page, n: int) -> Locator:
+    return page.locator(f'li[data-n="{n}"]')
+
+
+def test_an_answer_is_read_while_it_is_written(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    with dev_model(tmp_path, 400) as url:
+        server = servers(WEFT_MODEL_DEV=url)
+        path = path_of(Api(server.url))
+        phone = contexts(server.url, viewport={"width": 390, "height": 844}, color_scheme="dark").page()
+        phone.goto(path)
+        expect(phone.get_by_role("heading", name="Ask the tea shop")).to_be_visible()
+        say(phone, "Which tea has no caffeine?")
+        expect(answer(phone, 1)).to_contain_text("Rooibos")
+        expect(answer(phone, 1)).to_have_attribute("data-state", "working")
+        expect(phone.get_by_role("button", name="Send")).to_be_disabled()
+        expect(answer(phone, 1)).to_contain_text(TEAS)
+        expect(answer(phone, 1)).to_have_attribute("data-state", "answered")
+        expect(phone.get_by_role("status")).to_have_text(f"Answer: {TEAS}")
+        assert phone.evaluate("document.documentElement.scrollWidth <= innerWidth"), "it scrolls sideways"
+        say(phone, "Which of them is cheaper?")
+        expect(answer(phone, 2)).to_contain_text("peppermint is the cheaper one.")
+        expect(answer(phone, 2)).to_have_attribute("data-state", "answered")
+        phone.reload()
+        expect(phone.locator("#log li")).to_have_count(4)
+        expect(answer(phone, 1)).to_contain_text(TEAS)
+        say(phone, "And when?")
+        expect(answer(phone, 3)).to_have_attribute("data-state", "working")
+        phone.reload()  # in the middle of it
+        expect(answer(phone, 3)).to_contain_text("We are open from 9 to 6. Ask me about our teas.")
+        phone.get_by_role("link", name="New conversation").click()
+        expect(phone.locator("#log li")).to_have_count(0)
+
+
+def test_a_chat_survives_a_crash_in_the_middle_of_an_answer(
+    servers: Servers, contexts: Contexts, tmp_path: Path
+) -> None:
+    with dev_model(tmp_path, 400) as url:
+        server = servers(WEFT_MODEL_DEV=url)
+        watched = contexts(server.url)
+        watched.allow("Failed to load resource|ERR_|net::")
+        page = watched.page()
+        page.goto(path_of(Api(server.url)))
+        say(page, "Which tea has no caffeine?")
+        expect(answer(page, 1)).to_contain_text("Rooibos")
+        server.kill()
+        expect(answer(page, 1)).to_contain_text("The connection is lost")
+        servers(WEFT_MODEL_DEV=url, WEFT_PORT=str(urlsplit(server.url).port), WEFT_LEASE_MS="2000")
+        expect(answer(page, 1)).to_have_attribute("data-state", "answered")
+        expect(answer(page, 1)).to_contain_text(TEAS)
+        expect(page.locator("#log li")).to_have_count(2)
+        say(page, "Which of them is cheaper?")
+        expect(answer(page, 2)).to_contain_text("Of the two that I named")
+
+
+def test_a_person_is_waited_for_and_a_failure_is_said(servers: Servers, contexts: Contexts) -> None:
+    code = "if (<chat.turn> === 2) throw new Error('inner'); return 1"
+    document = {
+        "format": "weft/1",
+        "name": "chat",
+        "blocks": {
+            "chat": {"type": "chat_trigger", "at": [0, 0]},
+            "ask": {"type": "approval", "at": [272, 0], "params": {"title": "May it?"}},
+            "then": {"type": "function", "at": [544, 0], "params": {"code": code}},
+            "answer": {"type": "response", "at": [816, 0], "params": {"body": "Yes, it may."}},
+        },
+        "edges": [
+            {"source": "chat", "target": "ask"},
+            {"source": "ask", "target": "then"},
+            {"source": "then", "target": "answer"},
+        ],
+    }
+    server = servers()
+    api = Api(server.url)
+    page = contexts(server.url).page()
+    page.goto(path_of(api, document))
+    for n, said in ((1, "Yes, it may."), (2, "There is no answer to this message.")):
+        say(page, "May it?")
+        expect(answer(page, n)).to_contain_text("A person has to agree")
+        (wait,) = api.get("/api/waits")["waits"]
+        api.post(f"/api{urlsplit(wait['link']).path}", {"action": "approve"})
+        expect(answer(page, n)).to_contain_text(said)
+    expect(page.get_by_role("button", name="Send")).to_be_enabled()
+
+
+def test_the_inspector_has_the_link(editor: Editor) -> None:
+    path = path_of(editor.api)
+    document = json.loads((EXAMPLES / "chat.json").read_bytes())
+    draft = editor.api.post("/api/drafts", {"document": document, "name": "chat", "base_version": 1})
+    editor.page.goto(f"/w/{draft['id']}")
+    editor.is_ready("chat")
+    editor.block("chat").click()
+    expect(editor.at("form-link")).to_have_attribute("href", path)
+    expect(editor.at("stored-chat")).to_contain_text("Open for messages.")
+    editor.page.goto("/settings")
+    expect(editor.page.get_by_text("Public chat")).to_be_visible()

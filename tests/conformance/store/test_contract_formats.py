@@ -1,0 +1,48 @@
+"""Runs whose journals newer code has written: they wait for a process that can fold them."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+
+import pytest
+
+from executor.store import formats
+from executor.store.contract import Store
+from executor.store.formats import FORMAT, needed
+from tests.support.rows import T0, change, new_run, owned_run, record
+
+LATER = T0 + 60_000
+
+
+@pytest.fixture(autouse=True)
+def newer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There is an event that this code does not know."""
+    monkeypatch.setattr(formats, "SINCE", MappingProxyType({"node.new": FORMAT + 1}))
+
+
+def test_a_journal_needs_the_highest_format_of_its_events() -> None:
+    assert needed([]) == needed([record()]) == 0
+    assert needed([record(), record("node.new"), record()]) == FORMAT + 1
+
+
+async def test_a_run_that_was_created_with_one_is_not_claimed(store: Store) -> None:
+    await store.create_run(new_run("new", records=(record("run.started", None), record("node.new"))))
+    await store.create_run(new_run("old", T0 + 1))
+    assert [row.id for row in await store.claim("w1", LATER, 1_000, limit=10)] == ["old"]
+    assert await store.claim("w1", LATER, 1_000, run_id="new") == []
+
+
+async def test_a_run_that_has_come_to_one_stays_with_its_owner_and_is_taken_by_no_other(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, record(), record("node.new")))
+    assert run.id in await store.renew("w1", [run.id], LATER, 1_000), "its owner can fold it"
+    assert await store.claim("w2", LATER + 5_000, 1_000, limit=10) == [], "its lease has lapsed"
+    assert await store.claim("w2", LATER + 5_000, 1_000, run_id=run.id) == []
+
+
+async def test_it_is_not_looked_for_again_and_again(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, record("node.new")))
+    await store.create_run(new_run("new", records=(record("run.started", None), record("node.new"))))
+    await store.claim("w2", LATER, 1_000, limit=10)
+    assert await store.next_due() is None

@@ -1,0 +1,289 @@
+"""Two stored secrets go through every kind of block, a service writes them back in every spelling, and then they are
+looked for in all that the server shows, streams, stores, logs, exports and prints: 0 hits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, unquote
+
+import httpx
+import pytest
+
+from server.routes import TABLE
+from tests.e2e.canary.spellings import SPELLINGS, forms_of
+from tests.e2e.canary.workflows import CHILD, HOOK, workflows
+from tests.support.dev_model import dev_model
+from tests.support.documents import Json
+from tests.support.endpoints import Request, answer, http, smtp
+from tests.support.server import ROOT, ServerProcess, free_port
+
+pytestmark = [pytest.mark.proof, pytest.mark.timeout(1500)]
+
+SECRETS = {"CANARY": 'c4nary/"T+=?&ö-0815', "PLAIN": "an0ther-c4nary-4711"}
+DSN_PASSWORD = "dsn+pa55word/x"  # a part of a secret: it may be quoted alone
+ENDS = ("succeeded", "failed", "cancelled")
+READS = [
+    route.path
+    for route in TABLE
+    if route.method == "GET" and route.path.startswith("/api/runs/{id}") and "{key}" not in route.path
+]
+OF_SERVER = [route.path for route in TABLE if route.method == "GET" and "{" not in route.path]
+ALL = dict(workflows("http://h", "http://h", "http://h"))
+
+
+class Service:
+    """Writes what it got into its answers. `received`: which secrets came as they are."""
+
+    def __init__(self) -> None:
+        self.received: set[str] = set()
+
+    def handle(self, request: Request) -> bytes:
+        kind, how = request.target.partition("?")[0].strip("/").split("/")[-2:]
+        with suppress(ValueError):  # an endpoint of models: the name of the model says how
+            body = json.loads(request.body)
+            how = str(body.get("model", how)) if isinstance(body, dict) else how
+        seen = unquote(request.target) + str(request.headers) + request.body.decode()
+        self.received |= {name for name, secret in SECRETS.items() if secret.split('"')[0] in seen}
+        spelled = [SPELLINGS.get(how, str)(secret) for secret in SECRETS.values()]
+        text = f"it was {spelled[0]} and {spelled[1]}: refused"
+        match kind:
+            case "json":
+                shown = json.dumps({"text": text, "deep": [{text: text}], "n": 1}).encode()
+                return answer(200, shown, content_type="application/json")
+            case "header":
+                line = re.sub(r"=?[\r\n]+|\0", "", text).encode().decode("latin-1")
+                return answer(200, b"{}", content_type="application/json", x_echo=line)
+            case "file":  # its bytes are stored as they are; what it is called is not
+                name = re.sub(r"=?[\r\n]+|[\0\"]", "", f"it was {spelled[1]}")
+                return answer(200, b"bytes", content_disposition=f'attachment; filename="{name}.bin"')
+            case "redirect":
+                return answer(302, location=f"http://127.0.0.1:1/{quote(text)}")
+            case "broken":
+                return answer(200, f"{{{text}".encode(), content_type="application/json")
+            case "fail" | "completions":
+                shown = json.dumps({"error": {"message": text, "type": "invalid", "code": "refused"}}).encode()
+                return answer(401 if kind == "completions" else 500, shown, content_type="application/json")
+            case _:
+                return answer(200, text.encode(), content_type="text/plain; charset=utf-8")
+
+
+class Sweep:
+    """A server, and all that was seen of it, by where it was seen."""
+
+    def __init__(self, client: httpx.AsyncClient, folder: Path) -> None:
+        self.client = client
+        self.folder = folder
+        self.seen: dict[str, bytes] = {}
+
+    async def run(self, name: str, document: Json, how: str) -> None:
+        """One run to its end, with all that can be asked about it meanwhile and then."""
+        started = await self.client.post(f"/api/workflows/{document['name']}/runs", json={"input": {"how": how}})
+        assert started.status_code in (200, 201, 202), started.text
+        run = started.json()["run"]
+        where = f"{name} {how} {run}"
+        following = asyncio.create_task(self._follow(f"{where} stream", run))
+        asked: set[str] = set()
+        async with asyncio.timeout(300):
+            while (view := (await self.client.get(f"/api/runs/{run}")).json())["status"] not in ENDS:
+                if view["status"] == "waiting":
+                    await self._answer(where, run, how, asked)
+                await asyncio.sleep(0.1)
+            await following
+        if name != "http-closed" and name != "sql-refused" and name != "http-refused":
+            assert view["status"] == ("failed" if "again" in document["blocks"] else "succeeded"), (
+                where,
+                view["error"],
+            )
+        for path in READS:
+            url = path.replace("{id}", run).replace("{other}", run)
+            await self.get(f"{where} {path}", url)
+        for key in (*document["blocks"], "item@each#0", "item@each[0]"):
+            await self.get(f"{where} node {key}", f"/api/runs/{run}/nodes/{quote(key, safe='')}")
+        marked = b"".join(content for place, content in self.seen.items() if place.startswith(where))
+        assert b"[redacted]" in marked, f"{where}: nothing of the secret came back"
+
+    async def _follow(self, where: str, run: str) -> None:
+        pieces = []
+        headers = {"accept": "text/event-stream"}
+        async with self.client.stream("GET", f"/api/runs/{run}/events", headers=headers, timeout=300) as stream:
+            async for piece in stream.aiter_bytes():
+                pieces.append(piece)
+        self.seen[where] = b"".join(pieces)
+
+    async def get(self, where: str, url: str) -> None:
+        async with self.client.stream("GET", url, headers={"accept": "application/json, text/html"}) as response:
+            if "event-stream" not in response.headers.get("content-type", ""):
+                self.seen[where] = str(response.headers).encode() + await response.aread()
+
+    async def _answer(self, where: str, run: str, how: str, asked: set[str]) -> None:
+        """The person who answers types a secret, too."""
+        typed = SPELLINGS[how](SECRETS["PLAIN"])
+        for wait in (await self.client.get("/api/waits", params={"run": run})).json()["waits"]:
+            key = wait["key"]
+            if key in asked:
+                continue
+            asked.add(key)
+            self.seen[f"{where} wait {key}"] = json.dumps(wait).encode()
+            await self.get(f"{where} wait {key} of the run", f"/api/runs/{run}/waits/{key}")
+            if wait["kind"] == "signal":
+                signal = {"payload": {"text": typed, typed: 1}, "correlation": self._correlation(wait)}
+                sent = await self.client.post(f"/api/runs/{run}/signals/go", json=signal)
+                self.seen[f"{where} signal {key}"] = sent.content
+                if sent.status_code >= 300 or (await self.client.get(f"/api/runs/{run}")).json()["status"] == "waiting":
+                    await self.client.post(f"/api/runs/{run}/cancel", json={"reason": typed})
+                continue
+            if not wait.get("link"):
+                continue  # it has ended meanwhile, or is for a program
+            link = httpx.URL(wait["link"]).path
+            for accept in ("text/html", "application/json"):
+                page = await self.client.get(link, headers={"accept": accept})
+                self.seen[f"{where} wait {key} page {accept}"] = page.content
+            body = {"action": "yes", "fields": {"note": typed}}
+            sent = await self.client.post(link, json={"text": typed} if wait["kind"] == "callback" else body)
+            if sent.status_code == 422:  # a form has one action of its own
+                sent = await self.client.post(link, json={"fields": {"note": typed}})
+            assert sent.status_code < 300, (where, wait, sent.text)
+            self.seen[f"{where} wait {key} answer"] = sent.content
+
+    @staticmethod
+    def _correlation(wait: Json) -> Any:
+        return wait.get("correlation")
+
+    def hits(self) -> list[tuple[str, str, bytes]]:
+        secrets = {**SECRETS, "password": DSN_PASSWORD}
+        forms = {f"{name} {how}": form for name, secret in secrets.items() for how, form in forms_of(secret).items()}
+        found = []
+        for place, content in self.seen.items():
+            lowered = content.lower()
+            for what, form in forms.items():
+                if (at := lowered.find(form)) >= 0:
+                    found.append((place, what, content[max(0, at - 60) : at + 80]))
+        return found
+
+
+def _refusals() -> dict[str, str]:
+    """Of a mail server, which quotes the secret, to the recipient `<spelling>@example.org`."""
+    said = {how: " ".join(spell(SECRETS["PLAIN"]).replace("\0", " ").split()) for how, spell in SPELLINGS.items()}
+    return {f"RCPT TO:<{how}@".upper(): f"550 cannot accept {text}" for how, text in said.items()}
+
+
+@asynccontextmanager
+async def swept(
+    folder: Path, service: Service, **environ: str
+) -> AsyncIterator[tuple[Sweep, dict[str, Json], ServerProcess]]:
+    async with AsyncExitStack() as stack:
+        base = await stack.enter_async_context(http(service.handle))
+        refusing = await stack.enter_async_context(http(service.handle))
+        model = await stack.enter_async_context(
+            dev_model(
+                {
+                    "when": {"tool": "", "offers": "fetch"},
+                    "calls": [{"name": "fetch", "arguments": {"how": "base64-url"}}],
+                },
+                {"text": "The answer is {{last}}, as {{tool}} says.", "pause_ms": 5},
+            )
+        )
+        mails = await stack.enter_async_context(smtp(_refusals()))
+        port, closed = (free_port(random.Random()) for _ in range(2))
+        environ = {
+            "WEFT_ALLOW_PRIVATE": f"{base.place},{refusing.place},{model.place},127.0.0.1:{closed}",
+            "WEFT_MODEL_DEV": model.url,
+            "WEFT_MODEL_ECHO": base.url,
+            "WEFT_SQLITE_FOLDERS": str(folder / "databases"),
+            "WEFT_FUNCTIONS": "tests.e2e.canary.functions:tell,tests.e2e.canary.functions:fail",
+            "WEFT_MAIL_TRANSPORT": "smtp",
+            "WEFT_MAIL_HOST": "127.0.0.1",
+            "WEFT_MAIL_PORT": str(mails.port),
+            "WEFT_MAIL_STARTTLS": "false",
+            "WEFT_LOG": "debug",
+            **environ,
+        }
+        (folder / "databases").mkdir()
+        sqlite3.connect(folder / "databases" / "canary.db").close()
+        server = await ServerProcess.start(folder / "weft.db", port, folder / "log", **environ)
+        try:
+            await server.ready()
+            client = await stack.enter_async_context(
+                httpx.AsyncClient(base_url=server.url, timeout=120, trust_env=False)
+            )
+            dsn = f"postgresql://u:{quote(DSN_PASSWORD, safe='')}@127.0.0.1:{closed}/d"
+            for name, value in {**SECRETS, "DSN": dsn}.items():
+                hosts = [base.place, model.place, f"127.0.0.1:{closed}"]
+                put = await client.put(f"/api/secrets/{name}", json={"value": value, "hosts": hosts})
+                assert put.status_code < 300, put.text
+            for document in (CHILD, HOOK):
+                assert (await client.post("/api/workflows", json=document)).status_code == 201
+            yield Sweep(client, folder), workflows(base.url, refusing.url, f"http://127.0.0.1:{closed}"), server
+        finally:
+            await server.clean_up()
+
+
+async def swept_through(folder: Path, names: list[str], spellings: list[str]) -> None:
+    service = Service()
+    async with swept(folder, service) as (sweep, documents, server):
+        for name in names:
+            saved = await sweep.client.post("/api/workflows", json=documents[name])
+            assert saved.status_code == 201, (name, saved.text)
+            await asyncio.gather(*(sweep.run(name, documents[name], how) for how in spellings))
+        for how in spellings:
+            hook = {"text": f"x {SPELLINGS[how](SECRETS['PLAIN'])} y"}
+            sweep.seen[f"hook {how}"] = (await sweep.client.post("/hooks/canary-hook:hook", json=hook)).content
+        for path in OF_SERVER:
+            await sweep.get(path, path)
+        runs = (await sweep.client.get("/api/runs", params={"limit": 1000})).json()["runs"]
+        for at, arguments in enumerate(commands(folder, names, [run["id"] for run in runs])):
+            done = await asyncio.to_thread(
+                subprocess.run,
+                [sys.executable, "-m", "server", *arguments],
+                cwd=ROOT,
+                env={**os.environ, "WEFT_URL": server.url, "WEFT_DB": str(folder / "weft.db")},
+                capture_output=True,
+                check=False,
+                timeout=120,
+            )
+            sweep.seen[f"weft {' '.join(arguments)} {at}"] = done.stdout + done.stderr
+            assert done.returncode in (0, 1, 3), (arguments, done.stderr)
+        for file in sorted(folder.rglob("*")):  # with the log of SQLite, as a copy by another user would have it
+            if file.is_file():
+                sweep.seen[f"file {file.name} of a running server"] = file.read_bytes()
+        assert await server.stop(60) == 0
+        for file in sorted(folder.rglob("*")):
+            if file.is_file():
+                sweep.seen[f"file {file.name}"] = file.read_bytes()
+        assert service.received == set(SECRETS), "the service got them as they are"
+        hits = sweep.hits()
+        print(f"{len(sweep.seen)} places, {sum(map(len, sweep.seen.values())) >> 20} MiB, {len(hits)} hits")
+        assert not hits, hits[:20]
+
+
+def commands(folder: Path, names: list[str], runs: list[str]) -> Iterator[tuple[str, ...]]:
+    for run in runs[::17]:
+        yield ("events", run)
+        yield ("events", run, "--json")
+        yield ("why", run)
+    yield ("runs", "--limit", "1000")
+    yield ("sql", "SELECT * FROM runs")
+    for name in names:
+        yield ("export", f"canary-{name}", "--format", "sqlite", "--to", str(folder / f"{name}.db"))
+    yield ("backup", str(folder / "copy.db"))
+    yield ("doctor",)
+
+
+@pytest.mark.parametrize("part", range(4))
+async def test_no_secret_comes_out(part: int, tmp_path: Path) -> None:
+    await swept_through(tmp_path, list(ALL)[part::4], list(SPELLINGS))
+
+
+def test_the_sweep_is_as_large_as_it_says() -> None:
+    assert len(ALL) >= 28 and len(SPELLINGS) >= 15

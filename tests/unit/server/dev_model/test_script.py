@@ -1,0 +1,69 @@
+"""What the scripted model answers."""
+
+from typing import Any
+
+import pytest
+
+from server.dev_model.script import Answer, Asked, Failure, Player, example, read_script
+
+
+def asked(**more: Any) -> Asked:
+    given: dict[str, Any] = {"model": "m", "system": "", "last": "Hello", "results": (), "round": 0, "tools": {}}
+    return Asked(**(given | more))
+
+
+def text_of(player: Player, **more: Any) -> str:
+    answer = player.answer(asked(**more))
+    assert isinstance(answer, Answer)
+    return answer.text
+
+
+def test_the_first_rule_that_fits() -> None:
+    player = Player(
+        read_script(
+            b"""{"rules": [
+                {"when": {"last": "bye"}, "text": "1"},
+                {"when": {"system": "pirate", "round": 1}, "text": "2"},
+                {"when": {"tool": "find"}, "text": "3 {{tool}}"},
+                {"when": {"offers": "find", "tool": ""}, "text": "4"},
+                {"when": {"model": "n"}, "text": "5 {{last}}"}]}"""
+        )
+    )
+    assert text_of(player, last="Good BYE.") == "1"
+    assert text_of(player, system="You are a Pirate", round=1) == "2"
+    assert text_of(player, results=(("other", "x"), ("find", "y")), tools={"find": {}}) == "3 y"
+    assert text_of(player, tools={"find": {}}) == "4"
+    assert text_of(player, model="n") == "5 Hello"
+    assert text_of(player) == "You said: Hello"
+
+
+def test_rules_that_are_used_up() -> None:
+    player = Player(read_script(b'{"rules": [{"times": 2, "error": {"status": 429}}, {"text": "well"}]}'))
+    assert [type(player.answer(asked())) for _ in range(3)] == [Failure, Failure, Answer]
+
+
+def test_without_a_rule_a_tool_that_is_required_is_called() -> None:
+    schema = {"type": "object", "properties": {"id": {"type": "integer", "minimum": 3}}}
+    answer = Player(read_script(b"{}")).answer(asked(tools={"find": schema}, required=True))
+    assert isinstance(answer, Answer) and answer.calls == (("find", "call_0_0", '{"id":3}'),)
+
+
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [
+        ({"type": "object", "properties": {"a": {"enum": [2, 1]}, "b": {"type": ["boolean"]}}}, {"a": 2, "b": False}),
+        ({"type": "array", "minItems": 2, "items": {"const": "x"}}, ["x", "x"]),
+        ({"anyOf": [{"type": "null"}, {"type": "string"}]}, None),
+        ({"type": "string", "default": "d"}, "d"),
+        ({}, "example"),
+        (True, None),
+    ],
+)  # fmt: skip
+def test_examples(schema: Any, value: Any) -> None:
+    assert example(schema) == value
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b'{"rules": [{"txt": "x"}]}', b'{"rules": [{"when": {"round": "x"}}]}'])
+def test_scripts_that_cannot_be_read(data: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        read_script(data)
