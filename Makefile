@@ -49,6 +49,11 @@ serve: $(INSTALLED)
 
 install: $(INSTALLED)
 
+# One that fails is run again, at most five in all, and what failed is printed: beside other load a wait may end too early.
+# Not those that look for what fails rarely: there, once is a finding.
+RERUN := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks \
+	$(foreach folder,simulation faults e2e/crash,--rerun-exclude-path tests/$(folder))
+
 # Tests start some hundred processes: where Python writes no bytecode, each would compile all of weft again (1.5 s).
 test check browser: export PYTHONDONTWRITEBYTECODE :=
 
@@ -56,16 +61,16 @@ test check browser: export PYTHONDONTWRITEBYTECODE :=
 test: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
 	$(BIN)/weft python build
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files -m "not proof and not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files $(RERUN) -m "not proof and not install" $(ARGS)
 
 # On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 check: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
 	$(BIN)/weft python build
-	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup -m "proof and not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) -m "proof and not install" $(ARGS)
 	$(BIN)/python -m tests.support.get_postgres
-	WEFT_TEST_POSTGRES=15 WEFT_CRASH_KILLS=10 $(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(OLDEST_POSTGRES)
+	WEFT_TEST_POSTGRES=15 WEFT_CRASH_KILLS=10 $(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) $(OLDEST_POSTGRES)
 
 # On the oldest PostgreSQL that weft supports: the contract, cases, crashes and faults; races and meetings as in `make test`.
 OLDEST_POSTGRES := -m "not install" tests/conformance tests/e2e tests/faults/test_points.py \
