@@ -108,7 +108,7 @@ async def test_tokens_expire_and_are_revoked(
 
     assert await statuses() == [200, 200]
     listed = (await admin.get("/api/tokens")).json()["tokens"]
-    assert {row["prefix"] for row in listed} == {each["token"][:14] for each in made}  # both of one millisecond, it may be
+    assert {row["prefix"] for row in listed} == {each["token"][:14] for each in made}  # may be of one millisecond
     assert all(row["used_at_ms"] for row in listed) and made[0]["token"] not in str(listed)
     now_ms = engine.parts.clock.now_ms()
     monkeypatch.setattr(engine.parts.clock, "now_ms", lambda: now_ms + 24 * 3_600_000 + 60_000)
