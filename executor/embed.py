@@ -1,10 +1,10 @@
-"""weft inside another Python program: an engine with everything it needs, without the server.
+"""weft inside another Python program: an engine with everything it needs, without the server. `weft.open` is this.
 
     async with open_engine("runs.db", functions={"quote": quote}) as engine:
         run = await engine.run(document, {"amount": 12}, timeout_s=60)
         print(run.status, run.output)
 
-Several programs, and a server, may share the file. What the server's settings are to it, the arguments are here.
+Several programs, and a server, may share the database. What the server's settings are to it, the arguments are here.
 """
 
 from __future__ import annotations
@@ -21,11 +21,15 @@ from executor.blocks.base import Block
 from executor.blocks.python import Python
 from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
+from executor.databases.databases import POSTGRES
 from executor.engine import Engine
 from executor.http.client import GuardedClient
 from executor.runners.runners import Runners
+from executor.runtime.bus import Bus
 from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, Services
+from executor.store.contract import Store
+from executor.store.driver import needs_psycopg
 from executor.store.sqlite.store import SQLiteStore
 
 # Here one run may be all there is to do: each of its steps waits for its commit, and switching to another thread and
@@ -53,27 +57,28 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
 
-    database       a SQLite file, made when it is not there; None: one in a temporary folder, removed at the end
+    database       a SQLite file, made when it is not there, or a postgresql:// address; None: a file in a temporary
+                   folder, removed at the end
     functions      what blocks of type `python` may call, by name
     blocks         more block types, beside those of installed packages
     env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
-    base_url       where resume links lead: the server on the same file, if there is one
+    base_url       where resume links lead: the server on the same database, if there is one
     secret         keys those links, 16 bytes or more; without it they end with this program
 
     processes      child processes at the same time, for blocks with `policy.runner: process`; None: one for each core
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
 
-    Raises StoreError: the file cannot be used.
+    Raises StoreError: the database cannot be used, or the driver of PostgreSQL is missing.
     """
-    with _path(database) as path:
+    with _store(database) as (store, bus, path):
         sandbox = Sandbox()
         extra = [*connectors(), *blocks, *([Python(functions)] if functions else ())]
         registry = Registry.load(extra, sandbox=sandbox)
         _collect_imported()
         engine = await Engine.open(
-            SQLiteStore(path, commit_here_below_s=COMMIT_HERE_BELOW_S),
+            store,
             registry=registry,
             services=Services(
                 sandbox=sandbox,
@@ -84,9 +89,10 @@ async def open_engine(
                 base_url=base_url,
                 runners=Runners(processes=processes, dask=dask),
                 sqlite_folders=tuple(str(folder) for folder in sqlite_folders),
-                own_database=str(path),
+                own_database=path,
             ),
             secret=secret,
+            bus=bus,
         )
         try:
             yield engine
@@ -100,6 +106,21 @@ def _collect_imported() -> None:
     have it among the first runs: 100 of them took a third longer for that. Nothing of its settings is changed."""
     if gc.isenabled() and len(gc.get_objects()) <= COLLECTED_MAX:
         gc.collect()
+
+
+@contextmanager
+def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str | None]]:
+    """Of the database, with what wakes other processes on it, and the path of its file."""
+    if isinstance(database, str) and database.lower().startswith(POSTGRES):
+        with needs_psycopg():
+            from executor.store.postgres.bus import PostgresBus
+            from executor.store.postgres.connection import check_address
+            from executor.store.postgres.store import PostgresStore
+        check_address("the database", database)
+        yield PostgresStore(database), PostgresBus(database), None
+    else:
+        with _path(database) as path:
+            yield SQLiteStore(path, commit_here_below_s=COMMIT_HERE_BELOW_S), None, str(path)
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 import networkx as nx
 from msgspec import Struct
 
-PACKAGES = ("compiler", "executor", "server")
+PACKAGES = ("compiler", "executor", "server", "weft")
 SHORT = 60  # lines
 FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-PRODUCT = ("compiler", "executor", "server")
+PRODUCT = ("compiler", "executor", "server", "weft")
 
 WIRE = "e2e/test_security_wire.py"
 CONNECTIONS = "unit/server/http/test_connections.py"

@@ -19,7 +19,7 @@ from tests.simulation.mutants import Mutant, read
 
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("direct.txt")
-COPIED = ("compiler", "executor", "server", "tests")
+COPIED = ("compiler", "executor", "server", "weft", "tests")
 HANG_S = 900  # some times what the tests of a mutant take
 FOUND, PASSED = 1, 0  # exit codes of pytest
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 ROOT = Path(__file__).parents[2]
 WORDS = Path(__file__).with_name("words.txt")
-PACKAGES = ("compiler", "executor", "server")
+PACKAGES = ("compiler", "executor", "server", "weft")
 
 # Comments are for developers; quoted strings, template literals and what stands between tags is shown.
 _TYPESCRIPT = re.compile(

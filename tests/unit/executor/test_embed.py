@@ -12,7 +12,7 @@ import pytest
 
 from executor import embed
 from executor.embed import open_engine
-from executor.errors import InputInvalid, NotFound
+from executor.errors import InputInvalid, NotFound, StoreError
 
 DOUBLE: dict[str, Any] = {
     "format": "weft/1",
@@ -88,6 +88,28 @@ async def test_a_run_that_waits_continues_at_the_next_time(tmp_path: Path) -> No
         await engine.answer(link.rpartition("/")[2], {}, action="approve", by="Ada")
         again = await engine.run("asking", idempotency_key="k", timeout_s=60)
         assert (again.id, again.status) == (run.id, "succeeded")
+
+
+async def test_two_programs_on_one_postgresql_database(postgres: str) -> None:
+    from tests.support.postgres import by_its_clock
+
+    address = by_its_clock(postgres)
+    async with open_engine(address, secret=b"0123456789abcdef") as engine:
+        run = await engine.run(ASKING, timeout_s=60)
+        assert run.status == "waiting"
+        async with open_engine(address, secret=b"0123456789abcdef") as other:
+            assert run.waits[0].link is not None
+            await other.answer(run.waits[0].link, {}, action="approve", by="Ada")
+            assert (await engine.wait_finished(run.id, timeout_s=60)).status == "succeeded"
+
+
+async def test_an_address_that_leads_to_no_database() -> None:
+    with pytest.raises(StoreError):
+        async with open_engine("postgresql://127.0.0.1:1/none?connect_timeout=2"):
+            pass
+    with pytest.raises(StoreError, match="the database must have the form postgresql://"):
+        async with open_engine("postgresql://[broken"):
+            pass
 
 
 async def test_what_was_imported_is_collected_once(monkeypatch: pytest.MonkeyPatch) -> None:
