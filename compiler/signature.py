@@ -1,0 +1,265 @@
+"""What a function takes and returns, from its signature and its docstring: the params of a block, a step or a form.
+
+    def quote(item: str, amount: Annotated[int, msgspec.Meta(ge=1)] = 1) -> Quote:
+        '''Price of an item.
+
+        Args:
+            item: name in the catalogue
+        '''
+
+A parameter named `ctx` is not a param: it receives the context of the attempt. Every other parameter is one, by name.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import NoneType, SimpleNamespace, UnionType
+from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+from msgspec import Struct
+
+from compiler.schema_of import Param, TypeUnknown, Unfit, is_model, read, schema_of, write
+
+CONTEXT: Final = "ctx"
+PARAMS_MAX: Final = 100
+
+_ARGS: Final = re.compile(r"(?m)^(?:Args|Arguments|Parameters|Params|Attributes):[ \t]*$")
+_ARG: Final = re.compile(r"(?:\*{0,2})(\w+)(?:\s*\([^)]*\))?:\s*(.*)")
+_FIELD: Final = re.compile(r"(?m)^:param (?:[^:]* )?(\w+):[ \t]*(.*)$")
+_SECTION: Final = re.compile(r"(?m)^(?:\w+:[ \t]*$|:\w+)")
+
+
+class SignatureUnusable(TypeError):
+    """A function or class that cannot be called with params, and why."""
+
+
+class Parameter(Struct, frozen=True):
+    """One param. `type`: its annotation, `Any` without one. `schema`: with title, description and hints of the form."""
+
+    name: str
+    type: Any
+    schema: dict[str, Any]
+    required: bool
+
+
+class Signature(Struct, frozen=True):
+    """`summary`: the first paragraph of the docstring. `returns`: the annotation, None without one. `context`: the
+    function has a parameter `ctx`."""
+
+    name: str
+    title: str
+    summary: str
+    parameters: tuple[Parameter, ...]
+    context: bool
+    returns: Any = None
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """A JSON Schema of type object, closed."""
+        return {
+            "type": "object",
+            "additionalProperties": False,
+            "required": [one.name for one in self.parameters if one.required],
+            "properties": {one.name: one.schema for one in self.parameters},
+        }
+
+    def arguments(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Params (JSON) as the types say; those that have a default may be missing, or null unless their type has a
+        null. Raises Unfit, with a pointer into the params."""
+        known = {one.name for one in self.parameters}
+        for name in params:
+            if name not in known:
+                raise Unfit(f"{self.name} has no param {name!r}", f"/{name}")
+        found: dict[str, Any] = {}
+        for one in self.parameters:
+            if one.name not in params:
+                if one.required:
+                    raise Unfit(f"{one.name} is required", f"/{one.name}")
+                continue
+            value = params[one.name]
+            if value is None and not one.required and not _takes_null(one.type):
+                continue
+            try:
+                found[one.name] = read(one.type, value)
+            except Unfit as error:
+                raise Unfit(f"{one.name}: {error.message}", f"/{one.name}{error.pointer}") from error
+        return found
+
+
+def signature_of(function: Callable[..., Any]) -> Signature:
+    """Of a function. Raises SignatureUnusable, TypeUnknown."""
+    name = function.__name__
+    parameters = inspect.signature(function).parameters.values()
+    for one in parameters:
+        if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL, one.VAR_KEYWORD):
+            message = f"{name}: the parameter {one} has no name that a param could have; use plain parameters"
+            raise SignatureUnusable(message)
+    hints = _hints(function, name)
+    fields = ((one.name, hints.get(one.name, Any), one.default) for one in parameters if one.name != CONTEXT)
+    return _signature(
+        name, inspect.getdoc(function) or "", fields, CONTEXT in inspect.signature(function).parameters, hints
+    )
+
+
+def fields_of(type: type) -> Signature:
+    """Of a class with fields (a dataclass, a msgspec Struct, a model of pydantic), which are the params. Raises
+    SignatureUnusable, TypeUnknown."""
+    try:
+        hints = get_type_hints(type, include_extras=True)
+    except NameError as error:
+        raise SignatureUnusable(f"{type.__name__}: an annotation cannot be resolved: {error}") from error
+    fields = (
+        (one.name, hints.get(one.name, Any), one.default)
+        for one in inspect.signature(type).parameters.values()
+        if one.name != CONTEXT
+    )
+    doc = type.__dict__.get("__doc__") or ""
+    if doc.startswith(f"{type.__name__}("):  # what dataclass writes when there is none
+        doc = ""
+    return _signature(type.__name__, inspect.cleandoc(doc), fields, False, {})
+
+
+def output_of(returns: Any, outcomes: tuple[type, ...] = ()) -> dict[str, Any] | None:
+    """The schema of what is returned; None: nothing is known. `outcomes` are types that are no outputs. Raises
+    TypeUnknown."""
+    options = get_args(returns) if get_origin(returns) in (Union, UnionType) else (returns,)
+    if returns is None or returns is Any or any(option in outcomes for option in options):
+        return None
+    return schema_of(returns) or None
+
+
+def words_of(name: str) -> str:
+    """`fetch_price` and `FetchPrice` as `Fetch price`."""
+    spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", name).replace("_", " ").strip()
+    return spaced[:1].upper() + spaced[1:].lower() if not spaced.isupper() else spaced
+
+
+def _signature(
+    name: str, doc: str, fields: Iterable[tuple[str, Any, Any]], context: bool, hints: Mapping[str, Any]
+) -> Signature:
+    about = dict(_described(doc))
+    parameters: list[Parameter] = []
+    for order, (field, type, default) in enumerate(fields, 1):
+        if order > PARAMS_MAX:
+            raise SignatureUnusable(f"{name}: more than {PARAMS_MAX} params")
+        try:
+            schema = _of_field(field, type, order, about.get(field, ""))
+        except TypeUnknown as error:
+            raise TypeUnknown(f"{name}: the parameter {field}: {error}") from error
+        required = default is inspect.Parameter.empty
+        if not required and default is not None:
+            try:
+                schema["default"] = write(default)
+            except Unfit:
+                schema.pop("default", None)  # made for each call: a factory
+        parameters.append(Parameter(field, type, schema, required))
+    return Signature(name, words_of(name), _summary(doc), tuple(parameters), context, hints.get("return"))
+
+
+def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+    """Each by itself: that of `ctx` may be imported for the type checker alone."""
+    plain = inspect.unwrap(function)
+    place = getattr(plain, "__globals__", {})
+    around = dict(inspect.getclosurevars(plain).nonlocals) if inspect.isfunction(plain) else {}
+    hints: dict[str, Any] = {}
+    for of, annotation in inspect.get_annotations(function).items():
+        if of == CONTEXT:
+            continue
+        one = SimpleNamespace(__annotations__={of: annotation})
+        try:
+            hints |= get_type_hints(one, globalns=place, localns=around, include_extras=True)
+        except NameError as error:
+            where = "the result" if of == "return" else f"the parameter {of}"
+            raise SignatureUnusable(f"{name}: the annotation of {where} cannot be resolved: {error}") from error
+    return hints
+
+
+def _of_field(name: str, type: Any, order: int, about: str) -> dict[str, Any]:
+    """A schema with what the form needs."""
+    schema = schema_of(type)
+    said = next((one for one in _extras(type) if isinstance(one, Param)), Param())
+    schema["title"] = said.title or words_of(name)
+    if said.description or about:
+        schema["description"] = said.description or about
+    if said.secret or said.literal:
+        schema["x-weft"] = "secret" if said.secret else "literal"
+    hints = {"order": order, "widget": said.widget or _widget(schema)}
+    if said.rows:
+        hints["rows"] = said.rows
+    if said.advanced:
+        hints["advanced"] = True
+    _titled(schema)
+    return {**schema, "x-ui": hints}
+
+
+def _titled(schema: dict[str, Any]) -> None:
+    """Fields of objects have titles and controls, too."""
+    items = schema.get("items")
+    if isinstance(items, dict):
+        items.pop("title", None)
+        _titled(items)
+    for order, (name, inner) in enumerate((schema.get("properties") or {}).items(), 1):
+        if isinstance(inner, dict):
+            inner["title"] = words_of(name)
+            _titled(inner)
+            inner.setdefault("x-ui", {"order": order, "widget": _widget(inner)})
+
+
+def _widget(schema: Mapping[str, Any]) -> str:
+    kinds = schema.get("type")
+    kind = next((one for one in kinds if one != "null"), None) if isinstance(kinds, list) else kinds
+    if "enum" in schema:
+        return "select"
+    if kind == "object":
+        return "fields" if schema.get("properties") else "keyvalues"
+    if kind == "array":
+        return "list" if schema.get("items") else "json"
+    return {"string": "text", "integer": "number", "number": "number", "boolean": "boolean"}.get(str(kind), "json")
+
+
+def _extras(type: Any) -> tuple[Any, ...]:
+    return type.__metadata__ if get_origin(type) is Annotated else ()
+
+
+def _takes_null(type: Any) -> bool:
+    if get_origin(type) is Annotated:
+        return _takes_null(type.__origin__)
+    return type is Any or type is None or NoneType in get_args(type)
+
+
+def _summary(doc: str) -> str:
+    """The first paragraph, on one line."""
+    return " ".join(doc.split("\n\n", 1)[0].split()) if not _SECTION.match(doc) else ""
+
+
+def _described(doc: str) -> Iterator[tuple[str, str]]:
+    """Names of parameters and what the docstring says of them: below `Args:`, and `:param name:`."""
+    for found in _FIELD.finditer(doc):
+        yield found[1], found[2].strip()
+    start = _ARGS.search(doc)
+    if start is None:
+        return
+    lines = doc[start.end() :].lstrip("\n").split("\n")
+    indent = len(lines[0]) - len(lines[0].lstrip())
+    name, said = "", ""
+    for line in lines:
+        depth = len(line) - len(line.lstrip())
+        if line.strip() and depth < max(indent, 1):
+            break
+        begins = _ARG.match(line.strip()) if depth == indent else None
+        if begins is not None:
+            if name:
+                yield name, said.strip()
+            name, said = begins[1], begins[2]
+        elif line.strip():
+            said += f" {line.strip()}"
+    if name:
+        yield name, said.strip()
+
+
+def is_struct(type: Any) -> bool:
+    """Is it a class with fields that params can fill?"""
+    return isinstance(type, msgspec.StructMeta) or hasattr(type, "__dataclass_fields__") or is_model(type)
