@@ -65,6 +65,7 @@ from executor.http.addresses import Allowed
 from executor.llm.endpoints import Endpoints
 from executor.services import MailSettings
 from executor.vault.command import SecretsCommand
+from server import setting_values as checked
 from server.oidc.settings import OidcSettings
 from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make, write_once
 from server.variables import (
@@ -336,8 +337,10 @@ def _check_values(settings: Settings) -> None:
     """What types do not say. Raises SettingsError."""
     if settings.mail.transport not in ("log", "smtp"):
         raise SettingsError(f"WEFT_MAIL_TRANSPORT must be log or smtp, not {settings.mail.transport!r}")
-    if settings.notify_webhook and urlsplit(settings.notify_webhook).scheme not in ("http", "https"):
-        raise SettingsError("WEFT_NOTIFY_WEBHOOK must start with http:// or https://")
+    mail = settings.mail
+    checked.check_mail(mail.sender, mail.host, mail.port, mail.username, mail.password)
+    if settings.notify_webhook:
+        checked.check_url("WEFT_NOTIFY_WEBHOOK", settings.notify_webhook)
     for name, url in settings.models.items():
         try:
             Endpoints({name: url})
@@ -348,11 +351,10 @@ def _check_values(settings: Settings) -> None:
             Endpoints(settings.models, {name: text})
         except ValueError as error:
             raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
-    for address in settings.notify_email:
-        if "@" not in address.strip("@") or any(character.isspace() for character in address):
-            raise SettingsError(f"WEFT_NOTIFY_EMAIL must be mail addresses separated by commas, not {address!r}")
-    if settings.public_url and urlsplit(settings.public_url).scheme not in ("http", "https"):
-        raise SettingsError("WEFT_BASE_URL must start with http:// or https://")
+    checked.check_addresses("WEFT_NOTIFY_EMAIL", settings.notify_email)
+    if settings.public_url:
+        checked.check_url("WEFT_BASE_URL", settings.public_url, bare=True)
+    _check_places(settings)
     if settings.proxies:
         _check_proxies(settings)
     if not 0 <= settings.port <= 65535:
@@ -378,8 +380,9 @@ def _check_values(settings: Settings) -> None:
         raise SettingsError("WEFT_KUBERNETES needs a library: pip install 'weft[kubernetes]'")
     if settings.retention_days is not None and not 0 < settings.retention_days <= RETENTION_DAYS_MAX:
         raise SettingsError(f"WEFT_RETENTION_DAYS must be more than 0 and at most {RETENTION_DAYS_MAX}")
-    if settings.secret_key is not None and len(settings.secret_key) < SECRET_BYTES_MIN:
-        raise SettingsError(f"WEFT_SECRET_KEY must have at least {SECRET_BYTES_MIN} characters")
+    for name, key in (("WEFT_SECRET_KEY", settings.secret_key), ("WEFT_OLD_SECRET_KEY", settings.old_secret_key)):
+        if key is not None and len(key) < SECRET_BYTES_MIN:
+            raise SettingsError(f"{name} must have at least {SECRET_BYTES_MIN} characters")
     for pool in settings.pools:
         if not re.fullmatch(POOL_PATTERN, pool):
             raise SettingsError(f"WEFT_POOLS must be names of letters, digits and . _ - by commas, not {pool!r}")
@@ -390,6 +393,24 @@ def _check_values(settings: Settings) -> None:
             f"WEFT_ALLOW_PRIVATE: {error}; use networks (10.0.0.0/8), addresses or names, with or without :port, "
             "separated by commas"
         ) from None
+
+
+def _check_places(settings: Settings) -> None:
+    """Hosts, paths and names."""
+    checked.check_host(settings.host)
+    checked.check_allowed_hosts(settings.allowed_hosts)
+    checked.check_paths(None if settings.db_address else settings.db_path, settings.sqlite_folders)
+    checked.check_bus(settings.bus_address, settings.db_address)
+    checked.check_command(settings.secrets_command)
+    checked.check_functions(settings.functions)
+    checked.check_namespaces(settings.kubernetes)
+    for prefix, names in (
+        (ENV_PREFIX, settings.env),
+        (SECRET_PREFIX, settings.secrets),
+        (MODEL_PREFIX, settings.models),
+        (PRICE_PREFIX, settings.prices),
+    ):
+        checked.check_names_of(prefix, names)
 
 
 def _check_proxies(settings: Settings) -> None:

@@ -15,6 +15,7 @@ from typing import NoReturn
 import click
 
 from server.cli import (
+    config,
     connections,
     connectors,
     demo,
@@ -53,6 +54,7 @@ SECTIONS = (
         (
             "serve",
             "worker",
+            "config",
             "demo",
             "dev-model",
             "link",
@@ -123,6 +125,7 @@ def weft(ctx: click.Context, url: str | None) -> None:
 
 
 for _topic in (
+    config,
     connections,
     connectors,
     demo,

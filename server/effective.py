@@ -1,0 +1,170 @@
+"""The settings in effect, each with where it comes from and what is wrong with it: `weft config`. No value that must
+stay secret is in what this returns."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final, Literal
+from urllib.parse import urlsplit, urlunsplit
+
+import msgspec
+from msgspec import Struct
+
+from server.oidc.settings import OidcSettings
+from server.settings import Settings, load_settings
+from server.tokens import OFF, token_path
+from server.variables import (
+    ENV_PREFIX,
+    KNOWN,
+    LISTS,
+    MAIL,
+    MODEL_PREFIX,
+    OF_JOBS,
+    OF_TESTS,
+    OIDC,
+    OIDC_LISTS,
+    PRICE_PREFIX,
+    SECRET_PREFIX,
+    TEXTS,
+    SettingsError,
+    check_names,
+    database_path,
+)
+
+Source = Literal["variable", "option", "file", "default"]
+SET: Final = "(set, not shown)"
+_SECRET: Final = frozenset(
+    [
+        "WEFT_TOKEN", "WEFT_SECRET_KEY", "WEFT_OLD_SECRET_KEY", "WEFT_NOTIFY_WEBHOOK",
+        "WEFT_MAIL_PASSWORD", "WEFT_OIDC_CLIENT_SECRET", "WEFT_SECRETS_COMMAND",
+    ]
+)  # fmt: skip
+# Beside their default, the folder or the host that is meant is worth knowing; for these there is none.
+_NOT_OF_THE_SERVER: Final = ("WEFT_URL", "WEFT_WEB")
+_NAME: Final = re.compile(r"WEFT_[A-Z0-9_]+")
+
+
+class Setting(Struct, frozen=True):
+    """`value`: as text, null where nothing is set and there is no default. `problem`: why a server would not start."""
+
+    name: str
+    value: str | None
+    source: Source
+    problem: str | None = None
+
+
+def effective(environ: Mapping[str, str], options: Mapping[str, str]) -> list[Setting]:
+    """All settings, in the order of `KNOWN`, then those with a name of their own (`WEFT_ENV_<NAME>` and so on), then
+    names that do not exist. `options`: of the command line, by the variable in whose place they are; empty: as if it
+    was not set."""
+    merged = {name: value for name, value in {**environ, **options}.items() if name.startswith("WEFT_")}
+    problems = problems_of(merged)
+    names = [name for name in KNOWN if name not in _NOT_OF_THE_SERVER]
+    others = {*OF_JOBS, *OF_TESTS, *_NOT_OF_THE_SERVER}
+    names += sorted(name for name in merged if name not in KNOWN and (name not in others or name in problems))
+    plain = {name.strip() for name in merged.get("WEFT_NOT_SECRET", "").split(",")}
+    found = []
+    for name in names:
+        text = merged.get(name)
+        if text:
+            source: Source = "option" if options.get(name) else "variable"
+            found.append(Setting(name, _shown(name, text, plain), source, problems.get(name)))
+        else:
+            found.append(_without(name, merged, problems.get(name)))
+    return found
+
+
+def problems_of(environ: Mapping[str, str]) -> dict[str, str]:
+    """What is wrong, by the name of the variable. Each is left out when the next is looked for, so that one does not
+    hide another."""
+    found: dict[str, str] = {}
+    left = dict(environ)
+    for name in environ:
+        try:
+            check_names({name: environ[name]})
+        except SettingsError as error:
+            found[name] = str(error)
+            del left[name]
+    for _ in range(len(left) + 1):
+        try:
+            load_settings(left)
+            break
+        except SettingsError as error:
+            text = str(error)
+            named = _NAME.findall(text)
+            wrong = next((name for name in named if left.get(name) and name not in found), None)
+            if wrong is None:  # one that is missing: what else is wrong cannot be said without it
+                found.setdefault(named[0] if named else "WEFT_DB", text)
+                break
+            found[wrong] = text
+            del left[wrong]
+    return found
+
+
+def _without(name: str, environ: Mapping[str, str], problem: str | None) -> Setting:
+    """One that is not set."""
+    if name in ("WEFT_TOKEN", "WEFT_SECRET_KEY") and problem is None:
+        try:
+            path = Path(database_path(environ))
+        except SettingsError:
+            return Setting(name, None, "default", problem)
+        path = token_path(str(path)) if name == "WEFT_TOKEN" else path.with_suffix(".key")
+        return Setting(name, f"{path}{'' if path.exists() else ' (made at the first start)'}", "file", problem)
+    if name == "WEFT_DB" and environ.get("WEFT_DATA"):
+        return Setting(name, f"{environ['WEFT_DATA'].rstrip('/')}/weft.db", "variable", problem)
+    return Setting(name, _default(name), "default", problem)
+
+
+def _default(name: str) -> str | None:
+    if name in MAIL:
+        value = getattr(Settings().mail, MAIL[name])
+    elif name in OIDC or name in OIDC_LISTS:
+        value = _default_of_oidc((OIDC | OIDC_LISTS)[name])
+    else:
+        value = getattr(Settings(), (TEXTS | LISTS).get(name, ""), None)
+    if value is None or value == () or value == []:
+        return None
+    if isinstance(value, tuple | list):
+        return ",".join(map(str, value))
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _default_of_oidc(field: str) -> Any:
+    found = next(each for each in msgspec.structs.fields(OidcSettings) if each.name == field)
+    return None if found.required or found.default is msgspec.NODEFAULT else found.default
+
+
+def _shown(name: str, text: str, plain: set[str]) -> str:
+    if name == "WEFT_TOKEN" and text == OFF:
+        return text
+    if name in _SECRET or (name.startswith(SECRET_PREFIX) and name not in TEXTS):
+        return SET
+    if name.startswith(ENV_PREFIX):
+        return text if name.removeprefix(ENV_PREFIX) in plain else SET
+    if name in KNOWN or name.startswith((MODEL_PREFIX, PRICE_PREFIX)):
+        return ",".join(map(_without_credentials, text.split(",")))
+    return SET  # a misspelt name may be that of a secret
+
+
+def _without_credentials(text: str) -> str:
+    """An address without user, password and query."""
+    try:
+        parts = urlsplit(text)
+    except ValueError:
+        return text if "@" not in text else SET
+    if not parts.scheme or not parts.netloc:
+        return text
+    return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+
+
+def lines_of(settings: list[Setting], *, all_of_them: bool) -> Iterator[str]:
+    """For people: what is set or wrong, and with `all_of_them` the defaults as well."""
+    shown = [one for one in settings if all_of_them or one.source != "default" or one.problem]
+    width = max((len(one.name) for one in shown), default=0)
+    values = max((min(len(one.value or "-"), 60) for one in shown), default=0)
+    for one in shown:
+        yield f"{one.name.ljust(width)}  {(one.value or '-').ljust(values)}  {one.source}"
+        if one.problem:
+            yield f"{' ' * width}  ! {one.problem}"

@@ -1,0 +1,113 @@
+"""Values of settings that have the right type and still cannot be meant. Each check raises SettingsError, which names
+the variable."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from server.variables import SettingsError
+
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # of Kubernetes: a DNS label
+_HOST = re.compile(r"[A-Za-z0-9_.:\[\]%-]+")
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def check_url(variable: str, url: str, *, bare: bool = False) -> None:
+    """`bare`: without user, query and fragment, as what others are put behind."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        raise SettingsError(f"{variable} must be a URL such as https://weft.example") from None
+    if parts.scheme not in ("http", "https"):
+        raise SettingsError(f"{variable} must start with http:// or https://")
+    if not parts.hostname:
+        raise SettingsError(f"{variable} must be a URL with a host, such as https://weft.example")
+    if bare and (parts.query or parts.fragment or parts.username is not None):
+        raise SettingsError(f"{variable} must be a URL without user, query and fragment")
+
+
+def check_addresses(variable: str, addresses: Iterable[str]) -> None:
+    for address in addresses:
+        if "@" not in address.strip("@") or any(character.isspace() for character in address):
+            raise SettingsError(f"{variable} must be mail addresses separated by commas, not {address!r}")
+
+
+def check_host(host: str) -> None:
+    if not _HOST.fullmatch(host):
+        raise SettingsError(f"WEFT_HOST must be an address or a name such as 127.0.0.1, not {host!r}")
+    if re.fullmatch(r"[^:\[\]]+:\d+", host):
+        raise SettingsError(f"WEFT_HOST must be an address without a port, not {host!r}. The port is WEFT_PORT")
+
+
+def check_allowed_hosts(hosts: Iterable[str]) -> None:
+    for host in hosts:
+        if not _HOST.fullmatch(host):
+            raise SettingsError(f"WEFT_ALLOWED_HOSTS must be names, with or without :port, by commas, not {host!r}")
+
+
+def check_mail(sender: str, host: str, port: int, user: str | None, password: str | None) -> None:
+    """`sender` may have a name before the address: `weft <weft@example.org>`."""
+    if "@" not in sender.strip("@<> ") or "\n" in sender or "\r" in sender:
+        raise SettingsError(f"WEFT_MAIL_FROM must be a mail address, not {sender!r}")
+    if not _HOST.fullmatch(host) or re.fullmatch(r"[^:\[\]]+:\d+", host):
+        raise SettingsError(f"WEFT_MAIL_HOST must be a name or an address without a port, not {host!r}")
+    if not 1 <= port <= 65535:
+        raise SettingsError("WEFT_MAIL_PORT must be between 1 and 65535")
+    if password and not user:
+        raise SettingsError("WEFT_MAIL_PASSWORD needs WEFT_MAIL_USER")
+
+
+def check_paths(db_path: str | None, sqlite_folders: Iterable[str]) -> None:
+    """What is there already and of the wrong kind; what is not there yet may be made."""
+    if db_path is not None:
+        path = Path(db_path)
+        if path.is_dir():
+            raise SettingsError(f"WEFT_DB must be a file, and {db_path!r} is a folder. Its folder is WEFT_DATA")
+        above = next((each for each in path.absolute().parents if each.exists()), None)
+        if above is not None and not above.is_dir():
+            raise SettingsError(f"WEFT_DB cannot be {db_path!r}: {str(above)!r} is not a folder")
+    for folder in sqlite_folders:
+        if Path(folder).exists() and not Path(folder).is_dir():
+            raise SettingsError(f"WEFT_SQLITE_FOLDERS must be folders, and {folder!r} is a file")
+
+
+def check_names_of(prefix: str, names: Iterable[str]) -> None:
+    """Those behind the prefix of variables that have a name of their own."""
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise SettingsError(f"{prefix}{name} must have a name behind {prefix} of letters, digits and _")
+
+
+def check_functions(functions: Iterable[str]) -> None:
+    for function in functions:
+        if not _FUNCTION.fullmatch(function):
+            raise SettingsError(f"WEFT_FUNCTIONS must be package.module:function by commas, not {function!r}")
+
+
+def check_namespaces(namespaces: Iterable[str]) -> None:
+    for name in namespaces:
+        if not _NAMESPACE.fullmatch(name):
+            raise SettingsError(f"WEFT_KUBERNETES must be names of namespaces by commas, not {name!r}")
+
+
+def check_command(text: str | None) -> None:
+    """Raises SettingsError when a shell could not read it either."""
+    try:
+        shlex.split(text or "")
+    except ValueError as error:
+        raise SettingsError(f"WEFT_SECRETS_COMMAND cannot be read: {error}") from None
+
+
+def check_bus(bus: str | None, database: str | None) -> None:
+    if bus is None:
+        return
+    if database is None:
+        raise SettingsError("WEFT_BUS_DB needs a PostgreSQL database in WEFT_DB: with a file it has no effect")
+    if urlsplit(bus).scheme not in ("postgresql", "postgres"):
+        raise SettingsError("WEFT_BUS_DB must be a postgresql:// address, of the database in WEFT_DB")
