@@ -86,6 +86,7 @@ class BlockSpec(Struct, frozen=True):
     addresses   places of params (`/to`) that hold mail addresses: a comma separates them if the author wrote it
     runners     what `policy.runner` may be: where its work can be done
     attempts    default policy.retry.max_attempts
+    heartbeat_timeout_ms  default of the policy; None: attempts need not say that they are alive
     sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
                 given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names
                 of all items. Of several sentences with ` | ` between them the first one with nothing empty in it counts
@@ -117,6 +118,7 @@ class BlockSpec(Struct, frozen=True):
     runners: tuple[RunnerName, ...] = ("inline",)
     attempts: int = 1
     timeout_ms: int = 300_000
+    heartbeat_timeout_ms: int | None = None
     sentence: str = ""
     icon: str = "block"
 

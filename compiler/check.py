@@ -28,8 +28,8 @@ _NEEDS = {
 
 # Policies that containers, and blocks that run within the run loop, do not look at.
 _UNREAD = {
-    "container": ("retry", "timeout_s", "on_lost", "limit"),
-    "inline": ("group", "timeout_s", "on_lost", "limit"),
+    "container": ("retry", "timeout_s", "on_lost", "limit", "heartbeat_timeout_ms"),
+    "inline": ("group", "timeout_s", "on_lost", "limit", "heartbeat_timeout_ms"),
 }
 _WHY_UNREAD = {
     "container": "Set it on the blocks inside the container.",

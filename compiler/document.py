@@ -49,6 +49,7 @@ class Limits(Struct, frozen=True):
 
 _Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]  # a year
 _Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000)]  # a day
+_Heartbeat = Annotated[int, Meta(ge=100, le=86_400_000)]  # a day
 _Slots = Annotated[int, Meta(ge=1, le=100_000)]
 POOL_PATTERN: Final = r"^[A-Za-z0-9_.-]{1,64}$"
 PRIORITY_MIN, PRIORITY_MAX = -10, 10
@@ -96,6 +97,7 @@ class PolicyDoc(Struct, frozen=True):
     on_lost: Literal["retry", "ask", "fail"] | None = None
     runner: RunnerName | None = None
     limit: BlockLimitDoc | None = None
+    heartbeat_timeout_ms: _Heartbeat | None = None
 
 
 class BlockDoc(Struct, frozen=True):

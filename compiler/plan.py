@@ -102,7 +102,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`:
     what follows when the process of an attempt is gone and it is not known how far it got; ask: a person decides.
     `runner`: where it runs, if not in the process of the run. `limit`: of attempts at once over all runs, by a key that
-    may have references."""
+    may have references. `heartbeat_timeout_ms`: an attempt that says for so long not that it is alive has failed."""
 
     retry: Retry = Retry()
     timeout_ms: int = 300_000
@@ -114,6 +114,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     cache: Cache | None = None
     runner: RunnerName = "inline"
     limit: Limit | None = None
+    heartbeat_timeout_ms: int | None = None
 
 
 class Node(Struct, frozen=True, omit_defaults=True):

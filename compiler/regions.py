@@ -220,6 +220,7 @@ def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
         on_lost=doc.on_lost or ("ask" if _effect(block, spec) == "write" and not spec.idempotent else "retry"),
         runner=doc.runner or "inline",
         limit=None if doc.limit is None or spec.inline or spec.container else Limit(doc.limit.key, doc.limit.at_most),
+        heartbeat_timeout_ms=doc.heartbeat_timeout_ms or spec.heartbeat_timeout_ms,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from types import NoneType, SimpleNamespace, UnionType
 from typing import Annotated, Any, Final, Union, get_args, get_origin, get_type_hints
 
@@ -97,7 +97,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
         if one.kind in (one.POSITIONAL_ONLY, one.VAR_POSITIONAL, one.VAR_KEYWORD):
             message = f"{name}: the parameter {one} has no name that a param could have; use plain parameters"
             raise SignatureUnusable(message)
-    hints = _hints(function, name)
+    hints = _hints(function, name, [*(one.name for one in parameters), "return"])
     fields = ((one.name, hints.get(one.name, Any), one.default) for one in parameters if one.name != CONTEXT)
     return _signature(
         name, inspect.getdoc(function) or "", fields, CONTEXT in inspect.signature(function).parameters, hints
@@ -120,6 +120,11 @@ def fields_of(type: type) -> Signature:
     if doc.startswith(f"{type.__name__}("):  # what dataclass writes when there is none
         doc = ""
     return _signature(type.__name__, inspect.cleandoc(doc), fields, False, {})
+
+
+def returns_of(function: Callable[..., Any]) -> Any:
+    """The annotation of the result; None without one. Raises SignatureUnusable."""
+    return _hints(function, function.__qualname__, ("return",)).get("return")
 
 
 def output_of(returns: Any, outcomes: tuple[type, ...] = ()) -> dict[str, Any] | None:
@@ -159,14 +164,14 @@ def _signature(
     return Signature(name, words_of(name), _summary(doc), tuple(parameters), context, hints.get("return"))
 
 
-def _hints(function: Callable[..., Any], name: str) -> dict[str, Any]:
+def _hints(function: Callable[..., Any], name: str, wanted: Collection[str]) -> dict[str, Any]:
     """Each by itself: that of `ctx` may be imported for the type checker alone."""
     plain = inspect.unwrap(function)
     place = getattr(plain, "__globals__", {})
     around = dict(inspect.getclosurevars(plain).nonlocals) if inspect.isfunction(plain) else {}
     hints: dict[str, Any] = {}
     for of, annotation in inspect.get_annotations(function).items():
-        if of == CONTEXT:
+        if of == CONTEXT or of not in wanted:
             continue
         one = SimpleNamespace(__annotations__={of: annotation})
         try:

@@ -15,9 +15,13 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from compiler.schema_of import Param as Param
     from executor.blocks.base import Context as Context
     from executor.blocks.base import Done as Done
+    from executor.blocks.base import Patch as Patch
     from executor.blocks.base import Suspend as Suspend
+    from executor.blocks.typed import TypedBlock as TypedBlock
+    from executor.blocks.typed import block as block
     from executor.embed import open_engine as open
     from executor.engine import Engine as Engine
     from executor.errors import AlreadyAnswered as AlreadyAnswered
@@ -45,10 +49,14 @@ _NAMES = {
     "InputInvalid": "executor.errors",
     "LimitExceeded": "executor.errors",
     "NotFound": "executor.errors",
+    "Param": "compiler.schema_of",
+    "Patch": "executor.blocks.base",
     "QueueFull": "executor.errors",
     "StoreError": "executor.errors",
     "Suspend": "executor.blocks.base",
+    "TypedBlock": "executor.blocks.typed",
     "WeftError": "executor.errors",
+    "block": "executor.blocks.typed",
     "open": "executor.embed:open_engine",
 }
 
@@ -64,10 +72,14 @@ __all__ = [
     "InputInvalid",
     "LimitExceeded",
     "NotFound",
+    "Param",
+    "Patch",
     "QueueFull",
     "StoreError",
     "Suspend",
+    "TypedBlock",
     "WeftError",
+    "block",
     "open",
 ]
 

@@ -10,10 +10,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from compiler.catalog import BlockSpec
 from compiler.plan import RunnerName
+from executor.blocks.client import Http
+from executor.blocks.over import NEVER, Over
 from executor.blocks.steps import Kind as StepKind
 from executor.core.events import StepEffect, WaitKind
 from executor.errors import BlockError
@@ -157,6 +160,11 @@ class Context:
     memory           what agents remember between runs; None: not available here
     connections      credentials by the names of stored connections; None: not available here
     make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
+    heartbeat        says that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt that
+                     says so too rarely has failed. Without the policy it does nothing
+    cancelled        true once the attempt is over, for code in threads, which cannot be stopped: `if ctx.cancelled`,
+                     `ctx.cancelled.wait(5)`
+    clock            the time, Unix ms; `now` is the same as a datetime. `now_ms` is the time of the start
     """
 
     run_id: str
@@ -189,7 +197,21 @@ class Context:
     memory: Memory | None = None
     connections: Connections | None = None
     make_steps: Callable[[], Steps] | None = None
+    heartbeat: Callable[[], None] = lambda: None
+    cancelled: Over = NEVER
+    clock: Callable[[], int] = lambda: 0
     steps: Steps | None = None
+
+    @property
+    def now(self) -> datetime:
+        """The time, in UTC, by the clock that the engine goes by. In a step whose output is stored it stays the
+        same."""
+        return datetime.fromtimestamp(self.clock() / 1000, UTC)
+
+    @property
+    def http(self) -> Http:
+        """Requests by the rules of this server: `(await ctx.http.get(url)).raise_for_status().json()`."""
+        return Http(self)
 
     @property
     def files(self) -> FilesOfRun:

@@ -170,7 +170,7 @@ class Http:
         if answer.status == 401 and credential is not None and credential.renews:
             answer = await ask(await credential_of(ctx, credential))
         if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
-            raise _status_error(method, answer, ctx.now_ms + answer.ms)
+            raise status_error(method, answer, ctx.now_ms + answer.ms)
         body, encoding = await _saved(ctx, answer) if save_file else _decoded(answer)
         return Done(
             {
@@ -259,7 +259,7 @@ def _decoded(answer: Answer) -> tuple[Any, str]:
     return base64.b64encode(answer.body).decode(), "base64"
 
 
-def _status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
+def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
     body, encoding = _decoded(answer)
     shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"

@@ -60,6 +60,9 @@ class FarContext:
         self._voice.ask(Said("checkpoint", Raw(encode_payload(value))))
 
     def __getattr__(self, name: str) -> Any:
+        if name in ("heartbeat", "cancelled", "http"):
+            message = f"ctx.{name} is not available in another process, which is ended when its time is over"
+            raise BlockError(message, code="not_available", retryable=False)
         if name in ("step", "wait", "step_from_thread", "wait_from_thread"):
             message = f"ctx.{name} is not available in another process: remove policy.runner, or use ctx.checkpoint"
             raise BlockError(message, code="steps_not_available", retryable=False)

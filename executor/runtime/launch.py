@@ -20,6 +20,7 @@ from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
 from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.blocks.over import Over
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced, Lost
@@ -36,7 +37,7 @@ from executor.runtime.places import Place, Waiting
 from executor.runtime.results import Payload, Result, assigned, run_error
 from executor.runtime.step_note import StepNote
 from executor.runtime.steps import AttemptSteps, Border, Left, StepJournal, left_by
-from executor.runtime.time_limit import OutOfTime, TimeLimit
+from executor.runtime.time_limit import NoHeartbeat, OutOfTime, TimeLimit
 from executor.sandbox import Bound
 from executor.store.files import names_files
 from executor.store.patience import with_retries
@@ -138,6 +139,9 @@ class Launcher:
             return Result(f.AttemptLost(self._clock.now_ms(), key, attempt, error.together), Payload())
         except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
+        except NoHeartbeat as error:
+            info = ErrorInfo("heartbeat_timeout", str(error), True, node.block)
+            return self._erred(key, attempt, info)
         except TimeoutError as error:
             queued = f", {error.queued_s:.0f} s of it in the queue" if isinstance(error, OutOfTime) else ""
             message = f"the block took longer than {node.policy.timeout_ms / 1000:g} s{queued}"
@@ -209,7 +213,7 @@ class Launcher:
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
             # A container is passed over by opening nothing: its end sentinel then leads on.
             return (Sized(0) if node.sentinel else None), None
-        limit = TimeLimit(node.policy.timeout_ms / 1000)
+        limit, over = TimeLimit(node.policy.timeout_ms / 1000, (node.policy.heartbeat_timeout_ms or 0) / 1000), Over()
         values = self._values
         context = Context(  # by position: the names of so many fields would take three times as long
             self._run_id,
@@ -242,6 +246,9 @@ class Launcher:
             self._memory,
             self._connections,
             None if node.inline else lambda: self._steps_of(key, node, attempt, keep, begun),
+            limit.heartbeat,
+            over,
+            self._clock.now_ms,
         )
         cache_key: str | None = None
         if node.policy.cache is not None:
@@ -277,6 +284,7 @@ class Launcher:
                 raise
             return left, None
         finally:
+            over.end()
             checkpoints.end()
             attempt_log.end()
 

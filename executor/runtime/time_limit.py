@@ -9,9 +9,11 @@ import asyncio
 from collections.abc import Awaitable, Generator, Iterator
 from contextlib import contextmanager
 from types import coroutine
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 T = TypeVar("T")
+
+LOOKS_PER_HEARTBEAT: Final = 4  # so that silence is noticed late by a quarter of its limit at most
 
 
 class OutOfTime(TimeoutError):
@@ -22,14 +24,40 @@ class OutOfTime(TimeoutError):
         self.queued_s = queued_s
 
 
+class NoHeartbeat(TimeoutError):
+    """The handler did not say in time that it is alive."""
+
+    def __init__(self, every_s: float) -> None:
+        super().__init__(f"the block sent no heartbeat for {every_s:g} s")
+
+
 class TimeLimit:
-    """`around` is called once. It is `asyncio.timeout` for one handler, at a third of its price, and for nothing if the
-    handler ends without a wait."""
+    """`around` is called once. `heartbeat_s`: the longest time without a heartbeat, 0 for any.
+    It is `asyncio.timeout` for one handler, at a third of its price, and for nothing if the handler ends without a
+    wait."""
 
-    __slots__ = ("_late", "_left_s", "_loop", "_queued_s", "_task", "_timer", "_waits")
+    __slots__ = (
+        "_beaten",
+        "_heard_at_s",
+        "_heart",
+        "_heartbeat_s",
+        "_late",
+        "_left_s",
+        "_loop",
+        "_queued_s",
+        "_silent",
+        "_task",
+        "_timer",
+        "_waits",
+    )
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, heartbeat_s: float = 0.0) -> None:
         self._left_s = seconds
+        self._heartbeat_s = heartbeat_s
+        self._heard_at_s = 0.0
+        self._beaten = False
+        self._heart: asyncio.TimerHandle | None = None
+        self._silent = False
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -39,7 +67,7 @@ class TimeLimit:
 
     @coroutine
     def around(self, handler: Awaitable[T]) -> Generator[Any, Any, T]:
-        """Raises TimeoutError, and OutOfTime if a second of it or more went by in a queue."""
+        """Raises TimeoutError: NoHeartbeat, and OutOfTime if a second of it or more went by in a queue."""
         steps = handler.__await__()
         began = self._loop.time()
         try:
@@ -50,17 +78,17 @@ class TimeLimit:
         assert task is not None
         cancelling = task.cancelling()
         self._left_s -= self._loop.time() - began
+        self._heard_at_s = self._loop.time() if self._beaten else began
         if not self._waits:
             self._start()
         try:
             return (yield from _rest(steps, waits_for))
         except asyncio.CancelledError as cancelled:
             if self._late and task.cancelling() <= cancelling + 1:  # it was not cancelled from outside as well
-                raise (OutOfTime(self._queued_s) if self._queued_s >= 1 else TimeoutError()) from cancelled
+                raise self._why() from cancelled
             raise
         finally:
-            if self._timer is not None:
-                self._timer.cancel()
+            self._stop()
             self._task = None
             if self._late:
                 task.uncancel()
@@ -70,13 +98,14 @@ class TimeLimit:
         """No time passes inside. Parts of a handler that run side by side may each be waiting."""
         self._waits += 1
         if self._waits == 1 and self._timer is not None:
-            self._timer.cancel()
+            self._stop()
             self._left_s = self._timer.when() - self._loop.time()
         try:
             yield
         finally:
             self._waits -= 1
             if not self._waits and self._task is not None and not self._late:
+                self._heard_at_s = self._loop.time()
                 self._start()
 
     @contextmanager
@@ -88,10 +117,39 @@ class TimeLimit:
         finally:
             self._queued_s += self._loop.time() - began
 
+    def heartbeat(self) -> None:
+        """The handler is alive; from any thread. It only leaves a mark: some loops do not know the time in threads."""
+        self._beaten = True
+
     def _start(self) -> None:
         self._timer = self._loop.call_later(max(0.0, self._left_s), self._expire)
+        if self._heartbeat_s:
+            self._heart = self._loop.call_later(self._heartbeat_s / LOOKS_PER_HEARTBEAT, self._listen)
+
+    def _stop(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._heart is not None:
+            self._heart.cancel()
+
+    def _listen(self) -> None:
+        now_s = self._loop.time()
+        if self._beaten:
+            self._beaten, self._heard_at_s = False, now_s
+        if now_s - self._heard_at_s < self._heartbeat_s:
+            self._heart = self._loop.call_later(self._heartbeat_s / LOOKS_PER_HEARTBEAT, self._listen)
+        elif not self._late:
+            self._silent = True
+            self._expire()
+
+    def _why(self) -> TimeoutError:
+        if self._silent:
+            return NoHeartbeat(self._heartbeat_s)
+        return OutOfTime(self._queued_s) if self._queued_s >= 1 else TimeoutError()
 
     def _expire(self) -> None:
+        if self._late:
+            return
         self._late = True
         assert self._task is not None
         self._task.cancel()

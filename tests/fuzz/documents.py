@@ -163,6 +163,7 @@ class _Builder:
             retry=(retry, retry, None),
             skip_if=(scene.expression(), None),
             timeout_s=(0.5, 60),
+            heartbeat_timeout_ms=(100, 60_000),
             on_error=("fail", "continue"),
             on_lost=("retry", "ask", "fail"),
             limit=({"key": "one", "at_most": 1}, {"key": f"n <{scene.head()}>", "at_most": 5}),

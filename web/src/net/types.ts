@@ -94,6 +94,7 @@ export interface Note {
 export interface Policy {
   retry?: Retry | null
   timeout_s?: number | null
+  heartbeat_timeout_ms?: number | null
   on_error?: 'fail' | 'continue' | null
   group?: string | null
   skip_if?: string | null

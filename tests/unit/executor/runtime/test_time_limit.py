@@ -3,10 +3,16 @@
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 import pytest
 
-from executor.runtime.time_limit import TimeLimit
+from executor.blocks.base import Context
+from executor.blocks.typed import block
+from executor.journal.codec import data_of
+from executor.runtime.time_limit import NoHeartbeat, TimeLimit
+from tests.support.documents import document
+from tests.support.runs import engine_on, outputs, ran
 
 
 async def test_time_is_over() -> None:
@@ -126,3 +132,74 @@ async def test_errors_and_cancels_reach_a_handler_that_waits() -> None:
     with pytest.raises(asyncio.CancelledError):
         await task
     assert seen == ["error", "cancel"]
+
+
+async def test_a_handler_without_heartbeats_is_ended() -> None:
+    with pytest.raises(NoHeartbeat, match=r"no heartbeat for 0\.04 s"):
+        await TimeLimit(60, 0.04).around(asyncio.sleep(60))
+
+
+async def test_heartbeats_keep_a_handler_alive(pass_s: Callable[[float], Awaitable[None]]) -> None:
+    limit, beats = TimeLimit(60_000, 10), 0
+
+    async def work() -> str:
+        nonlocal beats
+        for beat in range(20):
+            if beat % 2:
+                limit.heartbeat()
+            else:
+                await asyncio.to_thread(limit.heartbeat)
+            await pass_s(7)
+            beats += 1
+        await pass_s(20)
+        return "silent"
+
+    with pytest.raises(NoHeartbeat):
+        await limit.around(work())
+    assert beats == 20
+
+
+async def test_a_wait_needs_no_heartbeat(pass_s: Callable[[float], Awaitable[None]]) -> None:
+    limit = TimeLimit(60_000, 10)
+
+    async def work() -> str:
+        await asyncio.sleep(0)
+        with limit.waiting():
+            await pass_s(100)
+        await pass_s(5)
+        return "done"
+
+    assert await limit.around(work()) == "done"
+
+
+async def test_the_time_limit_ends_a_handler_that_sends_heartbeats() -> None:
+    limit = TimeLimit(0.05, 60)
+
+    async def work() -> None:
+        while True:
+            limit.heartbeat()
+            await asyncio.sleep(0.005)
+
+    with pytest.raises(TimeoutError) as caught:
+        await limit.around(work())
+    assert not isinstance(caught.value, NoHeartbeat)
+
+
+async def test_the_policy_of_a_block_asks_for_heartbeats(tmp_path: Path) -> None:
+    saw: list[bool] = []
+
+    @block(type="works", heartbeat_timeout_ms=500)
+    def works(ctx: Context) -> int:
+        if ctx.attempt == 1:
+            saw.append(ctx.cancelled.wait(60))
+        ctx.heartbeat()
+        return ctx.attempt
+
+    policy = {"retry": {"max_attempts": 9, "initial_ms": 1}}
+    async with engine_on(tmp_path / "beats.db", works) as engine:
+        made = document("beats", "start a", blocks={"a": {"type": "works", "policy": policy}})
+        view = await ran(engine, made)
+        failed = [r for r in await engine.store.read_events(view.id) if r.type == "retry.scheduled"]
+    assert outputs(view)["a"] > 1 and saw == [True]
+    error = data_of(failed[0])["error"]
+    assert (error["code"], error["message"]) == ("heartbeat_timeout", "the block sent no heartbeat for 0.5 s")

@@ -119,6 +119,14 @@ export function PolicySection({ id }: { id: string }): ReactElement {
           </div>
         )}
         {field('timeout_s', { title: 'Timeout (seconds)', type: 'number', description: 'For each attempt.' })}
+        {policy.heartbeat_timeout_ms === undefined && block.type !== 'python'
+          ? null
+          : field('heartbeat_timeout_ms', {
+              title: 'Heartbeat timeout (milliseconds)',
+              type: 'integer',
+              minimum: 100,
+              description: 'An attempt that sends no heartbeat for this long fails and is retried.',
+            })}
         {field('on_error', {
           title: 'When this block fails',
           enum: ['fail', 'continue'],
