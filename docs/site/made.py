@@ -10,6 +10,7 @@ import click
 
 from compiler.catalog import BlockSpec
 from compiler.diagnostics import CODES
+from docs.site.python_names import names
 from executor import errors
 from executor.blocks.registry import Registry
 from executor.errors import WeftError
@@ -23,7 +24,7 @@ FOLDER = "reference/made"
 
 def pages() -> dict[str, str]:
     """Texts by the path of their page in the site."""
-    made = {"blocks": blocks(), "codes": codes(), "routes": routes(), "commands": commands()}
+    made = {"blocks": blocks(), "codes": codes(), "routes": routes(), "commands": commands(), "python": names()}
     return {f"{FOLDER}/{name}.md": "\n".join(lines) + "\n" for name, lines in made.items()}
 
 
@@ -131,9 +132,9 @@ def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:
 def commands() -> Iterator[str]:
     yield "# Commands\n"
     yield "What `--help` prints. [Command line](../cli.md) has all in one table, with exit codes and settings.\n"
-    for title, names in SECTIONS:
+    for title, members in SECTIONS:
         yield f"## {title}\n"
-        for name in names:
+        for name in members:
             yield from _command(weft.commands[name], f"weft {name}")
 
 

@@ -10,9 +10,10 @@ from urllib.parse import unquote
 
 import pytest
 
+import weft
 from compiler.diagnostics import CODES
 from executor.blocks.registry import Registry
-from server.cli import weft
+from server.cli import weft as command
 from server.routes import TABLE
 
 pytest.importorskip("zensical", reason="`make docs` needs it")
@@ -87,8 +88,9 @@ def test_the_made_pages_are_complete(site: Path) -> None:
     def text(name: str) -> str:
         return (site / "reference" / "made" / f"{name}.html").read_text()
 
-    blocks, codes, routes, commands = text("blocks"), text("codes"), text("routes"), text("commands")
+    blocks, codes, routes, commands = (text(name) for name in ("blocks", "codes", "routes", "commands"))
     assert all(f'id="{type}"' in blocks for type in Registry.load().types())
     assert all(f"<code>{code}</code>" in codes for code in CODES)
     assert all(f"{spec.method} {spec.path}" in routes for spec in TABLE if spec.documented)
-    assert all(f"weft {name}" in commands for name in weft.commands)
+    assert all(f"weft {name}" in commands for name in command.commands)
+    assert all(f'id="{name.lower()}"' in text("python") for name in weft.__all__)
