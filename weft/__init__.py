@@ -15,6 +15,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from compiler.builder.actions import Agent as Agent
+    from compiler.builder.actions import File as File
+    from compiler.builder.actions import Function as Function
+    from compiler.builder.actions import HitEndpoint as HitEndpoint
+    from compiler.builder.actions import Http as Http
+    from compiler.builder.actions import Note as Note
+    from compiler.builder.actions import Response as Response
+    from compiler.builder.actions import RunWorkflow as RunWorkflow
+    from compiler.builder.actions import SendEmail as SendEmail
+    from compiler.builder.actions import Set as Set
+    from compiler.builder.actions import Sleep as Sleep
+    from compiler.builder.actions import Sql as Sql
+    from compiler.builder.actions import Variables as Variables
+    from compiler.builder.control import Branch as Branch
+    from compiler.builder.control import Break as Break
+    from compiler.builder.control import Case as Case
+    from compiler.builder.control import Each as Each
+    from compiler.builder.control import Loop as Loop
+    from compiler.builder.control import Router as Router
+    from compiler.builder.errors import BuildError as BuildError
+    from compiler.builder.people import Approval as Approval
+    from compiler.builder.people import Form as Form
+    from compiler.builder.people import Signal as Signal
+    from compiler.builder.shapes import Edge as Edge
+    from compiler.builder.shapes import End as End
+    from compiler.builder.shapes import Graph as Graph
+    from compiler.builder.shapes import Parallel as Parallel
+    from compiler.builder.step import Block as Block
+    from compiler.builder.step import Container as Container
+    from compiler.builder.step import Sequence as Sequence
+    from compiler.builder.triggers import ChatTrigger as ChatTrigger
+    from compiler.builder.triggers import FormTrigger as FormTrigger
+    from compiler.builder.triggers import Schedule as Schedule
+    from compiler.builder.triggers import Start as Start
+    from compiler.builder.triggers import Webhook as Webhook
+    from compiler.builder.values import Ref as Ref
+    from compiler.builder.values import ref as ref
+    from compiler.builder.workflow import Workflow as Workflow
     from compiler.schema_of import Param as Param
     from executor.blocks.base import Context as Context
     from executor.blocks.base import Done as Done
@@ -38,49 +76,125 @@ if TYPE_CHECKING:
 
 # The public name, and where it is: `module`, or `module:name` when it has another one there.
 _NAMES = {
+    "Agent": "compiler.builder.actions",
     "AlreadyAnswered": "executor.errors",
     "AnswerInvalid": "executor.errors",
+    "Approval": "compiler.builder.people",
     "BadRequest": "executor.errors",
+    "Block": "compiler.builder.step",
     "BlockError": "executor.errors",
+    "Branch": "compiler.builder.control",
+    "Break": "compiler.builder.control",
+    "BuildError": "compiler.builder.errors",
+    "Case": "compiler.builder.control",
+    "ChatTrigger": "compiler.builder.triggers",
     "Conflict": "executor.errors",
+    "Container": "compiler.builder.step",
     "Context": "executor.blocks.base",
     "Done": "executor.blocks.base",
+    "Each": "compiler.builder.control",
+    "Edge": "compiler.builder.shapes",
+    "End": "compiler.builder.shapes",
     "Engine": "executor.engine",
+    "File": "compiler.builder.actions",
+    "Form": "compiler.builder.people",
+    "FormTrigger": "compiler.builder.triggers",
+    "Function": "compiler.builder.actions",
+    "Graph": "compiler.builder.shapes",
+    "HitEndpoint": "compiler.builder.actions",
+    "Http": "compiler.builder.actions",
     "InputInvalid": "executor.errors",
     "LimitExceeded": "executor.errors",
+    "Loop": "compiler.builder.control",
     "NotFound": "executor.errors",
+    "Note": "compiler.builder.actions",
+    "Parallel": "compiler.builder.shapes",
     "Param": "compiler.schema_of",
     "Patch": "executor.blocks.base",
     "QueueFull": "executor.errors",
+    "Ref": "compiler.builder.values",
+    "Response": "compiler.builder.actions",
+    "Router": "compiler.builder.control",
+    "RunWorkflow": "compiler.builder.actions",
+    "Schedule": "compiler.builder.triggers",
+    "SendEmail": "compiler.builder.actions",
+    "Sequence": "compiler.builder.step",
+    "Set": "compiler.builder.actions",
+    "Signal": "compiler.builder.people",
+    "Sleep": "compiler.builder.actions",
+    "Sql": "compiler.builder.actions",
+    "Start": "compiler.builder.triggers",
     "StoreError": "executor.errors",
     "Suspend": "executor.blocks.base",
     "TypedBlock": "executor.blocks.typed",
+    "Variables": "compiler.builder.actions",
+    "Webhook": "compiler.builder.triggers",
     "WeftError": "executor.errors",
+    "Workflow": "compiler.builder.workflow",
     "block": "executor.blocks.typed",
     "open": "executor.embed:open_engine",
+    "ref": "compiler.builder.values",
 }
 
 __all__ = [
+    "Agent",
     "AlreadyAnswered",
     "AnswerInvalid",
+    "Approval",
     "BadRequest",
+    "Block",
     "BlockError",
+    "Branch",
+    "Break",
+    "BuildError",
+    "Case",
+    "ChatTrigger",
     "Conflict",
+    "Container",
     "Context",
     "Done",
+    "Each",
+    "Edge",
+    "End",
     "Engine",
+    "File",
+    "Form",
+    "FormTrigger",
+    "Function",
+    "Graph",
+    "HitEndpoint",
+    "Http",
     "InputInvalid",
     "LimitExceeded",
+    "Loop",
     "NotFound",
+    "Note",
+    "Parallel",
     "Param",
     "Patch",
     "QueueFull",
+    "Ref",
+    "Response",
+    "Router",
+    "RunWorkflow",
+    "Schedule",
+    "SendEmail",
+    "Sequence",
+    "Set",
+    "Signal",
+    "Sleep",
+    "Sql",
+    "Start",
     "StoreError",
     "Suspend",
     "TypedBlock",
+    "Variables",
+    "Webhook",
     "WeftError",
+    "Workflow",
     "block",
     "open",
+    "ref",
 ]
 
 

@@ -1,0 +1,12 @@
+"""What is wrong with a workflow in Python, before it is a document."""
+
+from __future__ import annotations
+
+
+class BuildError(ValueError):
+    """`message` begins with the place: the id of the block, the line of the source. `hint`: how to mend it."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(f"{message} {hint}".rstrip())
+        self.message = message
+        self.hint = hint

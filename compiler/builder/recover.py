@@ -1,0 +1,280 @@
+"""The steps in the graph of a document: which blocks follow each other, which begin side by side, which are behind an
+exit. What is found is built again and compared; where it makes other connections, the blocks and connections are
+written one by one (`Graph`). So nothing is lost, whatever was drawn.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from compiler.builder.calls import Call, carry_out, of_block
+from compiler.builder.control import Branch
+from compiler.builder.errors import BuildError
+from compiler.builder.shapes import Edge, End, Graph, Parallel
+from compiler.builder.step import BODY, ERROR, EXITS, OUT, TRIGGERS, Container, Exit, Sequence
+from compiler.builder.workflow import Workflow
+
+NESTING_MAX: Final = 30  # branches in branches; deeper ones are not read more easily as steps
+
+
+def recover(document: Mapping[str, Any]) -> Call:
+    """The call of `Workflow` that makes `document`. The document must be one that can be compiled."""
+    graph = _Document(document)
+    odd = {region for region in graph.regions if graph.has_odd_edges(region)}
+    for _ in range(2):
+        call = graph.workflow(odd)
+        try:
+            made = carry_out(call).document()
+        except BuildError:
+            odd = set(graph.regions)
+            continue
+        differ = graph.regions_that_differ(made)
+        if not differ:
+            break
+        odd |= differ
+        call = graph.workflow(odd)
+    order = [*document["blocks"]]
+    if list(carry_out(call).document()["blocks"]) != order:
+        call.kwargs["order"] = order
+    return call
+
+
+def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Equal for documents that say the same: connections in one order, each with its exit."""
+    edges = [{**edge, "handle": edge.get("handle") or OUT} for edge in document.get("edges") or []]
+    edges.sort(key=lambda edge: (edge["source"], edge["handle"], edge["target"], repr(sorted(edge.items(), key=repr))))
+    return {"format": "weft/1", **document, "edges": edges}
+
+
+class _Odd(Exception):
+    """This is no sequence."""
+
+
+class _Document:
+    def __init__(self, document: Mapping[str, Any]) -> None:
+        self.document = document
+        self.blocks: Mapping[str, dict[str, Any]] = document["blocks"]
+        self.edges: list[dict[str, Any]] = list(document.get("edges") or [])
+        self.inside: dict[str | None, list[str]] = {None: []}
+        for block_id in self.blocks:
+            self.inside.setdefault(self.parent(block_id), []).append(block_id)
+        self.regions = list(self.inside)
+        self.after: dict[Exit, list[str]] = {}
+        self.before: dict[str, list[Exit]] = {}
+        for edge in self.edges:
+            leaves = (edge["source"], edge.get("handle") or OUT)
+            self.after.setdefault(leaves, []).append(edge["target"])
+            self.before.setdefault(edge["target"], []).append(leaves)
+
+    def parent(self, block_id: str) -> str | None:
+        parent = self.blocks[block_id].get("parent")
+        return parent if parent in self.blocks else None
+
+    def region_of(self, edge: Mapping[str, Any]) -> str | None:
+        return self.parent(edge["target"]) if edge["target"] in self.blocks else None
+
+    def has_odd_edges(self, region: str | None) -> bool:
+        return any(
+            edge.keys() - {"source", "target", "handle"} for edge in self.edges if self.region_of(edge) == region
+        )
+
+    def regions_that_differ(self, made: Mapping[str, Any]) -> set[str | None]:
+        def by_region(edges: Iterable[Mapping[str, Any]]) -> dict[str | None, Counter[tuple[str, ...]]]:
+            found: dict[str | None, Counter[tuple[str, ...]]] = {region: Counter() for region in self.regions}
+            for edge in edges:
+                found[self.region_of(edge)][edge["source"], edge.get("handle") or OUT, edge["target"]] += 1
+            return found
+
+        wanted, got = by_region(self.edges), by_region(made["edges"])
+        return {region for region in self.regions if wanted[region] != got[region]}
+
+    def workflow(self, odd: set[str | None]) -> Call:
+        document = self.document
+        steps = self.steps(None, odd)
+        named = {
+            key: document[key]
+            for key in ("description", "input", "variables", "settings")
+            if document.get(key) is not None
+        }
+        known = {"format", "name", "blocks", "edges", *named}
+        more = {key: value for key, value in document.items() if key not in known}
+        if document.get("format", "weft/1") != "weft/1":
+            more["format"] = document["format"]
+        name = document.get("name")
+        if name is None and "name" in document:
+            more["name"] = None
+        return Call(Workflow, [name, *steps], named | ({"more": more} if more else {}))
+
+    def steps(self, region: str | None, odd: set[str | None]) -> list[Call]:
+        """Those of the root, or of a container."""
+        if region not in odd:
+            try:
+                return _Region(self, region, odd).steps()
+            except _Odd:
+                odd.add(region)
+        blocks = [self.call(block_id, odd) for block_id in self.inside.get(region, [])]
+        edges = [self._edge(edge) for edge in self.edges if self.region_of(edge) == region]
+        return [Call(Graph, list(blocks), {"edges": edges})]
+
+    def call(self, block_id: str, odd: set[str | None]) -> Call:
+        """Of a block with what is inside of it, and nothing behind it."""
+        contains = block_id in self.inside
+        call = of_block(block_id, self.blocks[block_id], self.parent(block_id), contains)
+        if contains or issubclass(call.cls, Container):
+            call.args += self.steps(block_id, odd) if contains else []
+        return call
+
+    def _edge(self, edge: Mapping[str, Any]) -> Call:
+        handle = edge.get("handle")
+        more = {key: value for key, value in edge.items() if key not in ("source", "target", "handle")}
+        args = [edge["source"], edge["target"], *([handle] if handle and handle != OUT else [])]
+        return Call(Edge, args, {"more": more} if more else {})
+
+
+class _Region:
+    """The root, or the body of a container, as steps. Raises _Odd."""
+
+    def __init__(self, graph: _Document, region: str | None, odd: set[str | None]) -> None:
+        self._graph = graph
+        self._region = region
+        self._odd = odd
+        self._left = {one for one in graph.inside.get(region, []) if graph.blocks[one]["type"] != "note"}
+        self._depth = 0
+
+    def steps(self) -> list[Call]:
+        graph, region = self._graph, self._region
+        notes = [one for one in graph.inside.get(region, []) if graph.blocks[one]["type"] == "note"]
+        if region is not None:
+            steps, _ = self._sequence([(region, BODY)])
+        else:
+            steps = self._from_the_start()
+        if self._left:
+            raise _Odd
+        return steps + [graph.call(note, self._odd) for note in notes]
+
+    def _from_the_start(self) -> list[Call]:
+        graph = self._graph
+        heads = [one for one in graph.inside[None] if one in self._left and not graph.before.get(one)]
+        if len(heads) == 1:
+            (head,) = heads
+            steps, _ = self._beginning(head)
+            triggers = [one for one, block in graph.blocks.items() if block["type"] in TRIGGERS]
+            is_plain = graph.blocks[head] == {"type": "start"} and head == "start"
+            return steps[1:] if is_plain and len(triggers) == 1 and steps[0].kwargs == {"id": "start"} else steps
+        if not heads:
+            raise _Odd
+        branches = [self._beginning(head) for head in heads]
+        return self._continued(*self._side_by_side(branches))
+
+    def _beginning(self, block_id: str) -> tuple[list[Call], list[Exit]]:
+        call, exits = self._block(block_id)
+        more, exits = self._sequence(exits)
+        return [call, *more], exits
+
+    def _continued(self, call: Call, exits: list[Exit]) -> list[Call]:
+        more, _ = self._sequence(exits)
+        return [call, *more]
+
+    def _sequence(self, exits: list[Exit]) -> tuple[list[Call], list[Exit]]:
+        """What follows these exits together, until other paths join in; and the exits there."""
+        graph = self._graph
+        steps: list[Call] = []
+        while exits:
+            targets = graph.after.get(exits[0], [])
+            if not targets or any(graph.after.get(one, []) != targets for one in exits):
+                break
+            if any(target not in self._left or set(graph.before[target]) != set(exits) for target in targets):
+                break
+            if len(targets) == 1:
+                call, exits = self._block(targets[0])
+            else:
+                call, exits = self._side_by_side([self._beginning(target) for target in targets])
+            steps.append(call)
+        return steps, exits
+
+    def _side_by_side(self, branches: list[tuple[list[Call], list[Exit]]]) -> tuple[Call, list[Exit]]:
+        exits = [exit for _, left in branches for exit in left]
+        if self._goes_on(exits):
+            branches = [self._ended(steps, left) for steps, left in branches]
+        return Call(Parallel, [_one(steps) for steps, _ in branches]), [one for _, left in branches for one in left]
+
+    def _block(self, block_id: str) -> tuple[Call, list[Exit]]:
+        """With the steps behind its exits."""
+        graph = self._graph
+        self._left.discard(block_id)
+        call = graph.call(block_id, self._odd)
+        known, used = self._handles(block_id)
+        block_type = graph.blocks[block_id]["type"]
+        if known == [OUT] and not used - {OUT, ERROR}:
+            ways = {OUT: ([], [(block_id, OUT)])} if ERROR not in used else {OUT: self._way((block_id, OUT), False)}
+        else:
+            others = [one for one in graph_handles(graph, block_id) if one not in (ERROR, BODY)]
+            ways = {handle: self._way((block_id, handle)) for handle in dict.fromkeys([*known, *others])}
+        if ERROR in used:
+            ways[ERROR] = self._way((block_id, ERROR))
+        if self._goes_on([exit for _, left in ways.values() for exit in left]):
+            ways = {handle: self._ended(steps, left) for handle, (steps, left) in ways.items()}
+        on: dict[str, Any] = {}
+        for handle, (steps, _) in ways.items():
+            if handle == ERROR:
+                call.kwargs["on_error"] = _one(steps)
+            elif steps or handle not in known:
+                on[handle] = _one(steps)
+        if known not in ([], [OUT]) and block_type == "approval" and not on:
+            on = {handle: Call(Sequence) for handle in known}  # without any, all of them would lead to `out`
+        _put_ways(call, on)
+        return call, [exit for _, left in ways.values() for exit in left]
+
+    def _handles(self, block_id: str) -> tuple[list[str], set[str]]:
+        """Those that lead on where nothing is written, and those that have a connection."""
+        block = self._graph.blocks[block_id]
+        used = {handle for handle in graph_handles(self._graph, block_id) if handle != BODY}
+        params = block.get("params")
+        if (named := EXITS.get(block["type"])) is not None:
+            return named(params if isinstance(params, dict) else {}), used
+        if block["type"] == "approval" and used - {OUT, ERROR} and OUT not in used:
+            actions = params.get("actions") if isinstance(params, dict) else None
+            return list(actions if isinstance(actions, list) else ["approve", "reject"]), used
+        return ([OUT] if not used - {OUT, ERROR} else []), used
+
+    def _way(self, exit: Exit, follow: bool = True) -> tuple[list[Call], list[Exit]]:
+        self._depth += 1
+        if self._depth > NESTING_MAX:
+            raise _Odd
+        found = self._sequence([exit]) if follow else ([], [exit])
+        self._depth -= 1
+        return found
+
+    def _goes_on(self, exits: list[Exit]) -> bool:
+        return any(self._graph.after.get(exit) for exit in exits)
+
+    def _ended(self, steps: list[Call], exits: list[Exit]) -> tuple[list[Call], list[Exit]]:
+        """A path that leads to nothing says so, if others beside it lead on."""
+        if self._goes_on(exits) or not exits:
+            return steps, exits
+        return [*steps, Call(End)], []
+
+
+def graph_handles(graph: _Document, block_id: str) -> list[str]:
+    """Exits of the block that have a connection."""
+    return [handle for source, handle in graph.after if source == block_id]
+
+
+def _one(steps: list[Call]) -> Any:
+    if len(steps) == 1:
+        return steps[0]
+    return list(steps) if steps else Call(Sequence)
+
+
+def _put_ways(call: Call, on: dict[str, Any]) -> None:
+    """Steps behind exits: in the cases of a branch, else in `on`."""
+    if call.cls is Branch:
+        cases = {case.args[0]: case for case in call.args}
+        if len(cases) == len(call.args):
+            for handle in [handle for handle in on if handle in cases]:
+                case = cases[handle]
+                case.kwargs = {"then": on.pop(handle), **case.kwargs}
+    if on:
+        call.kwargs["on"] = on

@@ -1,0 +1,286 @@
+"""Blocks as Python objects: `Block` for any type, `Container` for those with a body. They only hold what was written;
+`workflow.py` makes the document of them.
+
+A step is anything that has a place in a sequence: a block, or a shape (`shapes.py`). It is built behind `Exits`: the
+exits of blocks that it is connected to. None: nothing comes before it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Sequence as Steps
+from typing import Any, ClassVar, Final, Literal, Protocol, TypedDict, Unpack
+
+from msgspec import UNSET
+
+from compiler.builder.errors import BuildError
+from compiler.builder.values import plain
+
+Exit = tuple[str, str]  # the id of a block, and one of its handles
+Exits = list[Exit] | None
+OUT: Final = "out"
+ERROR: Final = "error"
+BODY: Final = "body"
+TRIGGERS: Final = frozenset(["start", "schedule", "webhook", "form_trigger", "chat_trigger"])
+_OWN: Final = "compiler.builder"
+
+
+class Options(TypedDict, total=False):
+    """What every block takes.
+
+    id            of the block, which never changes; else made of the name or the class, the second with a number
+    name          what people see, and references use
+    assign_to     `"$.hit"`: the output is stored in this workflow variable as well
+    on            steps behind exits, by handle: `on={"reject": SendEmail(...)}`
+    on_error      a step for when the last attempt failed; `"continue"`: the output is then null
+    retry         attempts including the first, or all settings: {"max_attempts": 5, "backoff": "fixed"}
+    timeout       seconds for one attempt
+    on_lost       when the server dies meanwhile: "retry", "ask" a person, or "fail"
+    cache, limit, group, runner, skip_if    as in the policy of a document
+    policy        other fields of the policy
+    output        JSON Schema that the output must fit
+    params        params of the type that the class has no argument for
+    description   a text for people
+    enabled       False: the block is not compiled
+    at, size      place on the canvas, in pixels
+    more          other fields of the block in the document
+    """
+
+    id: str
+    name: str
+    assign_to: str
+    on: Mapping[str, Step | Steps[Step]]
+    on_error: Step | Steps[Step] | Literal["continue", "fail"]
+    retry: int | Mapping[str, Any]
+    timeout: float
+    on_lost: Literal["retry", "ask", "fail"]
+    cache: Mapping[str, Any]
+    limit: Mapping[str, Any]
+    group: str
+    runner: Literal["inline", "process", "dask"]
+    skip_if: str
+    policy: Mapping[str, Any]
+    output: Mapping[str, Any]
+    params: Mapping[str, Any]
+    description: str
+    enabled: bool
+    at: Steps[float]
+    size: Steps[float]
+    more: Mapping[str, Any]
+
+
+_POLICY = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
+
+
+class Site(Protocol):
+    """Where steps are built: see `workflow.py`."""
+
+    def id_of(self, block: Block) -> str: ...
+
+    def add(self, block: Block, behind: Exits, parent: str | None) -> str: ...
+
+    def connect(self, edge: Mapping[str, Any]) -> None: ...
+
+
+class Step:
+    """`place`: the line of the source, `flow.py:12`."""
+
+    def __init__(self) -> None:
+        self.place = _place()
+
+    def inner(self) -> Iterable[Step]:
+        """Steps inside this one, in the order of the document."""
+        return ()
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        """Add blocks and connections. Returns the exits that the next step is connected to."""
+        raise NotImplementedError
+
+
+class Sequence(Step):
+    """One step after another. An empty one leads on to whatever comes next. `id` is for people who read the source:
+    the document has the blocks alone."""
+
+    def __init__(self, *steps: Step | Steps[Step], id: str | None = None) -> None:
+        super().__init__()
+        self.steps = [as_step(step) for step in steps]
+
+    def inner(self) -> Iterable[Step]:
+        return self.steps
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        for step in self.steps:
+            behind = step.build(site, behind, parent)
+        return behind
+
+
+class Block(Step):
+    """A block of any type, also of an installed package: `Block("connector.slack", params={"operation": "post"})`."""
+
+    RENAMED: ClassVar[Mapping[str, str]] = {}  # arguments that are called otherwise than their params
+
+    def __init__(self, type: str, **options: Unpack[Options]) -> None:
+        self._begin(type, {}, options)
+
+    def _begin(self, type: str, own: Mapping[str, Any], options: Options) -> None:
+        """`own`: params by the names of their arguments; UNSET ones are left out."""
+        super().__init__()
+        for key in options:
+            if key not in Options.__annotations__:
+                known = ", ".join(sorted(Options.__annotations__))
+                raise BuildError(f"{_class(self)} ({self.place}) has no argument {key}.", f"There are {known}.")
+        self.type = type
+        self.id = options.get("id")
+        self.options = options
+        self.params = {self.RENAMED.get(key, key): value for key, value in own.items() if value is not UNSET}
+        self.params |= options.get("params", {})
+        self.on: dict[str, Step] = {handle: as_step(one) for handle, one in options.get("on", {}).items()}
+        on_error = options.get("on_error")
+        self.on_error = None if on_error is None or isinstance(on_error, str) else as_step(on_error)
+
+    def __repr__(self) -> str:
+        return f'{_class(self)} "{self.id}" ({self.place})' if self.id else f"{_class(self)} ({self.place})"
+
+    @property
+    def stem(self) -> str:
+        """What an id is made of where none is written."""
+        own = _class(self)
+        text = self.options.get("name") or (self.type if own in ("Block", "Container") else own)
+        words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", text).strip("_").lower()
+        return words[:100] or "block"
+
+    def inner(self) -> Iterator[Step]:
+        yield from self.on.values()
+        if self.on_error is not None:
+            yield self.on_error
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        own = site.add(self, behind, parent)
+        if self.type == "note":
+            return behind
+        left: list[Exit] = []
+        for handle in self._handles():
+            if handle in self.on:
+                left += self.on[handle].build(site, [(own, handle)], parent) or []
+            else:
+                left.append((own, handle))
+        if self.on_error is not None:
+            left += self.on_error.build(site, [(own, ERROR)], parent) or []
+        return left
+
+    def _handles(self) -> list[str]:
+        """The exits that are used, in order."""
+        if (named := EXITS.get(self.type)) is not None:
+            known = named(self.params)
+        elif self.type == "approval" and self.on:
+            actions = self.params.get("actions")
+            known = [] if OUT in self.on else _texts(actions if isinstance(actions, list) else ["approve", "reject"])
+        else:
+            known = [] if self.on else [OUT]
+        return list(dict.fromkeys([*known, *self.on]))
+
+    def block(self, block_id: str, parent: str | None) -> dict[str, Any]:
+        """As in a document. Raises BuildError."""
+        options = self.options
+        where = f'Block "{block_id}" ({self.place}): '
+        made: dict[str, Any] = {"type": self.type}
+        for option, field in (("name", "name"), ("description", "description")):
+            if option in options:
+                made[field] = options[option]  # type: ignore[literal-required]
+        if parent is not None:
+            made["parent"] = parent
+        for option in ("at", "size"):
+            if option in options:
+                made[option] = options[option]  # type: ignore[literal-required]
+        if self.params or "params" in options:
+            made["params"] = self.params
+        if (policy := self._policy()) is not None:
+            made["policy"] = policy
+        for option, field in (("assign_to", "assign"), ("output", "output_schema"), ("enabled", "enabled")):
+            if option in options:
+                made[field] = options[option]  # type: ignore[literal-required]
+        made |= options.get("more", {})
+        return {key: plain(value, f"{where}{key}") for key, value in made.items()}
+
+    def _policy(self) -> dict[str, Any] | None:
+        options = self.options
+        policy: dict[str, Any] = {}
+        if "retry" in options:
+            retry = options["retry"]
+            policy["retry"] = {"max_attempts": retry} if isinstance(retry, int) else retry
+        if "timeout" in options:
+            policy["timeout_s"] = options["timeout"]
+        if isinstance(options.get("on_error"), str):
+            policy["on_error"] = options["on_error"]
+        policy |= {key: options[key] for key in _POLICY if key in options}  # type: ignore[literal-required]
+        policy |= options.get("policy", {})
+        return policy if policy or "policy" in options else None
+
+
+class Container(Block):
+    """A block with a body: a sequence of steps. `Loop` and `Each` are the usual ones."""
+
+    def __init__(self, type: str, *steps: Step | Steps[Step], **options: Unpack[Options]) -> None:
+        self._begin(type, {}, options)
+        self.steps = [as_step(step) for step in steps]
+
+    def inner(self) -> Iterator[Step]:
+        yield from self.steps
+        yield from super().inner()
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        exits = super().build(site, behind, parent)
+        own = site.id_of(self)
+        inside: Exits = [(own, BODY)]
+        for step in self.steps:
+            inside = step.build(site, inside, own)
+        return exits
+
+
+def as_step(value: Any) -> Step:
+    """A step, or a list of steps, which is a sequence. Raises BuildError."""
+    if isinstance(value, Step):
+        return value
+    if isinstance(value, list | tuple):
+        return Sequence(*value)
+    raise BuildError(
+        f"{_place()}: {value!r:.80} is not a step of a workflow.",
+        "Steps are blocks such as Http, and Sequence, Parallel, End.",
+    )
+
+
+def _class(block: Block) -> str:
+    return type(block).__name__
+
+
+def _texts(values: Iterable[Any]) -> list[str]:
+    return [value for value in values if isinstance(value, str)]
+
+
+def _ids(items: Any) -> list[str]:
+    return _texts(item.get("id") for item in items if isinstance(item, dict)) if isinstance(items, list | tuple) else []
+
+
+def _of_router(params: Mapping[str, Any]) -> list[str]:
+    return [*_ids(params.get("routes")), *_texts([params.get("default")])]
+
+
+# Types whose exits are not `out`. Those without a step continue at the next one.
+EXITS: Final[Mapping[str, Callable[[Mapping[str, Any]], list[str]]]] = {
+    "condition": lambda params: _ids(params.get("cases")),
+    "router": _of_router,
+    "model_router": lambda params: _ids(params.get("routes")),
+    "guardrail": lambda params: ["pass", "fail"],
+    "response": lambda params: [],
+}
+
+
+def _place() -> str:
+    """The line outside of this package that is being executed."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(_OWN):
+        frame = frame.f_back
+    file = frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
+    return f"{file}:{frame.f_lineno}"

@@ -1,0 +1,152 @@
+"""`Workflow`: steps in Python, and the document that they make. The same source makes the same document.
+
+    flow = Workflow(
+        "demo",
+        HitEndpoint("https://example.com/data", id="hit", assign_to="$.hit"),
+        Sleep(30, id="sleep"),
+        SendEmail("me@example.com", "Demo", ref("$.hit.body"), id="email"),
+    )
+    flow.document()  # what a canvas would have made, without places: the editor finds them
+
+Nothing happens when it is made: no clock, no network, no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from compiler.builder.errors import BuildError
+from compiler.builder.shapes import Graph
+from compiler.builder.step import OUT, TRIGGERS, Block, Exits, Step, as_step
+from compiler.builder.step import Sequence as InTurn
+from compiler.builder.triggers import Start
+from compiler.builder.values import plain
+from compiler.document import BLOCKS_MAX, FORMAT, ID_PATTERN
+
+
+class Workflow:
+    """`steps`: one after another. Without a trigger among them a `start` block is the first.
+
+    input       JSON Schema of the input of a run
+    variables   workflow variables with their first values
+    settings    of the document: `{"max_concurrency": 10}`
+    order       ids in the order of the document, if it is not that of the steps; the others follow
+    more        other fields of the document, such as `notes`
+    """
+
+    def __init__(
+        self,
+        name: str | None,
+        *steps: Step | Sequence[Step],
+        description: str | None = None,
+        input: Mapping[str, Any] | None = None,
+        variables: Mapping[str, Any] | None = None,
+        settings: Mapping[str, Any] | None = None,
+        order: Sequence[str] = (),
+        more: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.name = name
+        self.root = InTurn(*steps)
+        self._order = order
+        self._fields = {"description": description, "input": input, "variables": variables, "settings": settings}
+        self._more = more or {}
+
+    def document(self) -> dict[str, Any]:
+        """The workflow in the format weft/1, a new one at each call. Raises BuildError."""
+        site = _Site(list(_blocks(self.root)))
+        behind: Exits = None
+        if not site.triggers and not any(isinstance(step, Graph) for step in self.root.steps):
+            behind = [(site.begin(Start()), OUT)]
+        self.root.build(site, behind, None)
+        made: dict[str, Any] = {"format": FORMAT}
+        if self.name is not None:
+            made["name"] = plain(self.name, "name")
+        for field, value in self._fields.items():
+            if value is not None:
+                made[field] = plain(value, field)
+        made["blocks"] = self._ordered(site.blocks)
+        made["edges"] = site.edges
+        for field, value in self._more.items():
+            made[field] = plain(value, field)
+        return made
+
+    def _ordered(self, blocks: dict[str, Any]) -> dict[str, Any]:
+        if unknown := [name for name in self._order if name not in blocks]:
+            raise BuildError(f'order: there is no block "{unknown[0]}".')
+        return {name: blocks[name] for name in dict.fromkeys([*self._order, *blocks])}
+
+
+def as_workflow(value: Any, name: str | None = None) -> Workflow:
+    """A workflow, or the one of a tree of steps. `name`: of a tree. Raises BuildError."""
+    return value if isinstance(value, Workflow) else Workflow(name, as_step(value))
+
+
+def _blocks(step: Step) -> Iterator[Block]:
+    """In the order of the document."""
+    stack = [step]
+    while stack:
+        step = stack.pop()
+        if isinstance(step, Block):
+            yield step
+        stack += reversed(list(step.inner()))
+
+
+class _Site:
+    """The document while it is built. Ids are known before the first block is added."""
+
+    def __init__(self, blocks: list[Block]) -> None:
+        self.blocks: dict[str, Any] = {}
+        self.edges: list[dict[str, Any]] = []
+        self.triggers = [block for block in blocks if block.type in TRIGGERS]
+        if len(blocks) > BLOCKS_MAX:
+            raise BuildError(f"The workflow has {len(blocks):,} blocks. The limit is {BLOCKS_MAX:,}.")
+        self._ids: dict[int, str] = {}
+        self._named: dict[str, Block] = {}
+        for block in blocks:
+            if block.id is not None:
+                self._name(block, block.id)
+        for block in blocks:
+            if block.id is None:
+                self._name(block, self._free(block.stem))
+
+    def begin(self, start: Start) -> str:
+        self._name(start, self._free("start"))
+        return self.add(start, None, None)
+
+    def id_of(self, block: Block) -> str:
+        if id(block) not in self._ids:
+            raise BuildError(f"{block!r} is in a connection and not in the workflow.")
+        return self._ids[id(block)]
+
+    def add(self, block: Block, behind: Exits, parent: str | None) -> str:
+        own = self.id_of(block)
+        if behind is not None and block.type in TRIGGERS:
+            raise BuildError(f"{block!r} starts runs, and something comes before it.", "Put it first.")
+        if behind == [] and block.type != "note":
+            raise BuildError(f"{block!r} never runs: every path before it ends.", "Remove it, or an End() before it.")
+        self.blocks[own] = block.block(own, parent)
+        for source, handle in behind or ():
+            if block.type != "note":
+                self.connect({"source": source, "target": own} | ({} if handle == OUT else {"handle": handle}))
+        return own
+
+    def connect(self, edge: Mapping[str, Any]) -> None:
+        self.edges.append(dict(edge))
+
+    def _name(self, block: Block, name: str) -> None:
+        if not isinstance(name, str) or ID_PATTERN.fullmatch(name) is None:
+            raise BuildError(f"{block!r}: this cannot be an id.", "Use 1 to 128 letters, digits and . _ -")
+        if id(block) in self._ids:
+            raise BuildError(f"{block!r} is in the workflow twice.", "Make two blocks of it.")
+        if (other := self._named.get(name)) is not None:
+            raise BuildError(f'The id "{name}" is used twice: {other!r} and {block!r}.', "Change one of them.")
+        self._named[name] = block
+        self._ids[id(block)] = name
+
+    def _free(self, stem: str) -> str:
+        number, name = 1, stem
+        while name in self._named:
+            number += 1
+            name = f"{stem}_{number}"
+        return name
