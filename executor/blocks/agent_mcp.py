@@ -12,12 +12,14 @@ from typing import Any, Final
 from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
-from executor.blocks.agent_tools import Tool
+from executor.blocks.agent_tools import Tool, session_headers
 from executor.blocks.base import Context
+from executor.blocks.connected import signed_in
 from executor.blocks.shared_params import invalid
 from executor.errors import BlockError
 from executor.http.binding import using
-from executor.mcp.base import ServerTool
+from executor.mcp.base import ServerTool, ToolServer
+from executor.vault.connection import Credential
 
 OFFERED_MAX: Final = 128  # of all tools of an agent, when some are of MCP servers
 _NAME_MAX: Final = 64
@@ -56,18 +58,26 @@ async def with_servers(ctx: Context, tools: Mapping[str, Tool]) -> dict[str, Too
 async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], call: str) -> Any:
     """What the tool of a server returned. `call`: which call of the agent it is. Raises BlockError."""
     assert tool.server is not None and tool.remote is not None
-    server, key = tool.server, f"{ctx.idempotency_key}:{call}"
+    server, name, key = tool.server, tool.remote.name, f"{ctx.idempotency_key}:{call}"
+
+    async def ask(credential: Credential | None) -> Any:
+        signed = _signed(server, credential)
+        return await ctx.services.tool_servers.call(signed, name, arguments, key, waiting=ctx.waiting)
+
     with using(server.url, server.headers):
-        return await ctx.services.tool_servers.call(server, tool.remote.name, arguments, key, waiting=ctx.waiting)
+        return await signed_in(ctx, tool.connection, ask)
 
 
 async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
     server, only = tool.server, tool.only
     assert server is not None
 
+    async def ask(credential: Credential | None) -> Any:
+        return await ctx.services.tool_servers.tools(_signed(server, credential), only, waiting=ctx.waiting)
+
     async def work() -> Any:
         with using(server.url, server.headers):
-            return to_builtins(await ctx.services.tool_servers.tools(server, only, waiting=ctx.waiting))
+            return to_builtins(await signed_in(ctx, tool.connection, ask))
 
     asked = {"url": server.url, "tools": only}
     output = await ctx.step("tool", f"tools of {tool.name}", asked, work, effect="read")
@@ -76,6 +86,14 @@ async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
     except ValidationError as error:  # a secret stood where a name was
         message = f"the tools of {tool.name} cannot be read back: {error}"
         raise BlockError(message, code="mcp_failed", retryable=False) from error
+
+
+def _signed(server: ToolServer, credential: Credential | None) -> ToolServer:
+    if credential is None:
+        return server
+    headers = dict(server.headers)
+    url = credential.put(server.url, headers)
+    return replace(server, url=url, headers=session_headers(headers))
 
 
 def _name(wanted: str, taken: set[str]) -> str:

@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from executor.blocks import email, http
 from executor.blocks.base import Block, ChildRequest, Context, Done, Suspend
+from executor.blocks.connected import CONNECTION
 from executor.blocks.response import header_texts
 from executor.blocks.shared_params import FILLED, SENT_HEADERS, form_schema, invalid, seconds, text
 from executor.errors import BadRequest, BlockError
@@ -61,6 +62,7 @@ MCP: dict[str, Any] = {
             "description": "Use ${NAME} for secrets.",
             "x-ui": {"order": 2, "widget": "keyvalues"},
         },
+        "connection": {**CONNECTION, "x-ui": {"order": 1.5, "widget": "connection"}},
         "tools": {
             "type": "array",
             "title": "Only these tools",
@@ -188,7 +190,7 @@ TOOLS: dict[str, Any] = {
 class Tool(Struct, frozen=True):
     """One of them, read. `approve_if`: what decides when `approve` is `if`. `server`: the MCP server that has it, as
     `remote`; without `remote` it stands for all tools of that server, or those in `only`. `entry`: its name in the list
-    of the author, whose calls `max_calls` bounds."""
+    of the author, whose calls `max_calls` bounds. `connection`: whose credential the server gets."""
 
     name: str
     description: str
@@ -204,6 +206,7 @@ class Tool(Struct, frozen=True):
     only: tuple[str, ...] = ()
     remote: ServerTool | None = None
     entry: str = ""
+    connection: str | None = None
 
     @property
     def spec(self) -> ToolSpec:
@@ -268,6 +271,7 @@ def _tool(item: Any) -> Tool:
         None if server is None else _server(name, server),
         () if server is None else _only(name, server.get("tools")),
         entry=name,
+        connection=None if server is None else text(server, "connection"),
     )
 
 
@@ -275,11 +279,17 @@ def _server(name: str, given: Any) -> ToolServer:
     url = text(given, "url") if isinstance(given, dict) else None
     if url is None:
         raise invalid(f"mcp of the tool {name} must have a url")
-    headers = header_texts(given.get("headers"), _SESSION_OWN)
+    headers = session_headers(given.get("headers"))
+    return ToolServer(url, headers, min(seconds(given, "timeout_s", _TIMEOUT_S) or _TIMEOUT_S, _TIMEOUT_MAX_S))
+
+
+def session_headers(given: Any) -> dict[str, str]:
+    """Of all requests of a session. Raises BlockError(params_invalid)."""
+    headers = header_texts(given, _SESSION_OWN)
     taken = next((header for header in headers if header.lower().startswith("mcp-")), None)
     if taken is not None:
         raise invalid(f"header {taken!r} is set by weft itself")
-    return ToolServer(url, headers, min(seconds(given, "timeout_s", _TIMEOUT_S) or _TIMEOUT_S, _TIMEOUT_MAX_S))
+    return headers
 
 
 def _only(name: str, listed: Any) -> tuple[str, ...]:

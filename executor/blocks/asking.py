@@ -8,8 +8,10 @@ from typing import Any
 
 import orjson
 from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec.structs import replace
 
 from executor.blocks.base import Context
+from executor.blocks.connected import CONNECTION, signed_in
 from executor.blocks.shared_params import FILLED, invalid, seconds, text
 from executor.blocks.steps import Stepped
 from executor.errors import BadRequest, BlockError
@@ -18,6 +20,7 @@ from executor.llm.base import Conversation, Cost, Message, OnDelta, OutputSpec, 
 from executor.values.coerce import coerce
 from executor.values.money import nanos_of, usd_of
 from executor.values.schema import Matches, violations
+from executor.vault.connection import Credential
 
 ATTEMPTS = 3
 _TIMEOUT_MAX_S = 600
@@ -55,6 +58,12 @@ def model_params(order: int) -> dict[str, Any]:
             "title": "API key",
             "description": "A secret, such as ${OPENAI_API_KEY}. Leave empty to use the key of the endpoint.",
             "x-ui": {"order": order + 1, "widget": "text", "advanced": True},
+        },
+        "connection": {
+            **CONNECTION,
+            "description": "A stored credential of the endpoint, instead of an API key. Its hosts must contain that of "
+            "the endpoint.",
+            "x-ui": {"order": order + 0.5, "widget": "connection"},
         },
         "temperature": {
             "type": "number",
@@ -113,6 +122,8 @@ def conversation_of(ctx: Context, messages: Sequence[Message], output: OutputSpe
     model = text(ctx.params, "model")
     if model is None:
         raise invalid("model is required")
+    if text(ctx.params, "connection") is not None and text(ctx.params, "api_key") is not None:
+        raise invalid("either connection or api_key can be set, not both")
     max_tokens = _number(ctx.params, "max_tokens", 1, 1_000_000)
     return Conversation(
         model,
@@ -149,9 +160,13 @@ async def ask(
 async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta | None = None) -> Reply:
     """The reply of the model, as a step: it is asked once. Raises BlockError."""
 
+    async def request(credential: Credential | None) -> Reply:
+        signed = replace(conversation, credential=credential)
+        return await ctx.services.models.reply(signed, on_delta, waiting=ctx.waiting)
+
     async def work() -> Stepped:
         with using(conversation.api_key):
-            reply = await ctx.services.models.reply(conversation, on_delta, waiting=ctx.waiting)
+            reply = await signed_in(ctx, text(ctx.params, "connection"), request)
         usage, cost = reply.usage.counts(), reply.cost
         if cost is None:
             return Stepped(to_builtins(reply), usage)

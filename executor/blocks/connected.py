@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
 
 from executor.blocks.base import Context
 from executor.blocks.shared_params import invalid, text
+from executor.errors import BlockError
+from executor.http.binding import bound_to
 from executor.vault.connection import NAME, Credential
 
+T = TypeVar("T")
 CONNECTION: Final[dict[str, Any]] = {
     "type": "string",
     "title": "Connection",
@@ -20,9 +24,31 @@ CONNECTION: Final[dict[str, Any]] = {
 async def credential_of(ctx: Context, stale: Credential | None = None) -> Credential | None:
     """That of the connection in the params, if there is one. `stale`: one that the service has refused. Raises
     BlockError."""
-    name = text(ctx.params, "connection")
+    return await named(ctx, text(ctx.params, "connection"), stale)
+
+
+async def named(ctx: Context, name: str | None, stale: Credential | None = None) -> Credential | None:
+    """That of the connection with this name. Raises BlockError."""
     if name is None:
         return None
     if ctx.connections is None:
         raise invalid("connections are not available here")
     return await ctx.connections.get(name, stale)
+
+
+async def signed_in(ctx: Context, name: str | None, work: Callable[[Credential | None], Awaitable[T]]) -> T:
+    """What `work` returns, which is called with the credential of this connection; while it works, that is bound to its
+    hosts. If a token was refused (`answer_status` 401), once more with a new one. Raises BlockError."""
+    credential = await named(ctx, name)
+    if credential is None:
+        return await work(None)
+    try:
+        with bound_to(credential.bound):
+            return await work(credential)
+    except BlockError as error:
+        if not credential.renews or error.extra.get("answer_status") != 401:
+            raise
+    renewed = await named(ctx, name, credential)
+    assert renewed is not None
+    with bound_to(renewed.bound):
+        return await work(renewed)

@@ -18,22 +18,22 @@ from email.utils import formatdate
 from functools import partial
 from typing import Any
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
+from executor.blocks.connected import CONNECTION, signed_in
 from executor.blocks.file_contents import attachments
+from executor.blocks.mail_server import SERVER, Account, account_of, deliver
 from executor.blocks.mailboxes import mailbox, mailboxes
 from executor.blocks.shared_params import FILLED, invalid, text
-from executor.errors import BlockError
-from executor.http.binding import check_no_place, check_place
-from executor.services import MailSettings, Services
+from executor.http.binding import check_no_place
+from executor.services import Services
 from executor.values.file import File
 from executor.values.payload import render
 from executor.values.redact import Redactor
+from executor.vault.connection import Credential
 
-_TIMEOUT_S = 30
 _RECIPIENTS_MAX = 100
 _LOGGED_MAX = 64 * 1024  # characters of a body in the log
-_IMPLICIT_TLS_PORT = 465
 # What Python's reader of addresses raises for some that are none, beside what it says it raises.
 _TRIPS = (AttributeError, IndexError, TypeError)
 
@@ -45,6 +45,13 @@ _ADDRESSES: dict[str, Any] = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
     "description": "One address, several separated by commas, or a list.",
 }
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    if params.get("server") in (None, "") or params.get("connection") not in (None, ""):
+        return ()
+    hint = "Choose a connection whose hosts contain the mail server."
+    return (Finding("required", "/connection", "A mail server of the block needs a connection.", hint),)
 
 
 class Email:
@@ -88,8 +95,15 @@ class Email:
                     "description": "Leave empty to use the sender of the server.",
                     "x-ui": {"order": 6, "widget": "text", "advanced": True},
                 },
+                "connection": {
+                    **CONNECTION,
+                    "description": "Signs in to the mail server: a user name and password, or OAuth 2.",
+                    "x-ui": {"order": 7, "widget": "connection"},
+                },
+                "server": {**SERVER, "x-ui": {"order": 8, "widget": "text"}},
             },
         },
+        check=_check,
         effect="write",
         idempotent=False,  # the Message-ID lets a reader tell, and many do not
         output={
@@ -110,7 +124,7 @@ class Email:
     async def run(self, ctx: Context) -> Done:
         """Output {"message_id", "transport", "to", "refused"}: `to` has all recipients, copies included, and `refused`
         those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
-        mail_failed, retryable unless the server refused for good."""
+        mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""
         mail = ctx.services.mail
         # In a thread: a body may have 16 MiB, and its encoding takes a second for that.
         compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
@@ -118,18 +132,27 @@ class Email:
         message, recipients = await asyncio.to_thread(compose_mail)
         if files:
             await asyncio.to_thread(attach, message, files)
-        refused = await post(message, recipients, ctx.services, ctx.key)
-        transport = "smtp" if mail.transport == "smtp" else "log"
+        sender = mailboxes(text(ctx.params, "from") or mail.sender, "from")[0][1]
+        own = text(ctx.params, "server") is not None
+
+        async def send(credential: Credential | None) -> list[str]:
+            account = account_of(ctx.params, credential, sender)
+            return await post(message, recipients, ctx.services, ctx.key, account)
+
+        refused = await signed_in(ctx, text(ctx.params, "connection"), send)
+        transport = "smtp" if own or mail.transport == "smtp" else "log"
         output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
         return Done(output | {"refused": refused})
 
 
-async def post(message: EmailMessage, recipients: list[str], services: Services, about: str) -> list[str]:
+async def post(
+    message: EmailMessage, recipients: list[str], services: Services, about: str, account: Account | None = None
+) -> list[str]:
     """Send it, or write it to the log when there is no mail server; `about` says there whose mail it is. Returns the
-    recipients that were refused while others were taken. Raises BlockError(mail_failed, secret_host_refused)."""
-    if services.mail.transport == "smtp":
-        check_place(services.mail.host, services.mail.port)
-        return await _send(message, services.mail, recipients)
+    recipients that were refused while others were taken. Raises BlockError: mail_failed, secret_host_refused; and
+    address_refused for a server of the account."""
+    if services.mail.transport == "smtp" or (account is not None and account.place is not None):
+        return await deliver(message, recipients, services, account)
     check_no_place("the log; no mail server is set up")
     hidden = (value for value in services.env.values() if value != services.base_url)  # links stay readable
     text_part = message.get_body(("plain",))
@@ -196,42 +219,6 @@ def _quotable(name: str) -> str:
 
 def _heads(message: EmailMessage) -> str:
     return "".join(f"{name}: {value}\n" for name, value in message.items() if name in ("From", "To", "Cc", "Subject"))
-
-
-async def _send(message: EmailMessage, mail: MailSettings, recipients: list[str]) -> list[str]:
-    """The recipients that were refused; if all are, that is an error."""
-    import aiosmtplib  # with the first mail: few servers send one through SMTP
-
-    try:
-        refused, _ = await aiosmtplib.send(
-            message,
-            recipients=recipients,
-            hostname=mail.host,
-            port=mail.port,
-            username=mail.username,
-            password=mail.password,
-            use_tls=mail.port == _IMPLICIT_TLS_PORT,
-            start_tls=None if mail.port == _IMPLICIT_TLS_PORT else mail.start_tls,
-            timeout=_TIMEOUT_S,
-        )
-        return list(refused)
-    except aiosmtplib.SMTPRecipientsRefused as error:
-        codes = [refusal.code for refusal in error.recipients]
-        addresses = ", ".join(refusal.recipient for refusal in error.recipients)
-        raise _failed(
-            f"the mail server refused the recipients {addresses}", any(400 <= c < 500 for c in codes)
-        ) from error
-    except aiosmtplib.SMTPResponseException as error:
-        reply = str(error.message)[:200]
-        raise _failed(f"the mail server answered {error.code} {reply}", 400 <= error.code < 500) from error
-    except (aiosmtplib.SMTPException, OSError) as error:
-        raise _failed(f"the mail server could not be reached: {error}", True) from error
-    except ValueError as error:
-        raise _failed(f"the mail could not be sent: {error}", False) from error
-
-
-def _failed(message: str, retryable: bool) -> BlockError:
-    return BlockError(message, code="mail_failed", retryable=retryable)
 
 
 block = Email()

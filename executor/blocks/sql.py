@@ -9,10 +9,13 @@ from typing import Any, Final
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.references import find
 from executor.blocks.base import Context, Done
+from executor.blocks.connected import CONNECTION, signed_in
 from executor.blocks.shared_params import FILLED, invalid, seconds, text
-from executor.databases.rows import ROWS_MAX, Query
+from executor.databases.databases import POSTGRES
+from executor.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.databases.statement import names
 from executor.values.coerce import coerce
+from executor.vault.connection import Credential
 
 _ROWS_DEFAULT: Final = 1_000
 _TIMEOUT_DEFAULT_S: Final = 30
@@ -23,18 +26,32 @@ _REFERENCE: Final = re.compile(r"[^\s<>]+[.\[][^\s<>]+(\s*\?\?.*)?")
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
-    return (*_check_database(params.get("database")), *_check_query(params))
+    connected = params.get("connection") not in (None, "")
+    return (*_check_database(params.get("database"), connected), *_check_query(params))
 
 
-def _check_database(database: Any) -> tuple[Finding, ...]:
+def _check_database(database: Any, connected: bool) -> tuple[Finding, ...]:
     if not isinstance(database, str) or _SETTING.fullmatch(database):
         return ()
     if find(database):
         hint = "The operator sets the address of a database. Data of a run must not choose it."
         return (Finding("param_invalid", "/database", "Database must be ${NAME} or the name of a SQLite file.", hint),)
+    if connected:
+        return _check_address(database)
     if "://" in database:
-        hint = "Put the address into a secret of the server and write its name here, such as ${REPORTS}."
+        hint = "Choose a connection that signs in, or put the address into a secret and write ${NAME} here."
         return (Finding("param_invalid", "/database", "Database must not contain an address.", hint),)
+    return ()
+
+
+def _check_address(database: str) -> tuple[Finding, ...]:
+    """Of a database to which a connection signs in."""
+    if not database.lower().startswith(POSTGRES):
+        hint = "Write postgresql://host:port/database. A SQLite file needs no connection."
+        return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL.", hint),)
+    if ":" in database.partition("://")[2].partition("/")[0].rpartition("@")[0] or "password=" in database:
+        hint = "Remove it. The connection has the user and the password."
+        return (Finding("param_invalid", "/database", "Database must not contain a password.", hint),)
     return ()
 
 
@@ -70,8 +87,14 @@ class Sql:
                     **FILLED,
                     "x-weft": "secret",
                     "title": "Database",
-                    "description": "${NAME} of a secret with a postgresql:// address, or the name of a SQLite file.",
+                    "description": "${NAME} of a secret with a postgresql:// address, or the name of a SQLite file. "
+                    "With a connection: postgresql://host:port/database.",
                     "x-ui": {"order": 1, "widget": "text"},
+                },
+                "connection": {
+                    **CONNECTION,
+                    "description": "Signs in to PostgreSQL: a user name and password, or OAuth 2.",
+                    "x-ui": {"order": 1.5, "widget": "connection"},
                 },
                 "query": {
                     **FILLED,
@@ -159,7 +182,12 @@ class Sql:
         )
         began = time.monotonic()
         about = f"run {ctx.run_id}, block {ctx.key}"
-        answer = await ctx.services.databases.ask(database, asked, about=about, waiting=ctx.waiting)
+
+        async def ask(credential: Credential | None) -> Answer:
+            login = None if credential is None else _login(credential)
+            return await ctx.services.databases.ask(database, asked, about=about, login=login, waiting=ctx.waiting)
+
+        answer = await signed_in(ctx, text(params, "connection"), ask)
         return Done(
             {
                 "rows": answer.rows,
@@ -170,6 +198,14 @@ class Sql:
                 "ms": round((time.monotonic() - began) * 1000),
             }
         )
+
+
+def _login(credential: Credential) -> Login:
+    """Some services take an access token as the password. Raises BlockError(params_invalid)."""
+    if credential.kind not in ("basic", "oauth2_code", "oauth2_client"):
+        hint = "use a user name and password, or OAuth 2"
+        raise invalid(f"the connection {credential.connection} cannot sign in to a database", hint)
+    return Login(credential.username or None, credential.value)
 
 
 block = Sql()

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from executor.databases import refusals
 from executor.databases.files import Folders
-from executor.databases.rows import Answer, Query
+from executor.databases.rows import Answer, Login, Query
 from executor.databases.sqlite import SqliteCall
 from executor.databases.statement import names
 from executor.errors import BlockError
@@ -53,9 +53,11 @@ class Databases:
         query: Query,
         *,
         about: str,
+        login: Login | None = None,
         waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> Answer:
-        """`waiting` is entered while all connections are in use. Raises BlockError: sql_failed, sql_refused,
+        """`login` signs in to PostgreSQL, in place of what the address says. `waiting` is entered while all connections
+        are in use. Raises BlockError: sql_failed, sql_refused,
         sql_timeout, sql_no_file, sql_too_large, sql_login, address_refused, params_invalid; retryable: sql_busy,
         sql_connection. Lost: it is unknown whether a change was committed."""
         if missing := [name for name in names(query.text) if name not in query.parameters]:
@@ -64,10 +66,13 @@ class Databases:
             await self._room.acquire()
         try:
             if database.lower().startswith(POSTGRES):
-                return await self._ask_postgres(database, query)
+                return await self._ask_postgres(database, query, login)
             if "://" in database:
                 scheme = database.partition("://")[0]
                 message = f"a database is postgresql:// or a SQLite file, not {scheme[:40]}://"
+                raise BlockError(message, code="params_invalid", retryable=False)
+            if login is not None:
+                message = "a connection signs in to PostgreSQL, and a SQLite file has no users"
                 raise BlockError(message, code="params_invalid", retryable=False)
             return await self._ask_sqlite(database.removeprefix(SQLITE), query, about)
         finally:
@@ -82,7 +87,7 @@ class Databases:
             call.stop()
             raise
 
-    async def _ask_postgres(self, address: str, query: Query) -> Answer:
+    async def _ask_postgres(self, address: str, query: Query, login: Login | None) -> Answer:
         if _DRIVER not in sys.modules:
             try:
                 await asyncio.to_thread(import_module, _DRIVER)
@@ -91,4 +96,4 @@ class Databases:
                 raise BlockError(message, code="not_installed", retryable=False) from None
         from executor.databases.postgres import ask
 
-        return await ask(address, query, self._http.addresses)
+        return await ask(address, query, self._http.addresses, login)

@@ -20,7 +20,7 @@ from psycopg.conninfo import conninfo_to_dict
 from psycopg.types.json import Jsonb, set_json_loads
 
 from executor.databases import refusals
-from executor.databases.rows import Answer, Gathered, Query
+from executor.databases.rows import Answer, Gathered, Login, Query
 from executor.databases.statement import Numbered, numbered
 from executor.errors import BlockError, Lost
 from executor.http.binding import check_place
@@ -37,16 +37,21 @@ _PARTS: Final = frozenset(
      "require_auth", "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert", "sslcrl", "sslkey", "sslmode",
      "sslnegotiation", "sslrootcert", "target_session_attrs", "tcp_user_timeout", "user"}
 )  # fmt: skip
+# What it may say when a connection signs in. Then the document has it, so nothing may read a file of this machine.
+_PARTS_OF_DOCUMENTS: Final = frozenset(
+    {"application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "host", "port", "sslmode",
+     "sslnegotiation", "target_session_attrs", "user"}
+)  # fmt: skip
 _SETTINGS: Final = """SELECT set_config('statement_timeout', $1, true), set_config('DateStyle', 'ISO', true),
  set_config('IntervalStyle', 'iso_8601', true), set_config('bytea_output', 'hex', true)"""
 _ROLLED_BACK: Final = ("40001", "40P01", "55P03")  # serialization, deadlock, lock: the same query may succeed later
 _GONE: Final = ("08", "57P")
 
 
-async def ask(address: str, query: Query, addresses: Addresses) -> Answer:
+async def ask(address: str, query: Query, addresses: Addresses, login: Login | None = None) -> Answer:
     """Raises BlockError, and Lost when it is unknown whether a change was committed. `addresses`: those of a host that
-    may be dialled; raises BlockError and OSError."""
-    place, parts = await _dialled(address, addresses)
+    may be dialled; raises BlockError and OSError. `login`: of a connection."""
+    place, parts = await _dialled(address, addresses, login)
     try:
         async with asyncio.timeout(min(CONNECT_S, query.timeout_s)):
             connection = await psycopg.AsyncConnection.connect(
@@ -62,14 +67,22 @@ async def ask(address: str, query: Query, addresses: Addresses) -> Answer:
         await connection.close()
 
 
-async def _dialled(address: str, addresses: Addresses) -> tuple[str, dict[str, Any]]:
+async def _dialled(address: str, addresses: Addresses, login: Login | None) -> tuple[str, dict[str, Any]]:
     """(host:port, what to connect with). Raises BlockError."""
     try:
         parts: dict[str, Any] = dict(conninfo_to_dict(address))
     except psycopg.ProgrammingError:  # its text has the password in it
         raise _invalid("it must have the form postgresql://user:password@host:port/database") from None
-    if strange := sorted(parts.keys() - _PARTS):
-        raise _invalid(f"{strange[0]} is not possible here")
+    if strange := sorted(parts.keys() - (_PARTS if login is None else _PARTS_OF_DOCUMENTS)):
+        raise _invalid(
+            f"{strange[0]} is not possible here"
+            if login is None
+            else f"{strange[0]} is not possible here, as a connection signs in"
+        )
+    if login is not None:
+        parts |= {"user": login.user or parts.get("user") or "", "password": login.password}
+        if not parts["user"]:
+            raise _invalid("it must name the user, postgresql://user@host/database, as the connection has none")
     host, port = str(parts.get("host") or ""), str(parts.get("port") or "5432")
     if not host or "/" in host or "@" in host:
         raise _invalid("it must name a host; sockets are not possible here")
@@ -219,7 +232,9 @@ def _explained(error: psycopg.Error, query: Query, text: Numbered, place: str) -
 def _no_connection(place: str, error: psycopg.Error) -> BlockError:
     message = " ".join(str(error).split())
     if (error.sqlstate or "").startswith("28") or "authentication failed" in message:
-        return BlockError(f"{place} refused the user or the password", code="sql_login", retryable=False)
+        return BlockError(
+            f"{place} refused the user or the password", code="sql_login", retryable=False, answer_status=401
+        )
     return refusals.unreachable(place, message[:500])
 
 

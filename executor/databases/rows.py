@@ -32,6 +32,14 @@ class Query:
     timeout_s: float = 30.0
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class Login:
+    """Who signs in. `user` None: the address says it."""
+
+    user: str | None
+    password: str
+
+
 @dataclass(slots=True)
 class Answer:
     """`columns` are unique: a name that repeats has a number behind it. `cut` says which bound left rows out.

@@ -16,6 +16,8 @@ from typing import Any, Literal, Protocol
 
 from msgspec import Struct
 
+from executor.vault.connection import Credential
+
 Role = Literal["system", "user", "assistant", "tool"]
 Stop = Literal["stop", "length", "tool_call", "content_filter", "error"]
 OutputMode = Literal["auto", "native", "tool", "prompted"]
@@ -64,7 +66,7 @@ class OutputSpec(Struct, frozen=True):
 
 class Conversation(Struct, frozen=True):
     """One request. `model`: `openai:gpt-5-mini`, `anthropic:…`, or `<endpoint>:<model>`; `api_key` None: the one that
-    belongs to the endpoint. `timeout_s`: for all of the reply."""
+    belongs to the endpoint. `credential`: of a connection, instead of a key. `timeout_s`: for all of the reply."""
 
     model: str
     messages: Sequence[Message]
@@ -75,6 +77,7 @@ class Conversation(Struct, frozen=True):
     timeout_s: float = 120.0
     api_key: str | None = None
     seed: int | None = None
+    credential: Credential | None = None
 
     def __repr__(self) -> str:
         """Without the key and the messages: it may end up in a log."""

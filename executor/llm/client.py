@@ -58,13 +58,16 @@ class ModelClient:
             await self._provider.close()
 
     def _key(self, endpoint: Endpoint, conversation: Conversation) -> str | None:
+        if conversation.credential is not None:
+            return None
         key = conversation.api_key or self._env.get(endpoint.key_name) or None
         if key is None and endpoint.key_required:
             raise BlockError(
                 f"there is no API key for {endpoint.name}",
                 code="model_key_missing",
                 retryable=False,
-                hint=f"set API key of the block to a secret, or start the server with WEFT_SECRET_{endpoint.key_name}",
+                hint="choose a connection, set API key of the block to a secret, or start the server with "
+                f"WEFT_SECRET_{endpoint.key_name}",
             )
         return key
 

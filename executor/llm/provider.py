@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
 
+import httpcore2
 import httpx2
 import orjson
 from anthropic import AsyncAnthropic
@@ -34,6 +35,7 @@ from executor.llm.base import Conversation, Message, OnDelta, OutputSpec, Reply,
 from executor.llm.endpoints import Endpoint
 from executor.llm.prices import cost_of
 from executor.llm.transport import Transport
+from executor.vault.connection import Credential
 
 E = TypeVar("E", bound=Exception)
 _CONNECT_S = 5.0
@@ -73,7 +75,7 @@ class Provider:
     ) -> Reply:
         pool = await self._connections.pool(endpoint.url.startswith("https://"))
         client = httpx2.AsyncClient(
-            transport=Transport(pool, endpoint.url, _key_headers(endpoint, key)),
+            transport=_transport(pool, endpoint, key, conversation.credential),
             trust_env=False,
             timeout=httpx2.Timeout(conversation.timeout_s, connect=_CONNECT_S),
         )
@@ -95,6 +97,18 @@ class Provider:
                         on_delta(text)
                 response = stream.get()
         return _reply_of(response, endpoint, name, conversation.output)
+
+
+def _transport(
+    pool: httpcore2.AsyncConnectionPool, endpoint: Endpoint, key: str | None, credential: Credential | None
+) -> Transport:
+    if credential is None:
+        return Transport(pool, endpoint.url, _key_headers(endpoint, key))
+    if credential.where == "query":
+        return Transport(pool, endpoint.url, {}, (credential.name, credential.value))
+    headers: dict[str, str] = {}
+    credential.put(endpoint.url, headers)
+    return Transport(pool, endpoint.url, headers)
 
 
 def _key_headers(endpoint: Endpoint, key: str | None) -> dict[str, str]:

@@ -20,14 +20,24 @@ _HEADERS: Final = frozenset(
 
 
 class Transport(OneOrigin):
-    """Of one reply: sends to the origin of `url` alone, with `headers` and nothing else that could be a secret."""
+    """Of one reply: sends to the origin of `url` alone, with `headers` and nothing else that could be a secret, except
+    `query`: the name and value of a query parameter."""
 
-    def __init__(self, pool: httpcore2.AsyncConnectionPool, url: str, headers: dict[str, str]) -> None:
+    def __init__(
+        self,
+        pool: httpcore2.AsyncConnectionPool,
+        url: str,
+        headers: dict[str, str],
+        query: tuple[str, str] | None = None,
+    ) -> None:
         super().__init__(pool, url, headers.items())
+        self._query = query
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Raises BlockError(address_refused, response_too_large, secret_host_refused) and httpx2's errors."""
         size = 0
+        if self._query is not None:
+            request.url = request.url.copy_set_param(*self._query)
 
         def take(number: int) -> None:
             nonlocal size

@@ -206,7 +206,8 @@ def _block_error(server: ToolServer, transport: Transport, error: Exception) -> 
         status = transport.status
         if status is not None:
             message = f"{server.host}: the MCP server answered {status}: {found.message[:_SHOWN]}"
-            return BlockError(message, code="mcp_failed", retryable=status in _RETRYABLE or status >= 500)
+            retryable = status in _RETRYABLE or status >= 500
+            return BlockError(message, code="mcp_failed", retryable=retryable, answer_status=status)
         return BlockError(f"{server.host}: {found.message[:_SHOWN]}", code="mcp_failed", retryable=False)
     if isinstance(found, ValidationError):
         shown = f"{server.host}: the answer of the MCP server cannot be read"

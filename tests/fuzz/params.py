@@ -212,7 +212,9 @@ def router(s: Scene) -> Made:
 
 
 def _of_model(s: Scene) -> Document:
-    optional = s.some(api_key=("${KEY}",), temperature=(0, 1.5), max_tokens=(5,), timeout_s=(0.5, 5))
+    optional = s.some(
+        api_key=("${KEY}",), connection=("crm", ""), temperature=(0, 1.5), max_tokens=(5,), timeout_s=(0.5, 5)
+    )
     return {"model": s.pick("dev:m", "openai:m", f"<{s.head()}>"), **optional}
 
 
@@ -229,7 +231,9 @@ def agent(s: Scene) -> Made:
     headers = {"headers": s.pick({"Authorization": "Bearer ${KEY}"}, {"X-Of": f"<{s.head()}>"})}
     shop = {
         "name": "shop",
-        "mcp": {"url": "http://127.0.0.1:9/mcp", "tools": s.pick([], ["find"]), "timeout_s": 5} | headers,
+        "mcp": {"url": "http://127.0.0.1:9/mcp", "tools": s.pick([], ["find"]), "timeout_s": 5}
+        | headers
+        | s.some(connection=("crm",)),
     }
     optional = s.some(
         system=("Be kind.", s.text()),
@@ -292,6 +296,7 @@ def http(s: Scene) -> Made:
 def email(s: Scene) -> Made:
     optional = s.some(cc=("c@example.org", ["c@example.org"]), from_=("weft@example.org",), body=(s.value(), "text"))
     optional |= s.some(attachments=(f"<{s.head()}>", [f"<{s.head()}>"]))
+    optional |= s.some(connection=("crm", "")) | s.some(server=("127.0.0.1:9",))
     to = s.pick("a@example.org", "a@example.org, Bo <b@example.org>", ["a@example.org"], f"<{s.head()}>")
     return {"to": to, "subject": s.pick("s", f"of <{s.head()}>")} | optional, [None]
 
@@ -310,8 +315,9 @@ def sql(s: Scene) -> Made:
         max_rows=(1, 10_000),
         timeout_s=(1,),
     )
+    connected = s.pick({}, {}, {"database": "postgresql://127.0.0.1:9/d", "connection": "crm"})
     query = s.pick("SELECT 1", "SELECT :a") if "parameters" in optional else "SELECT 1"
-    return {"database": s.pick("shop.db", "${SHOP}"), "query": query} | optional, [None]
+    return {"database": s.pick("shop.db", "${SHOP}"), "query": query} | optional | connected, [None]
 
 
 def _question(s: Scene) -> Document:

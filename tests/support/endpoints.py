@@ -84,8 +84,12 @@ class Mail:
 
 @dataclass
 class MailServer:
+    """`lines`: all that it was sent before the mails; `answers`: what it says to a line, None as usual."""
+
     port: int
     mails: list[Mail] = field(default_factory=list)
+    lines: list[str] = field(default_factory=list)
+    answers: Callable[[str], str | None] = lambda line: None
 
 
 @asynccontextmanager
@@ -101,11 +105,18 @@ async def smtp(replies: dict[str, str] | None = None) -> AsyncIterator[MailServe
         recipients: list[str] = []
         say(given.get("hello", "220 test"))
         try:
-            while line := (await reader.readline()).decode().rstrip("\r\n"):
-                reply = next((text for start, text in given.items() if line.upper().startswith(start.upper())), None)
+            while read := (await reader.readline()).decode():
+                line = read.rstrip("\r\n")
+                server.lines.append(line)
+                reply = server.answers(line)
+                if reply is None:
+                    beginnings = (text for start, text in given.items() if line.upper().startswith(start.upper()))
+                    reply = next(beginnings, None)
                 verb = line.split(" ")[0].upper()
                 if reply is not None:
                     say(reply)
+                elif verb == "AUTH":
+                    say("235 ok")
                 elif verb == "EHLO":
                     say("250 test")
                 elif verb == "MAIL":

@@ -13,6 +13,7 @@ import uvicorn
 from mcp.server.mcpserver import MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
+from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 HOST = "127.0.0.1"
@@ -21,12 +22,13 @@ READS = ToolAnnotations(read_only_hint=True)
 
 class Shop:
     """`called` counts the calls by tool and number, `headers` has those of each request; `pause_s` is how long a call
-    takes."""
+    takes; `admits` says which Authorization headers are not answered with 401."""
 
     def __init__(self, more: Callable[[MCPServer], None] | None = None) -> None:
         self.called: Counter[tuple[str, int]] = Counter()
         self.headers: list[dict[str, str]] = []
         self.pause_s = 0.0
+        self.admits: Callable[[str], bool] | None = None
         self.place = ""
         self.server = MCPServer("shop")
         self.server.add_tool(self._find, name="find", description="Finds an order.", annotations=READS)
@@ -56,7 +58,11 @@ class Shop:
 
         async def app(scope: Scope, receive: Receive, send: Send) -> None:
             if scope["type"] == "http":
-                self.headers.append({name.decode(): value.decode() for name, value in scope["headers"]})
+                headers = {name.decode(): value.decode() for name, value in scope["headers"]}
+                self.headers.append(headers)
+                if self.admits is not None and not self.admits(headers.get("authorization", "")):
+                    await PlainTextResponse("who are you?", 401)(scope, receive, send)
+                    return
             await inner(scope, receive, send)
 
         return app

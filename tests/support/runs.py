@@ -39,6 +39,7 @@ async def engine_on(
     runs_max: int = RUNS_MAX,
     models: Mapping[str, str] | None = None,
     allow_private: Sequence[str] = (),
+    sqlite_folders: Sequence[str] = (),
 ) -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
     names = dict(env or {})
@@ -49,6 +50,7 @@ async def engine_on(
         secrets=frozenset(names),
         limits=limits or RunLimits(),
         endpoints=Endpoints(models),
+        sqlite_folders=tuple(sqlite_folders),
     )
     engine = await Engine.open(
         SQLiteStore(store) if isinstance(store, Path) else store,

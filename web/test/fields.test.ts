@@ -101,7 +101,7 @@ test('every param of every block type has a control', () => {
   assert.equal(kindOf(tool.mcp!, hintOf(null, 'mcp', tool.mcp!)), 'group')
   assert.deepEqual(
     Object.entries(tool.mcp!.properties!).map(([name, schema]) => kindOf(schema, hintOf(null, name, schema))),
-    ['text', 'pairs', 'texts', 'duration'],
+    ['text', 'pairs', 'connection', 'texts', 'duration'],
   )
 })
 

@@ -1,5 +1,5 @@
-"""Two stored secrets go through every kind of block, a service writes them back in every spelling, and then they are
-looked for in all that the server shows, streams, stores, logs, exports and prints: 0 hits."""
+"""Two stored secrets and a connection go through every kind of block, a service writes them back in every spelling,
+and then they are looked for in all that the server shows, streams, stores, logs, exports and prints: 0 hits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ import pytest
 
 from server.routes import TABLE
 from tests.e2e.canary.spellings import SPELLINGS, forms_of
-from tests.e2e.canary.workflows import CHILD, HOOK, workflows
+from tests.e2e.canary.workflows import CHILD, CONNECTIONS, HOOK, workflows
 from tests.support.dev_model import dev_model
 from tests.support.documents import Json
 from tests.support.endpoints import Request, answer, http, smtp
@@ -31,6 +31,7 @@ from tests.support.server import ROOT, ServerProcess, free_port
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(1500)]
 
 SECRETS = {"CANARY": 'c4nary/"T+=?&ö-0815', "PLAIN": "an0ther-c4nary-4711"}
+LINKED = "l1nked-c4nary=4712"  # of the connections
 DSN_PASSWORD = "dsn+pa55word/x"  # a part of a secret: it may be quoted alone
 ENDS = ("succeeded", "failed", "cancelled")
 READS = [
@@ -39,7 +40,7 @@ READS = [
     if route.method == "GET" and route.path.startswith("/api/runs/{id}") and "{key}" not in route.path
 ]
 OF_SERVER = [route.path for route in TABLE if route.method == "GET" and "{" not in route.path]
-ALL = dict(workflows("http://h", "http://h", "http://h"))
+ALL = dict(workflows("http://h", "http://h", "http://h", "h:1"))
 
 
 class Service:
@@ -54,9 +55,10 @@ class Service:
             body = json.loads(request.body)
             how = str(body.get("model", how)) if isinstance(body, dict) else how
         seen = unquote(request.target) + str(request.headers) + request.body.decode()
-        self.received |= {name for name, secret in SECRETS.items() if secret.split('"')[0] in seen}
-        spelled = [SPELLINGS.get(how, str)(secret) for secret in SECRETS.values()]
-        text = f"it was {spelled[0]} and {spelled[1]}: refused"
+        all_secrets = {**SECRETS, "LINKED": LINKED}
+        self.received |= {name for name, secret in all_secrets.items() if secret.split('"')[0] in seen}
+        spelled = [SPELLINGS.get(how, str)(secret) for secret in all_secrets.values()]
+        text = f"it was {spelled[0]} and {spelled[1]} and {spelled[2]}: refused"
         match kind:
             case "json":
                 shown = json.dumps({"text": text, "deep": [{text: text}], "n": 1}).encode()
@@ -161,7 +163,7 @@ class Sweep:
         return wait.get("correlation")
 
     def hits(self) -> list[tuple[str, str, bytes]]:
-        secrets = {**SECRETS, "password": DSN_PASSWORD}
+        secrets = {**SECRETS, "password": DSN_PASSWORD, "linked": LINKED}
         forms = {f"{name} {how}": form for name, secret in secrets.items() for how, form in forms_of(secret).items()}
         found = []
         for place, content in self.seen.items():
@@ -197,7 +199,9 @@ async def swept(
         mails = await stack.enter_async_context(smtp(_refusals()))
         port, closed = (free_port(random.Random()) for _ in range(2))
         environ = {
-            "WEFT_ALLOW_PRIVATE": f"{base.place},{refusing.place},{model.place},127.0.0.1:{closed}",
+            "WEFT_ALLOW_PRIVATE": ",".join(
+                [base.place, refusing.place, model.place, f"127.0.0.1:{mails.port}", f"127.0.0.1:{closed}"]
+            ),
             "WEFT_MODEL_DEV": model.url,
             "WEFT_MODEL_ECHO": base.url,
             "WEFT_SQLITE_FOLDERS": str(folder / "databases"),
@@ -222,9 +226,14 @@ async def swept(
                 hosts = [base.place, model.place, f"127.0.0.1:{closed}"]
                 put = await client.put(f"/api/secrets/{name}", json={"value": value, "hosts": hosts})
                 assert put.status_code < 300, put.text
+            hosts = [base.place, model.place, f"127.0.0.1:{mails.port}", f"127.0.0.1:{closed}"]
+            for name, kind in CONNECTIONS.items():
+                put = await client.put(f"/api/connections/{name}", json={**kind, "secret": LINKED, "hosts": hosts})
+                assert put.status_code < 300, put.text
             for document in (CHILD, HOOK):
                 assert (await client.post("/api/workflows", json=document)).status_code == 201
-            yield Sweep(client, folder), workflows(base.url, refusing.url, f"http://127.0.0.1:{closed}"), server
+            places = f"http://127.0.0.1:{closed}", f"127.0.0.1:{mails.port}"
+            yield Sweep(client, folder), workflows(base.url, refusing.url, *places), server
         finally:
             await server.clean_up()
 
@@ -261,7 +270,7 @@ async def swept_through(folder: Path, names: list[str], spellings: list[str]) ->
         for file in sorted(folder.rglob("*")):
             if file.is_file():
                 sweep.seen[f"file {file.name}"] = file.read_bytes()
-        assert service.received == set(SECRETS), "the service got them as they are"
+        assert service.received == {*SECRETS, "LINKED"}, "the service got them as they are"
         hits = sweep.hits()
         print(f"{len(sweep.seen)} places, {sum(map(len, sweep.seen.values())) >> 20} MiB, {len(hits)} hits")
         assert not hits, hits[:20]

@@ -1,5 +1,5 @@
-"""What real workflows do with a secret: 30 of them. Each calls a service with both secrets, which writes them into its
-answer in the spelling that the run's input names, and does one thing with that answer."""
+"""What real workflows do with a secret: 40 of them. Each calls a service with both secrets and a connection, which
+writes them into its answer in the spelling that the run's input names, and does one thing with that answer."""
 
 from __future__ import annotations
 
@@ -11,23 +11,29 @@ FAILS = {"retry": {"max_attempts": 2, "initial_ms": 10}}
 ONCE = {"retry": {"max_attempts": 1}}
 ECHO = "<call.body>"
 CALLED = "tests.e2e.canary.functions"
+CONNECTIONS: dict[str, Json] = {
+    "link": {"kind": "api_key", "name": "X-Linked"},
+    "bearer": {"kind": "bearer"},
+    "login": {"kind": "basic", "username": "ada"},
+}
 NOTE = {"type": "object", "properties": {"note": {"type": "string", "default": ECHO}}}
 
 
 def call(base: str, kind: str = "text", **more: Any) -> Json:
-    """Both secrets go out, in a header and in a body."""
+    """Both secrets go out, in a header and in a body, and a connection."""
     params = {
         "method": "POST",
         "url": f"{base}/{kind}/<start.how>",
         "headers": {"Authorization": "Bearer ${CANARY}"},
         "body": {"password": "${PLAIN}"},
+        "connection": "link",
     }
     return {"type": "http", "params": params | more, "policy": ONCE}
 
 
-def workflows(base: str, refusing: str, closed: str) -> dict[str, Json]:
+def workflows(base: str, refusing: str, closed: str, mails: str) -> dict[str, Json]:
     """`base`: URL of the service. `refusing`: of another host and port, which no secret may be sent to. `closed`: where
-    nothing listens."""
+    nothing listens. `mails`: host:port of a mail server."""
     echo = call(base)
 
     def after(name: str, blocks: Json, edges: list[str] | None = None, **more: Any) -> Json:
@@ -69,7 +75,7 @@ def workflows(base: str, refusing: str, closed: str) -> dict[str, Json]:
     def model(**params: Any) -> Json:
         return {"params": {"model": "dev:m", "api_key": "${PLAIN}", **params}, "policy": ONCE}
 
-    fetch = {
+    fetch: Json = {
         "name": "fetch",
         "block": "http",
         "params": {"url": f"{base}/text/{{{{how}}}}", "method": "POST", "headers": {"Authorization": "${CANARY}"}},
@@ -231,6 +237,67 @@ def workflows(base: str, refusing: str, closed: str) -> dict[str, Json]:
         "agent-refused": with_errors("w", {"type": "agent", **model(model="echo:<start.how>", prompt="hello")}),
         "evaluator": with_errors(
             "w", {"type": "evaluator", **model(content=ECHO, metrics=[{"name": "m", "min": 0, "max": 1}])}
+        ),
+        "agent-connected": with_errors(
+            "w",
+            {
+                "type": "agent",
+                "params": {"model": "echo:<start.how>", "prompt": ECHO, "connection": "bearer"},
+                "policy": ONCE,
+            },
+        ),
+        "agent-tool-connected": after(
+            "w",
+            {
+                "ask": {
+                    "type": "agent",
+                    "params": {
+                        "model": "dev:m",
+                        "connection": "link",
+                        "prompt": "say <call.body>",
+                        "tools": [{**fetch, "params": {**fetch["params"], "connection": "link"}}],
+                    },
+                    "policy": ONCE,
+                }
+            },
+        ),
+        "agent-mcp-connected": with_errors(
+            "w",
+            {
+                "type": "agent",
+                "params": {
+                    "model": "dev:m",
+                    "prompt": ECHO,
+                    "tools": [{"name": "t", "mcp": {"url": f"{base}/fail/<start.how>", "connection": "bearer"}}],
+                },
+                "policy": ONCE,
+            },
+        ),
+        "email-connected": with_errors(
+            "w",
+            {
+                "type": "email",
+                "params": {
+                    "to": "<start.how>@example.org",
+                    "subject": "About it",
+                    "body": ECHO,
+                    "connection": "login",
+                    "server": mails,
+                },
+                "policy": ONCE,
+            },
+        ),
+        "sql-connected": with_errors(
+            "w",
+            {
+                "type": "sql",
+                "params": {
+                    "database": closed.replace("http", "postgresql") + "/d",
+                    "query": "SELECT 1",
+                    "connection": "login",
+                },
+                "policy": ONCE,
+            },
         ),
         "cache": after(
             "w", {"run": {**code("return [<call.body>]"), "policy": {"cache": {"ttl_s": 60, "key": "<call.body>"}}}}
