@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 import orjson
@@ -212,6 +212,16 @@ _LIMIT = frozenset(LimitDoc.__struct_fields__)
 _RATE = frozenset(RateDoc.__struct_fields__)
 
 T = TypeVar("T")
+
+
+class Described(Protocol):
+    """A workflow that is written in Python and says its document."""
+
+    def document(self) -> dict[str, Any]: ...
+
+
+def as_document(workflow: Mapping[str, Any] | Described) -> Mapping[str, Any]:
+    return workflow if isinstance(workflow, Mapping) else workflow.document()
 
 
 def read(

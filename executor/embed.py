@@ -17,8 +17,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.base import Block
 from executor.blocks.python import Python
+from executor.blocks.python_modules import steps_of
 from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.databases.databases import POSTGRES
@@ -44,6 +46,7 @@ async def open_engine(
     database: str | Path | None = None,
     *,
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    workflows: Iterable[FunctionWorkflow[Any, Any]] = (),
     blocks: Iterable[Block] = (),
     env: Mapping[str, str] | None = None,
     secrets: Iterable[str] = (),
@@ -60,6 +63,7 @@ async def open_engine(
     database       a SQLite file, made when it is not there, or a postgresql:// address; None: a file in a temporary
                    folder, removed at the end
     functions      what blocks of type `python` may call, by name
+    workflows      functions with `@weft.workflow`, whose steps are among these functions
     blocks         more block types, beside those of installed packages
     env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
@@ -70,11 +74,13 @@ async def open_engine(
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
 
-    Raises StoreError: the database cannot be used, or the driver of PostgreSQL is missing.
+    Raises StoreError: the database cannot be used, or the driver of PostgreSQL is missing. Raises TraceError: a
+    workflow cannot become a document.
     """
     with _store(database) as (store, bus, path):
         sandbox = Sandbox()
-        extra = [*connectors(), *blocks, *([Python(functions)] if functions else ())]
+        called: dict[str, Callable[..., Any]] = {**steps_of(workflows), **(functions or {})}
+        extra = [*connectors(), *blocks, *([Python(called)] if called else ())]
         registry = Registry.load(extra, sandbox=sandbox)
         _collect_imported()
         engine = await Engine.open(

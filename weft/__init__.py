@@ -54,6 +54,18 @@ if TYPE_CHECKING:
     from compiler.builder.values import ref as ref
     from compiler.builder.workflow import Workflow as Workflow
     from compiler.schema_of import Param as Param
+    from compiler.tracing.calls import approve as approve
+    from compiler.tracing.calls import attempt as attempt
+    from compiler.tracing.calls import call as call
+    from compiler.tracing.calls import each as each
+    from compiler.tracing.calls import http as http
+    from compiler.tracing.calls import in_order as in_order
+    from compiler.tracing.calls import otherwise as otherwise
+    from compiler.tracing.calls import sleep as sleep
+    from compiler.tracing.calls import when as when
+    from compiler.tracing.errors import TraceError as TraceError
+    from compiler.tracing.steps import step as step
+    from compiler.tracing.workflow import workflow as workflow
     from executor.blocks.base import Context as Context
     from executor.blocks.base import Done as Done
     from executor.blocks.base import Patch as Patch
@@ -126,14 +138,26 @@ _NAMES = {
     "Start": "compiler.builder.triggers",
     "StoreError": "executor.errors",
     "Suspend": "executor.blocks.base",
+    "TraceError": "compiler.tracing.errors",
     "TypedBlock": "executor.blocks.typed",
     "Variables": "compiler.builder.actions",
     "Webhook": "compiler.builder.triggers",
     "WeftError": "executor.errors",
     "Workflow": "compiler.builder.workflow",
+    "approve": "compiler.tracing.calls",
+    "attempt": "compiler.tracing.calls",
     "block": "executor.blocks.typed",
+    "call": "compiler.tracing.calls",
+    "each": "compiler.tracing.calls",
+    "http": "compiler.tracing.calls",
+    "in_order": "compiler.tracing.calls",
     "open": "executor.embed:open_engine",
+    "otherwise": "compiler.tracing.calls",
     "ref": "compiler.builder.values",
+    "sleep": "compiler.tracing.calls",
+    "step": "compiler.tracing.steps",
+    "when": "compiler.tracing.calls",
+    "workflow": "compiler.tracing.workflow",
 }
 
 __all__ = [
@@ -187,14 +211,26 @@ __all__ = [
     "Start",
     "StoreError",
     "Suspend",
+    "TraceError",
     "TypedBlock",
     "Variables",
     "Webhook",
     "WeftError",
     "Workflow",
+    "approve",
+    "attempt",
     "block",
+    "call",
+    "each",
+    "http",
+    "in_order",
     "open",
+    "otherwise",
     "ref",
+    "sleep",
+    "step",
+    "when",
+    "workflow",
 ]
 
 

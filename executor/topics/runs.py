@@ -11,7 +11,7 @@ import orjson
 from msgspec.structs import replace
 
 from compiler.diagnostics import Diagnostic
-from compiler.document import PRIORITY_MAX, PRIORITY_MIN
+from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described, as_document
 from compiler.keys import parse_wait
 from compiler.plan import Plan
 from executor.core import facts as f
@@ -65,7 +65,7 @@ class Runs:
 
     async def submit(
         self,
-        workflow: str | Mapping[str, Any],
+        workflow: str | Mapping[str, Any] | Described,
         *,
         input: Any = None,
         trigger: str | None = None,
@@ -75,9 +75,9 @@ class Runs:
         draft: DraftHead | None = None,
         priority: int | None = None,
     ) -> Submitted:
-        """Start a run of a stored workflow (by name) or of a document, which may be that of a `draft`. `priority`: in
-        place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest (no such priority),
-        QueueFull, and Conflict when `idempotency_key` was used for a different request."""
+        """Start a run of a stored workflow (by name), of a workflow in Python, or of a document, which may be that of a
+        `draft`. `priority`: in place of that of the workflow. Raises CompileError, NotFound, InputInvalid, BadRequest
+        (no such priority), QueueFull, and Conflict when `idempotency_key` was used for a different request."""
         asked = await self._asked(workflow, input, trigger, version, idempotency_key, stop_after, draft, priority)
         stored, created = await self.create(asked.new, asked.plan)
         diagnostics = tuple(asked.diagnostics)
@@ -85,7 +85,7 @@ class Runs:
 
     async def _asked(
         self,
-        workflow: str | Mapping[str, Any],
+        workflow: str | Mapping[str, Any] | Described,
         input: Any,
         trigger: str | None,
         version: int | None,
@@ -102,7 +102,7 @@ class Runs:
             row = await find_version(self._store, workflow, version)
             document = row.document
         else:
-            document = orjson.dumps(workflow)
+            document = orjson.dumps(as_document(workflow))
         compiled = await self._parts.compiler.compile(document, trigger)
         plan = plan_of(compiled)
         admitted = await self._parts.files.admit(input, "/input")
@@ -124,7 +124,7 @@ class Runs:
 
     async def run(
         self,
-        workflow: str | Mapping[str, Any],
+        workflow: str | Mapping[str, Any] | Described,
         input: Any = None,
         *,
         trigger: str | None = None,

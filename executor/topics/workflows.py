@@ -10,6 +10,7 @@ import orjson
 
 from compiler.compile import Compiled
 from compiler.diagnostics import Diagnostic
+from compiler.document import as_document
 from compiler.imports import as_ours
 from compiler.plan import Plan
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
@@ -48,6 +49,8 @@ class Workflows:
     async def save(self, document: Any, name: str | None = None) -> SavedWorkflow:
         """Store it and make it the active version; the same document is the same version. Raises CompileError,
         BadRequest."""
+        if not isinstance(document, Mapping) and hasattr(document, "document"):
+            document = as_document(document)
         compiled = await self.compile(document)
         plan = plan_of(compiled)
         name = name or plan.name

@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
+from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import msgspec
 import pytest
 
 from compiler.compile import compile_document
+from compiler.tracing.steps import step
 from executor.blocks.base import Context
 from executor.blocks.python import Python, import_functions, python_blocks
 from executor.blocks.registry import Registry
@@ -133,7 +136,7 @@ def test_functions_are_named_by_their_place() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        (["weft_test_shop"], "not have the form package.module:function"),
+        (["weft_test_shop"], "has no function with @weft.step; write weft_test_shop:function"),
         (["=weft_test_shop:quote"], "not have the form"),
         (["weft_test_shop:nope"], "has no attribute 'nope'"),
         (["weft_test_shop:number"], "it is not a function"),
@@ -144,3 +147,135 @@ def test_functions_are_named_by_their_place() -> None:
 def test_what_cannot_be_imported_is_named(named: list[str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         import_functions(named)
+
+
+class Item(msgspec.Struct):
+    name: str
+    amount: int = 1
+
+
+class Priced(msgspec.Struct):
+    item: Item
+    price: float
+
+
+@step(effect="read")
+def priced(item: Item, factor: float = 2) -> Priced:
+    return Priced(item, item.amount * factor)
+
+
+@step
+async def told(items: list[Item], ctx: Context) -> str:
+    return f"{ctx.key}: {', '.join(item.name for item in items)}"
+
+
+@step
+def wrong() -> dict[str, Any]:
+    return {"lock": threading.Lock()}
+
+
+STEPS = Python({"priced": priced, "told": told, "wrong": wrong})
+
+
+async def call_step(name: str, arguments: dict[str, Any]) -> Any:
+    return (await STEPS.run(context({"function": name, "arguments": arguments}, services=SERVICES))).output
+
+
+async def test_arguments_of_a_step_have_its_types_and_its_result_is_json() -> None:
+    assert await call_step("priced", {"item": {"name": "tea", "amount": 3}}) == {
+        "item": {"name": "tea", "amount": 3},
+        "price": 6,
+    }
+    assert await call_step("told", {"items": [{"name": "a"}, {"name": "b"}]}) == f"{context({}).key}: a, b"
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "code", "message"),
+    [
+        (
+            "priced",
+            {"item": {"name": 3}},
+            "params_invalid",
+            r"priced: item: Expected `str`, got `int` \(at /item/name\)",
+        ),
+        ("told", {"items": [{"name": "a"}, {}]}, "params_invalid", r"missing required field.*\(at /items/1\)"),
+        ("priced", {}, "params_invalid", "item is required"),
+        ("priced", {"item": {"name": "a"}, "n": 1}, "params_invalid", "has no param 'n'"),
+        ("wrong", {}, "output_invalid", "wrong returned a value of type"),
+    ],
+)
+async def test_what_does_not_fit_a_step_names_step_and_field(
+    name: str, arguments: dict[str, Any], code: str, message: str
+) -> None:
+    with pytest.raises(BlockError, match=message) as caught:
+        await call_step(name, arguments)
+    assert caught.value.code == code
+
+
+async def test_a_step_runs_in_this_process() -> None:
+    ctx = context({"function": "priced", "arguments": {"item": {"name": "a"}}}, services=SERVICES)
+    ctx.runner = "process"
+    with pytest.raises(BlockError, match="runs in this process"):
+        await STEPS.run(ctx)
+
+
+def test_arguments_of_steps_are_checked_when_a_document_is_compiled() -> None:
+    document = {
+        "format": "weft/1",
+        "blocks": {
+            "start": {"type": "start"},
+            "one": {"type": "python", "params": {"function": "priced", "arguments": {"itm": "<start.item>"}}},
+            "two": {"type": "set", "params": {"value": "<one.prize>"}},
+        },
+        "edges": [{"source": "start", "target": "one"}, {"source": "one", "target": "two"}],
+    }
+    found = compile_document(document, Registry.load([STEPS])).diagnostics
+    assert [(one.code, one.pointer, one.message.split(".")[-2]) for one in found] == [
+        ("param_invalid", "/blocks/one/params/arguments/itm", "priced has no argument 'itm'"),
+        ("required", "/blocks/one/params/arguments", "priced needs the argument 'item'"),
+        ("reference_unknown_field", "/blocks/two/params/value", 'prize>: Python "one" has no field "prize"'),
+    ]
+
+
+def test_the_steps_of_a_file_are_registered_as_a_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    tmp_path.joinpath("weft_test_parts.py").write_text(
+        "from compiler.tracing.steps import step\n@step\ndef part() -> int: return 1\n"
+    )
+    file = tmp_path / "weft_test_flow.py"
+    file.write_text(
+        "import weft_test_parts as parts\nfrom compiler.tracing.workflow import workflow\n"
+        "from compiler.tracing.steps import step\n@step\ndef whole(n: int) -> int: return n\n"
+        "@workflow\ndef flow():\n    return whole(parts.part())\n"
+    )
+    try:
+        found = import_functions([str(file)])
+        assert sorted(found) == ["weft_test_flow.whole", "weft_test_parts.part"]
+        assert import_functions(["weft_test_flow"]) == found == import_functions([str(file)])
+        assert list(import_functions(["weft_test_flow:whole"])) == ["weft_test_flow.whole"]
+    finally:
+        sys.modules.pop("weft_test_flow", None)
+        sys.modules.pop("weft_test_parts", None)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("x = 1", "has no function with @weft.step"),
+        ("x = ", "SyntaxError"),
+        ("import weft_test_no_such", "No module named 'weft_test_no_such'"),
+        (
+            "from compiler.tracing.workflow import workflow\n@workflow\ndef flow(a):\n    if a: pass\n",
+            "weft_test_flow.py, line 4: a traced value has no truth value",
+        ),
+    ],
+)
+def test_a_file_without_steps_is_refused(text: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    file = tmp_path / "weft_test_flow.py"
+    file.write_text(text)
+    try:
+        with pytest.raises(ValueError, match=said):
+            import_functions([str(file)])
+    finally:
+        sys.modules.pop("weft_test_flow", None)

@@ -1,0 +1,292 @@
+"""What workflow functions call beside their steps: `each`, `when`, `attempt`, `sleep`, `approve` and others. Each
+records blocks that the canvas has as well; all raise TraceError."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
+
+from compiler.document import SettingsDoc
+from compiler.schema_of import TypeUnknown, schema_of
+from compiler.tracing.errors import TraceError
+from compiler.tracing.graph import Item, Junction, Node, Scope
+from compiler.tracing.trace import Trace, current
+from compiler.tracing.values import Condition, Traced, field_of, reference
+
+if TYPE_CHECKING:
+    from compiler.tracing.workflow import FunctionWorkflow
+
+T = TypeVar("T")
+U = TypeVar("U")
+
+_THEN, _ELSE = "then", "else"
+_EACH_MAX = SettingsDoc().max_executions
+_ERROR = {
+    "type": "object",
+    "properties": {"code": {"type": "string"}, "message": {"type": "string"}},
+    "additionalProperties": {},
+}
+
+
+def each(
+    items: Any,
+    function: Callable[[Any], U],
+    *,
+    one_at_a_time: bool = False,
+    concurrency: int | None = None,
+    on_error: Literal["fail", "continue", "collect"] = "fail",
+    id: str | None = None,
+) -> list[U]:
+    """`function` for each item: side by side, or one at a time. The value is the list of what it returns, in the order
+    of the items.
+
+    function      a step, or a function that calls steps; it is traced once
+    concurrency   items that are worked on at the same time; without it 100
+    on_error      an item that fails: `fail` the run, `continue` with None in its place, or `collect`: with
+                  `{"error": {...}}` in its place. Not with one_at_a_time
+    """
+    trace = current("each")
+    if not isinstance(items, Traced):
+        raise TraceError(
+            f"weft.each takes a traced value, not {items!r}: use a plain `for` over what is known already."
+        )
+    name = _name_of(function, "each")
+    params: dict[str, Any] = {"mode": "each", "items": items}
+    if one_at_a_time:
+        if on_error != "fail" or concurrency is not None:
+            raise TraceError("weft.each: concurrency and on_error are for items side by side, not one_at_a_time.")
+        params["max"] = _EACH_MAX
+    else:
+        params |= {"concurrency": concurrency} if concurrency is not None else {}
+        params |= {"on_branch_error": on_error} if on_error != "fail" else {}
+    box = trace.add(name, "loop" if one_at_a_time else "parallel", params, id=id)
+    box.body = Scope((box.id, "body"), box.scope, box, box.id)
+    with trace.inside(box.body):
+        returned = function(Traced(box, box.body, ("item",), field_of(items._schema, 0)))
+        one = _end_with(trace, returned, f"weft.each: {name}")
+    take = "(one) => (Array.isArray(one) ? one[0] : one)" if on_error != "fail" else "(one) => one[0]"
+    schema = {"type": "array", "items": one if on_error == "fail" else {}}
+    listed: list[U] = _computed(trace, f"{name}-list", f"return <{box.id}.results>.map({take});", schema, box)
+    return listed
+
+
+def attempt(do: Callable[[], T], failed: Callable[[Any], U], *, id: str | None = None) -> T | U:
+    """What `do` returns, or if a step in it fails for good, what `failed` returns. `failed` gets the error: `code`,
+    `message`."""
+    trace = current("attempt")
+    box = trace.add("attempt", "parallel", {"mode": "count", "count": 1}, id=id)
+    box.body = Scope((box.id, "body"), box.scope, box, box.id)
+    with trace.inside(box.body):
+        schema = _end_with(trace, do(), "weft.attempt")
+    junction = Junction(box.scope, box)
+    junction.done = [(box.id, "out")]
+    way = Scope((box.id, "error"), box.scope, box, box.scope.container)
+    junction.ways = [way]
+    trace.join(junction)
+    with trace.inside(way):
+        other = _as_code(trace, failed(Traced(box, way, ("error",), _ERROR)), box)
+    code = f"return <{box.id}.error ?? null> === null ? <{box.id}.results[0][0]> : {other};"
+    both = schema if other == "null" else {}
+    value: T | U = _computed(trace, f"{box.id}-value", code, both, junction)
+    return value
+
+
+class When:
+    """A condition in a workflow function: `with weft.when(...):`, and `with weft.otherwise():` right after it."""
+
+    def __init__(self, trace: Trace, node: Node) -> None:
+        self._trace = trace
+        self.junction = Junction(node.scope, node)
+        self.ways = {name: Scope((node.id, name), node.scope, node, node.scope.container) for name in (_THEN, _ELSE)}
+        self.junction.ways = list(self.ways.values())
+        self._left: Any = None
+        trace.join(self.junction)
+
+    def __enter__(self) -> None:
+        self._left = self._trace.inside(self.ways[_THEN])
+        self._left.__enter__()
+
+    def __exit__(self, *error: Any) -> None:
+        self._left.__exit__(*error)
+
+
+def when(
+    condition: Any,
+    then: Callable[[], Any] | None = None,
+    otherwise: Callable[[], Any] | None = None,
+    *,
+    id: str | None = None,
+) -> Any:
+    """Run `then()` if the condition holds in the run, else `otherwise()`; the value is what that one returns. Both are
+    traced. Without them: `with weft.when(a.score > 5):`, whose values exist only inside.
+
+    condition   a comparison of traced values, with & | ~, or a traced value: JavaScript decides if it is true
+    """
+    trace = current("when")
+    holds = Condition.of(condition)
+    cases = [{"id": _THEN, "when": holds.text}, {"id": _ELSE}]
+    node = trace.add("when", "condition", {}, id=id, reads=holds.reads)
+    node.params = {"cases": cases}
+    branch = When(trace, node)
+    if then is None:
+        if otherwise is not None:
+            raise TraceError("weft.when: `otherwise` is there without `then`. Write both, or use ~ of the condition.")
+        return branch
+    with trace.inside(branch.ways[_THEN]):
+        one = _as_code(trace, then(), node)
+    with trace.inside(branch.ways[_ELSE]):
+        other = _as_code(trace, otherwise() if otherwise is not None else None, node)
+    code = f'return <{node.id}.case> === "{_THEN}" ? {one} : {other};'
+    return _computed(trace, f"{node.id}-value", code, {}, branch.junction)
+
+
+@contextmanager
+def otherwise() -> Generator[None]:
+    """Right after `with weft.when(...):`, for when its condition does not hold."""
+    trace = current("otherwise")
+    last = trace.scope.items[-1] if trace.scope.items else None
+    if not isinstance(last, Junction) or len(last.ways) != 2 or last.ways[1].items:
+        raise TraceError("weft.otherwise() must follow a `with weft.when(...):`, with no call between.")
+    with trace.inside(last.ways[1]):
+        yield
+
+
+@contextmanager
+def in_order() -> Generator[None]:
+    """`with weft.in_order():` each call in it waits for all calls before it, whether it uses their values or not."""
+    trace = current("in_order")
+    before, trace.scope.ordered = trace.scope.ordered, True
+    scope = trace.scope
+    try:
+        yield
+    finally:
+        scope.ordered = before
+
+
+def sleep(seconds: float | Any, *, id: str | None = None) -> Any:
+    """A pause of the run, on disk. It waits for all calls before it, and all calls after it wait for it."""
+    trace = current("sleep")
+    node = trace.add("sleep", "wait", {"seconds": seconds}, id=id, barrier=True)
+    return Traced(node, node.scope)
+
+
+def approve(
+    title: str,
+    *,
+    text: str | None = None,
+    show: Any = None,
+    fields: Any = None,
+    actions: Sequence[str] | None = None,
+    expires_in: float | None = None,
+    on_expire: str | None = None,
+    by: Sequence[str] | None = None,
+    notify: Mapping[str, Any] | None = None,
+    id: str | None = None,
+) -> Any:
+    """A question to a person. It waits for all calls before it, and all calls after it wait for the answer.
+
+    fields       a type, or a JSON Schema: what the person fills in
+    actions      ids of the buttons; without them `approve` and `reject`
+    expires_in   seconds
+    others       as the params of the block `approval`
+
+    The value has the fields, `action`, `answered_by` and `answered_at`.
+    """
+    trace = current("approve")
+    schema = _form(fields)
+    given = {
+        "title": title,
+        "text": text,
+        "show": show,
+        "fields": schema,
+        "actions": list(actions) if actions is not None else None,
+        "expires_in_s": expires_in,
+        "on_expire": on_expire,
+        "by": list(by) if by is not None else None,
+        "notify": notify,
+    }
+    params = {key: value for key, value in given.items() if value is not None}
+    node = trace.add("approve", "approval", params, id=id, barrier=True)
+    return Traced(node, node.scope)
+
+
+def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:
+    """A run of another workflow, which is stored under this name when the run starts. The value is its output."""
+    trace = current("call")
+    name = workflow if isinstance(workflow, str) else workflow.name
+    params = {"workflow": name} | ({"input": input} if input is not None else {})
+    node = trace.add(f"call-{name}", "run_workflow", params, id=id)
+    return Traced(node, node.scope)
+
+
+def http(
+    url: str,
+    *,
+    method: str = "GET",
+    headers: Mapping[str, Any] | None = None,
+    query: Mapping[str, Any] | None = None,
+    body: Any = None,
+    id: str | None = None,
+    **params: Any,
+) -> Any:
+    """An HTTP request by the block `http`, which keeps `${NAME}` secret and repeats what may be repeated. Others of its
+    params can be added. The value has `status`, `headers`, `body`."""
+    trace = current("http")
+    given = {"url": url, "method": method, "headers": headers, "query": query, "body": body, **params}
+    params = {key: value for key, value in given.items() if value is not None}
+    node = trace.add("http", "http", params, id=id)
+    return Traced(node, node.scope)
+
+
+def _end_with(trace: Trace, value: Any, called: str) -> dict[str, Any]:
+    """Make one block of the current body its only end, with `value` as output. Returns its schema."""
+    last = trace.scope.last()
+    if isinstance(value, Traced) and not value._path and last == [value._node]:
+        value._node.needed = True
+        return value._schema or {}
+    if value is None and not last:
+        raise TraceError(f"{called} makes no calls.")
+    trace.add("value", "set", {"value": value}, items=last)
+    return (value._schema if isinstance(value, Traced) else None) or {}
+
+
+def _as_code(trace: Trace, value: Any, owner: Node) -> str:
+    """What a way returns, as JavaScript for the block behind it."""
+    if value is None:
+        return "null"
+    if isinstance(value, Traced):
+        outside = value._scope.holds(owner.scope)
+        if outside:
+            trace.touch(owner, [value])
+        if outside or value._scope is trace.scope:
+            value._node.needed = True
+            text = reference(value)
+            return text if outside or " ?? " in text else f"{text[:-1]} ?? null>"
+    node = trace.add("value", "set", {"value": value}, items=trace.scope.last())
+    return f"<{node.id} ?? null>"
+
+
+def _computed(trace: Trace, name: str, code: str, schema: dict[str, Any], behind: Item) -> Any:
+    """A block that only makes a value of what is there; without readers it is left out."""
+    node = trace.add(name, "function", {}, items=[behind])
+    node.params = {"code": code}
+    node.needed = False
+    node.joins = isinstance(behind, Junction)
+    if schema:
+        node.output_schema = {"type": "object", "properties": {"result": schema}}
+    return Traced(node, node.scope, ("result",), schema)
+
+
+def _form(fields: Any) -> Any:
+    if fields is None or isinstance(fields, Mapping):
+        return fields
+    try:
+        return schema_of(fields)
+    except TypeUnknown as error:
+        raise TraceError(f"weft.approve: {error}.") from None
+
+
+def _name_of(function: Any, else_: str) -> str:
+    name = getattr(function, "__name__", "")
+    return f"{else_}-{name}" if name.isidentifier() else else_

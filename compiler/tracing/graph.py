@@ -1,0 +1,154 @@
+"""The graph that a trace records: blocks in scopes, and which of them wait for which.
+
+A scope is the root, the body of a container, or a way behind a block (a case of a condition, an `error` exit). A block
+waits for the blocks of its own scope whose values it uses; for a value from further out, the block that owns the scope
+waits instead, because a block starts as soon as one of its edges is live. A block that waits for nothing follows the
+entry of its scope.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+Exit = tuple[str, str]  # id of a block, handle
+
+
+class Scope:
+    """`entry`: what its first blocks follow. `owner`: the block in `parent` whose edges lead here; None: the root.
+    `container`: id of the container around it. `ordered`: each block waits for all before it."""
+
+    def __init__(
+        self, entry: Exit, parent: Scope | None = None, owner: Node | None = None, container: str | None = None
+    ):
+        self.entry = entry
+        self.parent = parent
+        self.owner = owner
+        self.container = container
+        self.items: list[Item] = []
+        self.barrier: Item | None = None
+        self.ordered = False
+
+    def last(self) -> list[Item]:
+        """What nothing in this scope waits for yet."""
+        followed = {id(one) for item in self.items for one in item.after}
+        return [item for item in self.items if id(item) not in followed]
+
+    def exits(self) -> list[Exit]:
+        """What follows the scope waits for these. Of a scope that runs, at least one edge is live."""
+        return [end for item in self.last() for end in item.exits()] or [self.entry]
+
+    def holds(self, inner: Scope | None) -> bool:
+        """Is `inner` this scope, or within it?"""
+        while inner is not None and inner is not self:
+            inner = inner.parent
+        return inner is self
+
+
+class Item:
+    """What is in a scope. `after`: the items of this scope that it waits for."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.after: list[Item] = []
+
+    def exits(self) -> list[Exit]:
+        raise NotImplementedError
+
+    def wait_for(self, others: Iterable[Item]) -> None:
+        self.after.extend(one for one in others if one is not self and one not in self.after)
+
+
+class Node(Item):
+    """A block. `body`: of a container. `needed`: false for one that only prepares a value; without readers it is left
+    out. `joins`: it makes one value of those of several ways."""
+
+    def __init__(self, scope: Scope, id: str, type: str, params: dict[str, Any]) -> None:
+        super().__init__(scope)
+        self.id = id
+        self.type = type
+        self.params = params
+        self.policy: dict[str, Any] = {}
+        self.output_schema: dict[str, Any] | None = None
+        self.needed = True
+        self.joins = False
+        self.body: Scope | None = None
+
+    def exits(self) -> list[Exit]:
+        return [(self.id, "out")]
+
+    def document(self) -> dict[str, Any]:
+        block: dict[str, Any] = {"type": self.type}
+        if self.scope.container is not None:
+            block["parent"] = self.scope.container
+        if self.params:
+            block["params"] = self.params
+        if self.policy:
+            block["policy"] = self.policy
+        if self.output_schema is not None:
+            block["output_schema"] = self.output_schema
+        return block
+
+
+class Junction(Item):
+    """Where ways that leave one block end. `done`: ends that are no scope of ours, such as `out` of a container."""
+
+    def __init__(self, scope: Scope, owner: Node) -> None:
+        super().__init__(scope)
+        self.owner = owner
+        self.ways: list[Scope] = []
+        self.done: list[Exit] = []
+        self.wait_for([owner])
+
+    def exits(self) -> list[Exit]:
+        return [*self.done, *(end for way in self.ways for end in way.exits())]
+
+
+def edges_of(scope: Scope) -> list[dict[str, str]]:
+    """Of all blocks of the scope and of the scopes in it, in the order in which they were made."""
+    edges: list[dict[str, str]] = []
+    for item in scope.items:
+        if isinstance(item, Junction):
+            for way in item.ways:
+                edges += edges_of(way)
+        elif isinstance(item, Node):
+            sources = [end for one in _direct(item) for end in one.exits()] or [scope.entry]
+            edges += [_edge(source, handle, item.id) for source, handle in dict.fromkeys(sources)]
+            if item.body is not None:
+                edges += edges_of(item.body)
+    return edges
+
+
+def nodes_of(scope: Scope) -> list[Node]:
+    nodes: list[Node] = []
+    for item in scope.items:
+        if isinstance(item, Junction):
+            for way in item.ways:
+                nodes += nodes_of(way)
+        elif isinstance(item, Node):
+            nodes += [item, *(nodes_of(item.body) if item.body is not None else ())]
+    return nodes
+
+
+def _direct(item: Item) -> list[Item]:
+    """What it waits for, without those that one of the others waits for already. The owner of a junction is among its
+    own, so that an edge from both would say the same."""
+    behind: set[int] = set()
+    for one in item.after:
+        behind |= _all_before(one)
+    return [one for one in item.after if id(one) not in behind]
+
+
+def _all_before(item: Item) -> set[int]:
+    found: set[int] = set()
+    stack = list(item.after)
+    while stack:
+        one = stack.pop()
+        if id(one) not in found:
+            found.add(id(one))
+            stack.extend(one.after)
+    return found
+
+
+def _edge(source: str, handle: str, target: str) -> dict[str, str]:
+    return {"source": source, "target": target} | ({"handle": handle} if handle != "out" else {})

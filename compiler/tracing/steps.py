@@ -1,0 +1,232 @@
+"""`@weft.step`: a typed function that workflow functions call. Traced, a call is a block of type `python`; elsewhere it
+calls the function, as in a unit test."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from functools import update_wrapper
+from pathlib import PurePath
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+
+import msgspec
+
+from compiler.document import PolicyDoc
+from compiler.plan import Effect
+from compiler.schema_of import TypeUnknown, Unfit, read, schema_of, write
+from compiler.signature import Signature, SignatureUnusable, signature_of
+from compiler.tracing.errors import TraceError
+from compiler.tracing.trace import Trace, active
+from compiler.tracing.values import Condition, Traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+F = TypeVar("F", bound=Callable[..., Any])
+
+NAME_LENGTH_MAX: Final = 200
+_POLICY: Final = ("retries", "timeout", "cache")
+
+
+class Step(Generic[P, R]):
+    """A function that blocks of type `python` call by `name`. `policy`: of these blocks."""
+
+    __name__: str
+
+    def __init__(self, function: Callable[P, R], name: str, effect: Effect, policy: Mapping[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.name = name
+        self.effect = effect
+        self.policy = dict(policy)
+        self.id: str | None = None
+        self.after: tuple[Any, ...] = ()
+        try:
+            self.signature: Signature = signature_of(function)
+            self.result_schema = _result_schema(self.signature)
+        except (SignatureUnusable, TypeUnknown) as error:
+            hint = "Use dataclasses, msgspec Structs, TypedDicts, models of pydantic or plain types."
+            raise TraceError(f"{error}. {hint}", _defined(function)) from None
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        trace = active()
+        if trace is None:
+            return self.function(*args, **kwargs)
+        return cast(R, self._record(trace, args, kwargs))
+
+    def with_options(
+        self,
+        *,
+        id: str | None = None,
+        after: Any = (),
+        retries: int | Mapping[str, Any] | None = None,
+        timeout: float | None = None,
+        cache: bool | float | Mapping[str, Any] | None = None,
+    ) -> Step[P, R]:
+        """The same step for one call: `charge.with_options(id="deposit", after=[packed])(order)`.
+
+        id      of the block; without it, that of the function, with a number from the second call on
+        after   what earlier calls returned: the call waits for them, although it does not use them
+        others  as in `step`
+        """
+        policy = {**self.policy, **policy_of(retries=retries, timeout=timeout, cache=cache)}
+        made: Step[P, R] = Step(self.function, self.name, self.effect, policy)
+        made.id = id
+        made.after = tuple(after) if isinstance(after, list | tuple) else (after,)
+        return made
+
+    @property
+    def is_async(self) -> bool:
+        return inspect.iscoroutinefunction(self.function)
+
+    def _record(self, trace: Trace, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Traced:
+        known = trace.steps.setdefault(self.name, self)
+        if known.function is not self.function:
+            raise TraceError(f"two functions have the name {self.name!r}: give one of them another name=.")
+        arguments = self._bind(args, kwargs)
+        params = {"function": self.name} | ({"arguments": arguments} if arguments else {})
+        node = trace.add(self.function.__name__, "python", params, id=self.id, after=self.after)
+        node.policy = dict(self.policy)
+        node.output_schema = self.result_schema or None
+        return Traced(node, node.scope, (), self.result_schema)
+
+    def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        """Arguments by name; those without traced values are checked now. Raises TraceError."""
+        shown = self.function.__name__
+        plain = inspect.signature(self.function)
+        plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
+        try:
+            bound = plain.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TraceError(f"{shown}: {error}. It is {shown}{plain}.") from None
+        for one in self.signature.parameters:
+            if one.name in bound.arguments and not _is_traced(bound.arguments[one.name]):
+                try:
+                    read(one.type, write(bound.arguments[one.name]))
+                except Unfit as error:
+                    at = f" (at {error.pointer})" if error.pointer else ""
+                    raise TraceError(f"{shown}: argument {one.name}: {error.message}{at}.") from None
+        return dict(bound.arguments)
+
+
+@overload
+def step(function: Callable[P, R], /) -> Step[P, R]: ...
+
+
+@overload
+def step(
+    *,
+    name: str | None = None,
+    effect: Effect = "write",
+    retries: int | Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    cache: bool | float | Mapping[str, Any] | None = None,
+) -> Callable[[Callable[P, R]], Step[P, R]]: ...
+
+
+def step(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    effect: Effect = "write",
+    retries: int | Mapping[str, Any] | None = None,
+    timeout: float | None = None,
+    cache: bool | float | Mapping[str, Any] | None = None,
+) -> Any:
+    """A function, sync or async, as a step of workflows.
+
+    name      by which documents call it; without it `module.function`. It must stay the same while runs are open
+    effect    what it does outside: `none`, `read`, or `write`. A call that was under way when the process ended is
+              repeated; of `write` a person is asked first, because it may be done already
+    retries   how often a call that raised is repeated, or the fields of `policy.retry`
+    timeout   seconds that one call may last; without it 300
+    cache     True, or seconds, or the fields of `policy.cache`: equal calls return the stored result
+
+    Raises TraceError: a parameter or the result has no JSON form, or an option cannot be meant.
+    """
+
+    def made(function: Callable[..., Any]) -> Step[Any, Any]:
+        called = name or f"{module_of(function)}.{function.__name__}"
+        if len(called) > NAME_LENGTH_MAX or "<" in called:
+            raise TraceError(f"a step cannot have the name {called[:80]!r}.", _defined(function))
+        if effect not in ("none", "read", "write"):
+            raise TraceError(f"effect is none, read or write, not {effect!r}.", _defined(function))
+        policy = policy_of(retries=retries, timeout=timeout, cache=cache)
+        if effect != "write":
+            policy["on_lost"] = "retry"
+        return Step(function, called, effect, policy)
+
+    return made(function) if function is not None else made
+
+
+def policy_of(
+    *,
+    retries: int | Mapping[str, Any] | None,
+    timeout: float | None,
+    cache: bool | float | Mapping[str, Any] | None,
+) -> dict[str, Any]:
+    """The `policy` of a block. Raises TraceError."""
+    policy: dict[str, Any] = {}
+    if isinstance(retries, Mapping):
+        policy["retry"] = dict(retries)
+    elif retries is not None:
+        policy["retry"] = {"max_attempts": retries + 1}
+    if timeout is not None:
+        policy["timeout_s"] = timeout
+    if isinstance(cache, Mapping):
+        policy["cache"] = dict(cache)
+    elif cache is not None and cache is not False:
+        policy["cache"] = {} if cache is True else {"ttl_s": cache}
+    try:
+        msgspec.convert(policy, PolicyDoc)
+    except msgspec.ValidationError as error:
+        raise TraceError(f"{', '.join(_POLICY)}: {error}.") from None
+    return policy
+
+
+def module_of(function: Callable[..., Any]) -> str:
+    """Of a program that is run as a file: the name of the file, as if it were imported."""
+    module = function.__module__
+    if module == "__main__":
+        file = getattr(sys.modules.get("__main__"), "__file__", None)
+        return PurePath(file).stem if file else "main"
+    return module
+
+
+def _result_schema(signature: Signature) -> dict[str, Any]:
+    return {} if signature.returns in (None, Any) else schema_of(signature.returns)
+
+
+def _is_traced(value: Any) -> bool:
+    """Does it hold a traced value, or a text with a reference?"""
+    stack = [value]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, Traced | Condition) or (isinstance(one, str) and "<" in one):
+            return True
+        if isinstance(one, dict):
+            stack.extend(one.values())
+        elif isinstance(one, list | tuple):
+            stack.extend(one)
+        elif isinstance(one, msgspec.Struct):
+            stack.extend(getattr(one, field) for field in one.__struct_fields__)
+        elif hasattr(one, "__dict__") and not isinstance(one, type):
+            stack.extend(vars(one).values())
+    return False
+
+
+def _defined(function: Callable[..., Any]) -> tuple[str, int]:
+    code = inspect.unwrap(function).__code__
+    return code.co_filename, code.co_firstlineno
+
+
+def steps_in(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
+    """The steps among these, by name. Raises ValueError: two functions have one name."""
+    found: dict[str, Step[Any, Any]] = {}
+    for value in values:
+        if isinstance(value, Step):
+            known = found.setdefault(value.name, value)
+            if known.function is not value.function:
+                raise ValueError(f"two steps have the name {value.name!r}: give one of them another name=")
+    return found

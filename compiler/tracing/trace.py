@@ -1,0 +1,225 @@
+"""One trace of a workflow function: the blocks that its calls record, and the document they make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from compiler.bind import RESERVED
+from compiler.document import BLOCKS_MAX
+from compiler.references import find, normalize, parse
+from compiler.schema_of import Unfit, write
+from compiler.tracing.errors import TraceError, user_place
+from compiler.tracing.graph import Item, Junction, Node, Scope, edges_of, nodes_of
+from compiler.tracing.values import Condition, Traced, reference
+
+if TYPE_CHECKING:
+    from compiler.tracing.steps import Step
+
+START: Final = "start"
+_BODY = ("item", "index", "items", "iteration")  # what a container has inside
+_current: ContextVar[Trace | None] = ContextVar("weft_trace", default=None)
+
+
+def current(called: str) -> Trace:
+    """Raises TraceError: no workflow function is being traced."""
+    trace = _current.get()
+    if trace is None:
+        raise TraceError(f"weft.{called} is part of a workflow: call it in a function with @weft.workflow.")
+    return trace
+
+
+def active() -> Trace | None:
+    return _current.get()
+
+
+class Trace:
+    """`scope`: where the next block goes."""
+
+    def __init__(self) -> None:
+        self.root = Scope((START, "out"))
+        self.scope = self.root
+        self.steps: dict[str, Step[Any, Any]] = {}
+        start = Node(self.root, START, "start", {})  # in no list: its edges are the entry of the root
+        self._nodes = {normalize(START): start}
+        self._refs: dict[tuple[str, ...], tuple[str, int]] = {}
+
+    @property
+    def start(self) -> Node:
+        return self._nodes[START]
+
+    @contextmanager
+    def recording(self) -> Generator[None]:
+        token = _current.set(self)
+        try:
+            yield
+        finally:
+            _current.reset(token)
+
+    @contextmanager
+    def inside(self, scope: Scope) -> Generator[Scope]:
+        before, self.scope = self.scope, scope
+        try:
+            yield scope
+        finally:
+            self.scope = before
+
+    def add(
+        self,
+        name: str,
+        type: str,
+        params: dict[str, Any],
+        *,
+        id: str | None = None,
+        after: Iterable[Any] = (),
+        items: Sequence[Item] = (),
+        reads: Iterable[Any] = (),
+        barrier: bool = False,
+    ) -> Node:
+        """A block in the current scope. `params` may hold traced values. `after`: traced values that it waits for,
+        `items`: the same of the scope itself, `reads`: values that are in the params as text already; `barrier`: it
+        waits for all before it, and all after it wait for it. Raises TraceError."""
+        node = Node(self.scope, self._free_id(name, id), type, {})
+        node.params = self.plain(params, node)
+        for value in (*after, *reads):
+            if not isinstance(value, Traced):
+                raise TraceError(f"`after` takes what earlier calls returned, not {value!r}.")
+            self._reads(node, value)
+        node.wait_for(items)
+        self._place(node, barrier)
+        self._nodes[normalize(node.id)] = node
+        if len(self._nodes) > BLOCKS_MAX:
+            hint = "Repeat work with weft.each, which is one block for any number of items."
+            raise TraceError(f"the workflow has more than {BLOCKS_MAX:,} blocks. {hint}")
+        return node
+
+    def join(self, junction: Junction) -> None:
+        """Add a junction to the current scope."""
+        self._place(junction, False)
+
+    def touch(self, node: Node, values: Iterable[Traced]) -> None:
+        """`node` waits for these, which a block behind it reads."""
+        for value in values:
+            self._reads(node, value)
+
+    def plain(self, value: Any, node: Node) -> Any:
+        """JSON values for the params of `node`, with traced values as references; `node` waits for them."""
+
+        def hook(inner: Any) -> Any:
+            if isinstance(inner, Traced):
+                self._reads(node, inner)
+                return reference(inner)
+            if isinstance(inner, Condition):
+                raise TraceError(
+                    "a comparison of traced values is a condition: use it in weft.when, or compare in a step."
+                )
+            try:
+                return write(inner)
+            except Unfit as error:
+                raise TraceError(f"{error.message}.") from None
+
+        try:
+            made = msgspec.to_builtins(value, enc_hook=hook, str_keys=True)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TraceError(f"the arguments cannot be written as JSON: {error}.") from None
+        self._texts(value, node)
+        return made
+
+    def document(self) -> dict[str, Any]:
+        """`blocks` and `edges`."""
+        nodes = self._left_out(nodes_of(self.root))
+        self._check_names(nodes)
+        blocks = {START: {"type": "start"} | ({"params": self.start.params} if self.start.params else {})}
+        return {"blocks": blocks | {node.id: node.document() for node in nodes}, "edges": edges_of(self.root)}
+
+    def _place(self, item: Item, barrier: bool) -> None:
+        scope = item.scope
+        if barrier or scope.ordered:
+            item.wait_for(scope.last())
+        if scope.barrier is not None:
+            item.wait_for([scope.barrier])
+        scope.items.append(item)
+        if barrier or scope.ordered:
+            scope.barrier = item
+
+    def _reads(self, node: Node, value: Traced) -> None:
+        """`node`, or the owner of the scope around it, waits for the block of `value`. Raises TraceError: it has no
+        value there."""
+        if not value._scope.holds(node.scope):
+            hint = "Return it from the function and use what weft.when, weft.each or weft.attempt returns."
+            raise TraceError(f"{reference(value)} exists only in a branch or body that ends before this. {hint}")
+        self._refs.setdefault((value._node.id, *(p for p in value._path if isinstance(p, str))), user_place())
+        source, waiting = value._node, node
+        if value._scope is not source.scope or source is self.start:
+            return  # an item of the body around, or the error of what leads here, or the input
+        while waiting.scope is not source.scope:
+            assert waiting.scope.owner is not None
+            waiting = waiting.scope.owner
+        waiting.wait_for([source])
+
+    def _texts(self, value: Any, node: Node) -> None:
+        """References in texts: what f-strings of traced values leave."""
+        stack = [value]
+        while stack:
+            one = stack.pop()
+            if isinstance(one, dict):
+                stack.extend(one.values())
+            elif isinstance(one, list | tuple):
+                stack.extend(one)
+            elif isinstance(one, str) and "<" in one:
+                for found in find(one):
+                    self._reads_text(found.text, one, node)
+
+    def _reads_text(self, text: str, whole: str, node: Node) -> None:
+        parsed = parse(text)
+        source = self._nodes.get(normalize(str(parsed.segments[0]))) if parsed is not None else None
+        if parsed is None or source is None:
+            return
+        path = parsed.segments[1:]
+        inner = source.body is not None and bool(path) and path[0] in _BODY and source.body.holds(node.scope)
+        scope = source.body if inner and source.body is not None else source.scope
+        if whole == f"<{text}>":
+            raise TraceError(
+                f"a text of one traced value alone would not be a text: pass {whole} itself, without f-string."
+            )
+        self._reads(node, Traced(source, scope, path))
+
+    def _free_id(self, name: str, wanted: str | None) -> str:
+        """`fetch`, then `fetch-2`: as stable as the order of the calls of one name."""
+        if wanted is not None:
+            if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", wanted) or normalize(wanted) in RESERVED:
+                raise TraceError(f"{wanted!r} cannot be an id: use letters, digits, _ and -.")
+            if normalize(wanted) in self._nodes:
+                raise TraceError(f"two calls have the id {wanted!r}.")
+            return wanted
+        name = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:100].strip("_") or "step"
+        if normalize(name) in (*RESERVED, START):
+            name = f"{name}-step"
+        free, number = name, 1
+        while normalize(free) in self._nodes:
+            number += 1
+            free = f"{name}-{number}"
+        return free
+
+    def _left_out(self, nodes: list[Node]) -> list[Node]:
+        """Without blocks that only prepare a value which nothing reads."""
+        read = {id(one) for node in nodes for item in node.scope.items for one in item.after}
+        gone = [node for node in nodes if not node.needed and id(node) not in read]
+        for node in gone:
+            node.scope.items.remove(node)
+        return self._left_out([node for node in nodes if node not in gone]) if gone else nodes
+
+    def _check_names(self, nodes: list[Node]) -> None:
+        """`<fetch.title>` must not be read as the block `fetchtitle`: dots do not count in names."""
+        names = {normalize(node.id): node.id for node in nodes}
+        for parts, place in self._refs.items():
+            for length in range(2, len(parts) + 1):
+                other = names.get(normalize(".".join(parts[:length])))
+                if other is not None:
+                    shown = ".".join(parts[:length])
+                    raise TraceError(f"<{shown}> would read the block {other!r}: give that call another id.", place)

@@ -1,0 +1,207 @@
+"""Placeholder values: what calls return while a workflow function is traced.
+
+Attribute and index access gives a reference (`a.items[0].title` is `<a.items[0].title>`), comparison a condition. What
+needs the value itself (`if`, `for`, `len`, arithmetic) is refused with the line and what to write instead.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from compiler.diagnostics import suggest
+from compiler.tracing.errors import TraceError
+
+if TYPE_CHECKING:
+    from compiler.tracing.graph import Node, Scope
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_FIELD = re.compile(r"[\w$@][\w$@ -]*")  # as compiler.bind
+
+_TRUTH = (
+    "a traced value has no truth value: it is known only when a run executes the workflow. Instead of `if` and `while` "
+    "write weft.when(...), instead of `and`, `or`, `not` write &, | and ~ with parentheses, or decide inside a step."
+)
+_ITERATE = "a traced value cannot be iterated: its length is not known yet. Write weft.each(items, function)."
+_COMPUTE = "a traced value cannot be computed with: it is not known yet. Compute inside a step and use its result."
+
+
+class Traced:
+    """Of `node`, or inside the body of container `node`; `scope`: where it can be used."""
+
+    __slots__ = ("_node", "_path", "_schema", "_scope")
+    _node: Node
+    _scope: Scope
+    _path: tuple[str | int, ...]
+    _schema: dict[str, Any] | None
+
+    def __init__(self, node: Node, scope: Scope, path: tuple[str | int, ...] = (), schema: Any = None) -> None:
+        object.__setattr__(self, "_node", node)
+        object.__setattr__(self, "_scope", scope)
+        object.__setattr__(self, "_path", path)
+        object.__setattr__(self, "_schema", schema)
+
+    def __getattr__(self, name: str) -> Traced:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, part: Any) -> Traced:
+        if isinstance(part, bool) or not isinstance(part, str | int):
+            raise TraceError("a traced value is read by a field name or a position. For more, write a step.")
+        if isinstance(part, int) and part < 0:
+            raise TraceError(f"position {part} counts from the end, which is not known yet. Take it inside a step.")
+        if isinstance(part, str) and not _FIELD.fullmatch(part):
+            raise TraceError(f"no reference can name the field {part!r}. Pass the whole value to a step.")
+        try:
+            schema = field_of(self._schema, part)
+        except KeyError:
+            hint = suggest(str(part), (self._schema or {})["properties"])
+            raise TraceError(f"{reference(self)} has no field {part!r}.{' ' + hint if hint else ''}") from None
+        return Traced(self._node, self._scope, (*self._path, part), schema)
+
+    def __format__(self, spec: str) -> str:
+        if spec:
+            raise TraceError(f"a traced value cannot be formatted with {spec!r}: format it inside a step.")
+        return reference(self)
+
+    def __str__(self) -> str:
+        return reference(self)
+
+    def __repr__(self) -> str:
+        return f"<traced {reference(self)}>"
+
+    def __await__(self) -> Generator[Any, Any, Traced]:
+        """`await fetch(url)` of an async step is the same as `fetch(url)`."""
+        yield from ()
+        return self
+
+    def __eq__(self, other: object) -> Condition:  # type: ignore[override]
+        return Condition.compare(self, "==" if other is None else "===", other)
+
+    def __ne__(self, other: object) -> Condition:  # type: ignore[override]
+        return Condition.compare(self, "!=" if other is None else "!==", other)
+
+    def __lt__(self, other: Any) -> Condition:
+        return Condition.compare(self, "<", other)
+
+    def __le__(self, other: Any) -> Condition:
+        return Condition.compare(self, "<=", other)
+
+    def __gt__(self, other: Any) -> Condition:
+        return Condition.compare(self, ">", other)
+
+    def __ge__(self, other: Any) -> Condition:
+        return Condition.compare(self, ">=", other)
+
+    def __and__(self, other: Any) -> Condition:
+        return Condition.of(self).__and__(other)
+
+    def __or__(self, other: Any) -> Condition:
+        return Condition.of(self).__or__(other)
+
+    def __invert__(self) -> Condition:
+        return ~Condition.of(self)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __bool__(self) -> bool:
+        raise TraceError(_TRUTH)
+
+    def __iter__(self) -> Any:
+        raise TraceError(_ITERATE)
+
+    def __len__(self) -> int:
+        raise TraceError("a traced value has no length yet. Count inside a step and use its result.")
+
+    def __contains__(self, item: object) -> bool:
+        raise TraceError("`in` needs the value, which is not known yet. Look inside a step and use its result.")
+
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        raise TraceError(f"{reference(self)} is a value, not a function. Call its methods inside a step.")
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise TraceError("a traced value cannot be changed. Return a new value from a step.")
+
+    def __setitem__(self, part: Any, value: Any) -> None:
+        raise TraceError("a traced value cannot be changed. Return a new value from a step.")
+
+    def _refuse(self, *others: Any) -> Any:
+        raise TraceError(_COMPUTE)
+
+    __int__ = __float__ = __index__ = __complex__ = __round__ = _refuse
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
+    __neg__ = __pos__ = __abs__ = _refuse
+
+
+class Condition:
+    """A JavaScript expression with references, for `weft.when`. `reads`: the values in it."""
+
+    __slots__ = ("reads", "text")
+
+    def __init__(self, text: str, reads: tuple[Traced, ...]) -> None:
+        self.text = text
+        self.reads = reads
+
+    @classmethod
+    def of(cls, value: Any) -> Condition:
+        """Raises TraceError: it is a plain value."""
+        if isinstance(value, Condition):
+            return value
+        if isinstance(value, Traced):
+            return cls(reference(value), (value,))
+        raise TraceError(f"{value!r} is known while the workflow is traced: use a plain `if` for it.")
+
+    @classmethod
+    def compare(cls, left: Traced, operator: str, right: Any) -> Condition:
+        if isinstance(right, Traced):
+            return cls(f"{reference(left)} {operator} {reference(right)}", (left, right))
+        if right is None or isinstance(right, str | int | float):
+            return cls(f"{reference(left)} {operator} {json.dumps(right, ensure_ascii=False)}", (left,))
+        kind = type(right).__name__
+        raise TraceError(f"a traced value is compared with a text, a number, a truth value or None, not a {kind}.")
+
+    def __and__(self, other: Any) -> Condition:
+        other = Condition.of(other)
+        return Condition(f"({self.text}) && ({other.text})", (*self.reads, *other.reads))
+
+    def __or__(self, other: Any) -> Condition:
+        other = Condition.of(other)
+        return Condition(f"({self.text}) || ({other.text})", (*self.reads, *other.reads))
+
+    def __invert__(self) -> Condition:
+        return Condition(f"!({self.text})", self.reads)
+
+    def __bool__(self) -> bool:
+        raise TraceError(_TRUTH)
+
+
+def reference(value: Traced) -> str:
+    """`<fetch.items[0].title>`; `<when-value.result ?? null>` of a value that the compiler cannot know to be there."""
+    parts = [value._node.id]
+    for part in value._path:
+        if isinstance(part, int):
+            parts.append(f"[{part}]")
+        else:
+            parts.append(f".{part}" if _NAME.fullmatch(part) else f'["{part}"]')
+    return f"<{''.join(parts)}{' ?? null' if value._node.joins else ''}>"
+
+
+def field_of(schema: Mapping[str, Any] | None, part: str | int) -> dict[str, Any] | None:
+    """The schema of a field or of an item; None: nothing is known of it. Raises KeyError: there is no such field."""
+    if not schema:
+        return None
+    if isinstance(part, int):
+        items = schema.get("items")
+        return items if isinstance(items, dict) else None
+    fields, more = schema.get("properties"), schema.get("additionalProperties")
+    if isinstance(fields, dict):
+        if part in fields:
+            found = fields[part]
+            return found if isinstance(found, dict) else None
+        if more in (None, False):
+            raise KeyError(part)
+    return more if isinstance(more, dict) else None

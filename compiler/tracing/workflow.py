@@ -1,0 +1,158 @@
+"""`@weft.workflow`: a function that is called once, with traced values, and becomes a document.
+
+    @weft.workflow
+    def review(url: str):
+        page = fetch(url)
+        return score(page.text)
+
+Its parameters are the input of the run, by name; what it returns is the output. It runs only to be traced, when the
+document is made: runs execute the document, and call the steps.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import update_wrapper
+from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+
+from compiler.document import FORMAT
+from compiler.schema_of import TypeUnknown
+from compiler.signature import Signature, SignatureUnusable, signature_of
+from compiler.tracing.errors import TraceError
+from compiler.tracing.steps import Step
+from compiler.tracing.trace import Trace, active
+from compiler.tracing.values import Traced
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
+
+
+class FunctionWorkflow(Generic[P, R]):
+    """`name`: under which it is stored. `settings`: of the document."""
+
+    def __init__(self, function: Callable[P, R], name: str, settings: Mapping[str, Any]) -> None:
+        update_wrapper(self, function)
+        self.function = function
+        self.name = name
+        self.settings = dict(settings)
+        code = inspect.unwrap(function).__code__
+        self._defined = (code.co_filename, code.co_firstlineno)
+        try:
+            self.signature: Signature = signature_of(function)
+        except (SignatureUnusable, TypeUnknown) as error:
+            raise TraceError(f"{error}.", self._defined) from None
+        self._traced: tuple[dict[str, Any], dict[str, Step[Any, Any]]] | None = None
+
+    def document(self) -> dict[str, Any]:
+        """In the format weft/1. The function is called the first time. Raises TraceError, with the line."""
+        return self._trace()[0]
+
+    @property
+    def steps(self) -> dict[str, Step[Any, Any]]:
+        """Those that it calls, by name. Raises TraceError."""
+        return self._trace()[1]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """In another workflow function: a run of its own, as `weft.call`. Raises TraceError elsewhere."""
+        if active() is None:
+            hint = f"Start a run with engine.run({self.function.__name__}, {{...}}), or call its steps in a unit test."
+            raise TraceError(f"{self.name} is a workflow, which runs in an engine. {hint}")
+        from compiler.tracing.calls import call
+
+        try:
+            bound = inspect.signature(self.function).bind(*args, **kwargs)
+        except TypeError as error:
+            raise TraceError(f"{self.name}: {error}.") from None
+        return cast(R, call(self.name, dict(bound.arguments)))
+
+    def _trace(self) -> tuple[dict[str, Any], dict[str, Step[Any, Any]]]:
+        if self._traced is None:
+            trace = Trace()
+            trace.start.params = self._start()
+            values = {
+                one.name: Traced(trace.start, trace.root, (one.name,), one.schema) for one in self.signature.parameters
+            }
+            with trace.recording():
+                returned = _called(self.function, values)
+                _return(trace, returned)
+            self._traced = {**self._envelope(), **trace.document()}, trace.steps
+        return self._traced
+
+    def _envelope(self) -> dict[str, Any]:
+        made: dict[str, Any] = {"format": FORMAT, "name": self.name}
+        if self.signature.summary:
+            made["description"] = self.signature.summary
+        if self.signature.parameters:
+            made["input"] = {k: v for k, v in self.signature.params.items() if k != "additionalProperties"}
+        if self.settings:
+            made["settings"] = self.settings
+        return made
+
+    def _start(self) -> dict[str, Any]:
+        fields = []
+        for one in self.signature.parameters:
+            kind = one.schema.get("type")
+            field = {"name": one.name, "type": kind if kind in _TYPES else "any"}
+            if one.required:
+                field["required"] = True
+            elif one.schema.get("default") is not None:
+                field["default"] = one.schema["default"]
+            fields.append(field)
+        return {"fields": fields} if fields else {}
+
+
+@overload
+def workflow(function: Callable[P, R], /) -> FunctionWorkflow[P, R]: ...
+
+
+@overload
+def workflow(
+    *, name: str | None = None, settings: Mapping[str, Any] | None = None
+) -> Callable[[Callable[P, R]], FunctionWorkflow[P, R]]: ...
+
+
+def workflow(
+    function: Callable[..., Any] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+) -> Any:
+    """A function that composes steps, as a workflow.
+
+    name      under which it is stored; without it, that of the function with `-` in place of `_`
+    settings  `settings` of the document, such as `{"timeout_s": 3600}`
+
+    Raises TraceError: a parameter has no JSON form.
+    """
+
+    def made(function: Callable[..., Any]) -> FunctionWorkflow[Any, Any]:
+        return FunctionWorkflow(function, name or function.__name__.replace("_", "-"), settings or {})
+
+    return made(function) if function is not None else made
+
+
+def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
+    returned = function(**values)
+    if not inspect.iscoroutine(returned):
+        return returned
+    try:
+        returned.send(None)
+    except StopIteration as end:
+        return end.value
+    returned.close()
+    raise TraceError("a workflow function awaits only steps and what weft offers. Await other things inside a step.")
+
+
+def _return(trace: Trace, value: Any) -> None:
+    """The output of a run is that of its one last block."""
+    if value is None:
+        return
+    last = trace.root.last()
+    if isinstance(value, Traced) and not value._path and last == [value._node]:
+        value._node.needed = True
+        return
+    trace.add("result", "set", {"value": value}, items=last)

@@ -1,0 +1,64 @@
+"""Modules of workflows: files that `WEFT_FUNCTIONS`, `weft dev` and programs name, and the steps in them."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from compiler.tracing.steps import Step, steps_in
+from compiler.tracing.workflow import FunctionWorkflow
+
+
+def load_module(place: str) -> ModuleType:
+    """`flow.py`, `folder/flow.py`, or the name of a module, `shop.flow`. A file is imported under its own name, and
+    what lies beside it can be imported, as when Python runs it. Raises ImportError, and what the module raises."""
+    if not place.endswith(".py"):
+        return importlib.import_module(place)
+    path = Path(place).resolve()
+    name = path.stem
+    known = sys.modules.get(name)
+    if known is not None:
+        if _file_of(known) == path:
+            return known
+        raise ImportError(f"a module {name!r} is there already ({_file_of(known) or 'built in'}); rename the file")
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None or not path.is_file():
+        raise ImportError(f"there is no file {place}")
+    if str(path.parent) not in sys.path:
+        sys.path.insert(0, str(path.parent))
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def steps_of(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
+    """The steps among these, and those that workflows among these call, by name. Raises ValueError, TraceError."""
+    found = list(values)
+    for value in list(found):
+        if isinstance(value, FunctionWorkflow):
+            found += value.steps.values()
+    return steps_in(found)
+
+
+def workflows_of(module: ModuleType) -> dict[str, FunctionWorkflow[Any, Any]]:
+    """Those of a module, by name. Raises ValueError: two have one name."""
+    found: dict[str, FunctionWorkflow[Any, Any]] = {}
+    for value in vars(module).values():
+        if isinstance(value, FunctionWorkflow) and found.setdefault(value.name, value) is not value:
+            raise ValueError(f"two workflows have the name {value.name!r}: give one of them another name=")
+    return found
+
+
+def _file_of(module: ModuleType) -> Path | None:
+    file = getattr(module, "__file__", None)
+    return Path(file).resolve() if file else None

@@ -1,0 +1,90 @@
+"""Steps outside of a trace, their names and options, and functions that cannot be steps."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from compiler.tracing.errors import TraceError
+from compiler.tracing.steps import step, steps_in
+from compiler.tracing.workflow import workflow
+from tests.unit.compiler.tracing.shop import Item, Order, load_later, mail, price
+
+
+async def test_outside_of_a_trace_a_step_is_its_function() -> None:
+    assert price(Item("tea", 2.5), factor=2) == 5
+    assert await load_later("a") == Order("a", [Item("tea", 2.5)])
+
+
+def test_options_are_the_policy_of_the_block() -> None:
+    def one() -> None: ...
+
+    assert step(one).policy == {}
+    assert step(effect="none")(one).policy == {"on_lost": "retry"}
+    made = step(retries=0, timeout=2.5, cache=60)(one)
+    assert made.policy == {"retry": {"max_attempts": 1}, "timeout_s": 2.5, "cache": {"ttl_s": 60}}
+    assert step(cache=True)(one).policy == {"cache": {}}
+    assert step(retries={"max_attempts": 3, "backoff": "fixed"}, cache={"scope": "run"})(one).policy == {
+        "retry": {"max_attempts": 3, "backoff": "fixed"},
+        "cache": {"scope": "run"},
+    }
+    assert made.with_options(timeout=9).policy["timeout_s"] == 9
+
+
+def test_the_name_is_that_of_module_and_function() -> None:
+    assert mail.name == f"{mail.__module__}.mail"
+    assert step(name="mails")(mail.function).name == "mails"
+
+
+def test_two_functions_cannot_share_a_name() -> None:
+    one, other = step(name="same")(lambda: 1), step(name="same")(lambda: 2)
+    with pytest.raises(ValueError, match="two steps have the name 'same'"):
+        steps_in([one, other])
+
+    @workflow
+    def both() -> None:
+        one()
+        other()
+
+    with pytest.raises(TraceError, match="two functions have the name 'same'"):
+        both.document()
+
+
+def _many(*values: int) -> None: ...
+
+
+def _open(connection: socket.socket) -> None: ...
+
+
+def _back() -> socket.socket: ...  # type: ignore[empty-body]
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(_many, "values"), (_open, "connection.*no JSON Schema"), (_back, "no JSON Schema")],
+)
+def test_what_has_no_json_form_is_refused_where_it_is_defined(function: Callable[..., Any], message: str) -> None:
+    with pytest.raises(TraceError, match=message) as caught:
+        step(function)
+    assert (caught.value.file, caught.value.line) == (__file__, function.__code__.co_firstlineno)
+    if function is not _back:
+        with pytest.raises(TraceError, match=message):
+            workflow(function)
+
+
+@pytest.mark.parametrize("options", [{"effect": "maybe"}, {"timeout": 0}, {"retries": 1000}, {"name": "<a>"}])
+def test_options_that_cannot_be_meant_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(TraceError):
+        step(**options)(mail.function)
+
+
+def test_a_workflow_is_not_called_outside_of_an_engine() -> None:
+    @workflow
+    def one() -> None:
+        mail("a")
+
+    with pytest.raises(TraceError, match="runs in an engine"):
+        one()

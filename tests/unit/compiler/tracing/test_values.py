@@ -1,0 +1,125 @@
+"""What a workflow function cannot do with a traced value: each refusal names the line and what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, cast
+
+import pytest
+
+from compiler.tracing.calls import attempt, each, otherwise, sleep, when
+from compiler.tracing.errors import TraceError
+from compiler.tracing.workflow import workflow
+from tests.unit.compiler.tracing.shop import load, mail, pay, price, total
+
+
+def _if(found: Any) -> None:
+    if found.customer == "ada":
+        pay(1)
+
+
+def _and(found: Any) -> None:
+    when(found.customer == "ada" and found.customer, lambda: pay(1))
+
+
+def _for(found: Any) -> None:
+    for _ in found.items:
+        pass
+
+
+def _unpack(found: Any) -> None:
+    _, _ = found.items
+
+
+def _escapes_with(found: Any) -> None:
+    with when(found.customer == "ada"):
+        paid = pay(1)
+    mail(paid)
+
+
+def _escapes_body(found: Any) -> None:
+    kept: list[Any] = []
+    each(found.items, lambda item: kept.append(item) or mail("x"))  # type: ignore[func-returns-value]
+    mail(kept[0].name)
+
+
+def _late_otherwise(found: Any) -> None:
+    with when(found.customer == "ada"):
+        pay(1)
+    pay(2)
+    with otherwise():
+        pay(3)
+
+
+REFUSED: list[tuple[Callable[[Any], Any], str]] = [
+    (_if, "has no truth value.*weft.when"),
+    (_and, "has no truth value.*write &"),
+    (lambda found: not found, "has no truth value.*~"),
+    (lambda found: 1 < found.items[0].price < 5, "has no truth value"),
+    (_for, "cannot be iterated.*weft.each"),
+    (_unpack, "cannot be iterated.*weft.each"),
+    (lambda found: [*found.items], "cannot be iterated.*weft.each"),
+    (lambda found: len(found.items), "no length yet.*inside a step"),
+    (lambda found: int(found.items[0].price), "cannot be computed with.*inside a step"),
+    (lambda found: found.items[0].price * 2, "cannot be computed with.*inside a step"),
+    (lambda found: "x" + found.customer, "cannot be computed with.*inside a step"),
+    (lambda found: "a" in found.customer, "`in` needs the value"),
+    (lambda found: found.customer.upper(), "has no field|is a value, not a function"),
+    (lambda found: found.items[-1], "counts from the end"),
+    (lambda found: found.items[0:2], "field name or a position"),
+    (lambda found: found.custommer, 'has no field .custommer.. Did you mean "customer"'),
+    (lambda found: found["a.b"], "no reference can name the field"),
+    (lambda found: f"{found.items[0].price:.2f}", "cannot be formatted"),
+    (lambda found: mail(f"{found.customer}"), "one traced value alone"),
+    (lambda found: setattr(found, "customer", "x"), "cannot be changed"),
+    (lambda found: mail(found.customer == "x"), "is a condition: use it in weft.when"),
+    (lambda found: found.customer == [1], "is compared with a text"),
+    (lambda found: when(True, lambda: pay(1)), "use a plain `if`"),
+    (lambda found: when(found.customer, otherwise=lambda: pay(1)), "without `then`"),
+    (lambda found: each([1, 2], pay), "use a plain `for`"),
+    (lambda found: each(found.items, lambda item: None), "makes no calls"),
+    (lambda found: each(found.items, price, one_at_a_time=True, concurrency=2), "side by side"),
+    (lambda found: attempt(lambda: None, lambda error: pay(1)), "makes no calls"),
+    (lambda found: cast(Any, pay)("much"), "argument amount: Expected `float`"),
+    (lambda found: cast(Any, pay)(), "missing a required argument: 'amount'"),
+    (lambda found: total([object()]), "cannot be written as JSON|no JSON"),
+    (lambda found: mail.with_options(after=["x"])("y"), "`after` takes what earlier calls returned"),
+    (lambda found: mail.with_options(id="no id")("y"), "cannot be an id"),
+    (lambda found: [pay.with_options(id="a")(1), pay.with_options(id="a")(2)], "two calls have the id 'a'"),
+    (lambda found: pay.with_options(retries=-1)(1), "retries, timeout, cache"),
+    (_escapes_with, "exists only in a branch or body"),
+    (_escapes_body, "exists only in a branch or body"),
+    (_late_otherwise, "must follow a `with weft.when"),
+]
+
+
+@pytest.mark.parametrize(("use", "message"), REFUSED, ids=[f"{n}-{m[:24]}" for n, (_, m) in enumerate(REFUSED)])
+def test_it_is_refused_with_its_line(use: Callable[[Any], Any], message: str) -> None:
+    @workflow
+    def refused(order: str) -> None:
+        use(load(order))
+
+    with pytest.raises(TraceError, match=message) as caught:
+        refused.document()
+    assert caught.value.file == __file__
+    first = use.__code__.co_firstlineno
+    assert first <= caught.value.line <= first + 6
+    assert str(caught.value).startswith(f"test_values.py, line {caught.value.line}: ")
+
+
+def test_the_line_is_that_of_the_statement() -> None:
+    @workflow
+    def refused(order: str) -> None:
+        found = load(order)
+        mail("first")
+        if found.customer:
+            mail("second")
+
+    with pytest.raises(TraceError) as caught:
+        refused.document()
+    assert caught.value.line == refused.function.__code__.co_firstlineno + 4
+
+
+def test_outside_of_a_workflow_there_is_nothing_to_record() -> None:
+    with pytest.raises(TraceError, match=r"weft.sleep is part of a workflow"):
+        sleep(1)
