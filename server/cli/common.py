@@ -6,7 +6,7 @@ import getpass
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,7 +18,7 @@ from server.variables import DEFAULT_DB, DEFAULT_URL, SettingsError, check_names
 
 if TYPE_CHECKING:
     from executor.errors import WeftError
-    from server.client import ClientError, WeftClient
+    from server.client import AsyncClient, ClientError
 
 OK, FAILED, CANCELLED, WAITING, BAD_ARGUMENTS, NO_SERVER = 0, 1, 2, 3, 4, 5
 T = TypeVar("T")
@@ -64,7 +64,7 @@ class Refused(click.ClickException):
             click.echo(f"  {self.hint}", err=True)
 
 
-def call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token: bool = True) -> T:
+def call(url: str, action: Callable[[AsyncClient], Awaitable[T]], *, with_token: bool = True) -> T:
     """Await `action(client)` and turn what the client raises into an exit."""
     from server.client import ClientError
 
@@ -89,11 +89,11 @@ def call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token: 
         raise refused_by_server(error) from None
 
 
-def new_client(url: str, token: str | None) -> WeftClient:
+def new_client(url: str, token: str | None) -> AsyncClient:
     """A client with the time limits of a command."""
-    from server.client import WeftClient
+    from server.client import AsyncClient
 
-    return WeftClient(url, token)
+    return AsyncClient(url, token or "")
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
@@ -234,7 +234,7 @@ def database_file(db: Path | None) -> Path:
         raise Refused(f"{error}") from None
 
 
-def print_warnings(answer: dict[str, Any]) -> None:
+def print_warnings(answer: Mapping[str, Any]) -> None:
     """The findings of an answer, on stderr."""
     for line in diagnostic_lines(answer.get("diagnostics") or []):
         click.echo(line, err=True)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import parse_qs, urlsplit
 
 import click
 
 from server.cli.common import OK, call, show
+
+if TYPE_CHECKING:
+    from server.client.answers import ConnectionSpec
 
 KINDS = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
 STATES = {
@@ -54,7 +58,7 @@ def add(
             value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
     places = [host.strip() for host in hosts.split(",") if host.strip()]
     spec: dict[str, Any] = {"kind": kind, "hosts": places, "secret": value, "where": where, "name": field} | more
-    made = call(url, lambda client: client.put_connection(name, spec))
+    made = call(url, lambda client: client.put_connection(name, cast("ConnectionSpec", spec)))
     lines = [_line(made)]
     if made["state"] == "sign_in":
         lines.append(f"Sign in with `weft connection connect {name}`.")
@@ -96,12 +100,12 @@ def connect(url: str, name: str) -> int:
     if "state" not in said:
         raise click.UsageError("this address has no state and code in it")
     known: dict[str, str] = {key: said[key] for key in ("state", "code", "error", "iss") if key in said}
-    made = call(url, lambda client: client.connected(known))
+    made = call(url, lambda client: client.connected(**known))
     click.echo(_line(made))
     return OK
 
 
-def _line(one: dict[str, Any]) -> str:
+def _line(one: Mapping[str, Any]) -> str:
     problem = f": {one['problem']}" if one["problem"] else ""
     return f"{one['name']}  {one['kind'] or 'unknown'}  {STATES[one['state']]}{problem}  {', '.join(one['hosts'])}"
 

@@ -105,7 +105,7 @@ def add(url: str, file: Path, as_json: bool) -> int:
 @click.pass_obj
 def list_connectors(url: str, as_json: bool) -> int:
     """List the connectors that were added to the server."""
-    found = call(url, lambda client: client.connectors())
+    found = call(url, lambda client: client.connectors())["connectors"]
     lines = (f"{one['type']}  {one['title']}  {one['operations']} operations" for one in found)
     show(found, as_json, lines, none="No connectors were added. Add one with `weft connector add FILE`.")
     return OK

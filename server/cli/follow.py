@@ -17,22 +17,22 @@ import msgspec
 
 from executor.journal.projection import OPEN, meaning
 from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
-from server.client import PASSING, PATIENCE_S, ApiError, ServerUnreachable
+from server.client import PASSING, ApiError, Event, ServerUnreachable, open_waits, standing
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from server.client import Event, WeftClient
+    from server.client import AsyncClient
+    from server.client.answers import RunDetail
 
 # A parked run is looked at again after this, then after twice as long each time, up to the second or third.
 LOOK_S, LOOK_MAX_S = 0.05, 10.0
-AGAIN_S = 1.0  # between two tries of a server that is away
 CHILDREN_LOOK_S = 1.0  # what children do is not in the run's own events
 LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
 FAILED_SHOWN = 10
 
 
-async def follow(client: WeftClient, run: str, *, as_json: bool = False) -> str:
+async def follow(client: AsyncClient, run: str, *, as_json: bool = False) -> str:
     """Show the run until it has ended or only people or signals can move it. Returns its status then.
 
     Prints the output (JSON) to stdout; with `as_json` the events instead, one a line.
@@ -44,7 +44,7 @@ async def follow(client: WeftClient, run: str, *, as_json: bool = False) -> str:
     return _report(await _watch(client, run, lambda event: click.echo(event_line(event), err=True)))
 
 
-async def print_events(client: WeftClient, run: str, after: int, *, live: bool, as_json: bool) -> None:
+async def print_events(client: AsyncClient, run: str, after: int, *, live: bool, as_json: bool) -> None:
     """The journal behind `after` to stdout; with `live` until the run has ended."""
 
     def show(event: Event) -> None:
@@ -55,43 +55,29 @@ async def print_events(client: WeftClient, run: str, after: int, *, live: bool, 
             async for event in events:
                 show(event)
         return
-    while page := await client.events(run, after):
+    while page := msgspec.convert((await client.events(run, after))["events"], list[Event]):
         for event in page:
             show(event)
         after = page[-1].seq
 
 
-async def standing(client: WeftClient, run: str, shown: int) -> dict[str, Any] | None:
-    """The run, when nothing but a person or a signal moves it on: no timer is set, no retry is due, no child works,
-    and no answer or signal is still to be processed. None also when there are events after `shown`, and when the
-    server does not answer now: `client.follow` decides how long that may last."""
+async def _standing(client: AsyncClient, run: str, shown: int) -> RunDetail | None:
+    """The run, when nothing but a person or a signal moves it on. None also when there are events after `shown`, and
+    when the server does not answer now: `client.follow` decides how long that may last."""
     view = await _look(client, run)
-    if view is None:
-        return None
-    if view["status"] != "waiting" or view["seq"] > shown or view.get("children_active") or view.get("unread"):
-        return None
-    waits = [wait for wait in _open_waits(view) if wait["status"] == "pending"]
-    retrying = any(node["status"] == "retrying" for node in view.get("nodes", []))
-    still = waits and not retrying and all(wait["kind"] != "timer" for wait in waits)
-    return view if still else None
+    return view if view is not None and view["seq"] <= shown and standing(view) else None
 
 
-async def _look(client: WeftClient, run: str) -> dict[str, Any] | None:
+async def _look(client: AsyncClient, run: str) -> RunDetail | None:
     """None: the server does not answer now."""
     try:
-        return await client.run(run)
+        return await client.get_run(run)
     except ServerUnreachable:
         return None
     except ApiError as error:
         if error.status in PASSING:
             return None
         raise
-
-
-def _open_waits(view: dict[str, Any]) -> list[dict[str, Any]]:
-    """Its own and those of the runs below; instead of a wait for a child what the child waits for."""
-    below: list[dict[str, Any]] = view.get("child_waits", [])
-    return [wait for wait in view.get("waits", []) if wait["kind"] != "child" or not below] + below
 
 
 class Progress:
@@ -131,7 +117,7 @@ class Progress:
         return table
 
 
-async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
+async def _watch(client: AsyncClient, run: str, show: Any) -> RunDetail:
     """Call `show` with each event until the run has ended or stands still. Returns the run as it was then."""
     async with aclosing(client.follow(run)) as events:
         coming = asyncio.ensure_future(anext(events, None))
@@ -144,7 +130,7 @@ async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
                 if coming.done():
                     event = coming.result()
                     if event is None:
-                        return await _ended(client, run)
+                        return await client.get_run(run)
                     show(event)
                     shown = event.seq
                     look_s = LOOK_S if event.type == "run.parked" else None
@@ -152,7 +138,7 @@ async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
                     coming = asyncio.ensure_future(anext(events, None))
                 if look_s is not None:
                     # The event is on record before the row says so: a moment, or until another worker has the run.
-                    if view := await standing(client, run, shown):
+                    if view := await _standing(client, run, shown):
                         return view
                     look_s = min(2 * look_s, CHILDREN_LOOK_S if has_children else LOOK_MAX_S)
         finally:
@@ -160,17 +146,7 @@ async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
             await asyncio.wait([coming])
 
 
-async def _ended(client: WeftClient, run: str) -> dict[str, Any]:
-    """A run whose last event was shown. A server that restarts just then is waited for as `client.follow` does."""
-    until_s = time.monotonic() + PATIENCE_S
-    while time.monotonic() < until_s:
-        if view := await _look(client, run):
-            return view
-        await asyncio.sleep(AGAIN_S)
-    return await client.run(run)
-
-
-async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:
+async def _watch_live(client: AsyncClient, run: str) -> RunDetail:
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -188,7 +164,7 @@ async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:
         return await _watch(client, run, show)
 
 
-def _report(run: dict[str, Any]) -> str:
+def _report(run: RunDetail) -> str:
     """Say how it stands, print the output of a finished run, name what a waiting one waits for."""
     status = str(run["status"])
     error = run.get("error") or {}
@@ -203,7 +179,7 @@ def _report(run: dict[str, Any]) -> str:
                 f"  failed on the way: {', '.join(failed[:FAILED_SHOWN])}{more} (weft why {run['id']} NODE)", err=True
             )
         click.echo(json.dumps(run.get("output"), indent=2, ensure_ascii=False))
-    for wait in _open_waits(run):
+    for wait in open_waits(run):
         if wait["status"] == "pending" and status == "waiting":
             actions = f" ({', '.join(wait['actions'])})" if wait.get("actions") else ""
             click.echo(f"  {plain(question(wait))}{actions}: {wait.get('link') or wait['kind']}", err=True)

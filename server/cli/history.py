@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,7 +13,7 @@ from server.cli.common import FAILED, OK, call, counted, show
 from server.cli.render import error_text, plain, short, step_lines, styled_status, with_clock
 
 if TYPE_CHECKING:
-    from server.client import WeftClient
+    from server.client import AsyncClient
 
 Json = Mapping[str, Any]
 
@@ -26,9 +26,9 @@ Json = Mapping[str, Any]
 def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     """Explain the state of RUN's nodes, or of NODE alone."""
 
-    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any]]:
-        about = {} if node and not seq else await client.run(run_id)
-        found = await client.why(run_id, node, seq)
+    async def ask(client: AsyncClient) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]], Mapping[str, Any]]:
+        about: Mapping[str, Any] = {} if node and not seq else await client.get_run(run_id)
+        found = (await client.why(run_id, node, seq))["why"]
         one = node and not seq and len(found) == 1
         return about, found, await client.node(run_id, found[0]["key"], preview=200) if one else {}
 

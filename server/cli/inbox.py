@@ -15,7 +15,8 @@ from server.cli.common import OK, Refused, call, login_name, read_input, show
 from server.cli.render import inbox_lines, signal_lines
 
 if TYPE_CHECKING:
-    from server.client import WeftClient
+    from server.client import AsyncClient
+    from server.client.answers import PublicWait, WaitPage
 
 # What people and programs can do something about; there may be any number of timers and child runs besides.
 ANSWERED = ("approval", "form", "attention", "signal", "webhook")
@@ -31,14 +32,14 @@ ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
     """List open waits with their links, oldest first. Timers and child runs only with --kind."""
 
-    async def pages(client: WeftClient) -> list[dict[str, Any]]:
+    async def pages(client: AsyncClient) -> list[WaitPage]:
         kinds = (kind,) if kind else ANSWERED
-        return [await client.waits_page(kind=one, workflow=workflow, run=run_id, limit=limit) for one in kinds]
+        return [await client.waits(kind=one, workflow=workflow, run=run_id, limit=limit, counts=True) for one in kinds]
 
     found = call(url, pages)
-    waits: list[dict[str, Any]] = [wait for page in found for wait in page["waits"]]
+    waits = [wait for page in found for wait in page["waits"]]
     waits = sorted(waits, key=lambda wait: (wait["opened_at_ms"], wait["run"], wait["id"]))[:limit]
-    in_all = sum(page["counts"]["pending"] for page in found)
+    in_all = sum(page["counts"]["pending"] for page in found if page["counts"] is not None)
     more = "+" if any("pending" in page["capped"] for page in found) else ""
     show(waits, as_json, inbox_lines(waits), none="No open waits.")
     if waits and in_all > len(waits) and not as_json:
@@ -57,9 +58,9 @@ def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by
     origin, token = _split_link(token)
     pairs = [_split_field(text) for text in fields]
 
-    async def send(client: WeftClient) -> dict[str, Any]:
-        wait = await client.wait(token)
-        return await client.answer(token, _typed(pairs, wait.get("schema")), action=action, by=by or login_name())
+    async def send(client: AsyncClient) -> PublicWait:
+        wait = await client.read_link(token)
+        return await client.answer(token, action, _typed(pairs, wait.get("schema")), by=by or login_name())
 
     # The link is its own credential; our server's token is for our server alone.
     wait = call(origin or url, send, with_token=origin in (None, url.rstrip("/")))
@@ -99,7 +100,7 @@ def signal(
 @click.pass_obj
 def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
     """List signals sent to RUN and what received them."""
-    found = call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))
+    found = call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))["signals"]
     show(found, as_json, signal_lines(found), none="No signals.")
     return OK
 

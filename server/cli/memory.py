@@ -18,7 +18,7 @@ def memory() -> None:
 @click.pass_obj
 def list_memories(url: str, workflow: str | None, as_json: bool) -> int:
     """List conversations, of WORKFLOW or of all."""
-    found = call(url, lambda client: client.memories(workflow))
+    found = call(url, lambda client: client.memories(workflow))["conversations"]
     lines = (f"{one['workflow'] or 'scope ' + one['scope']}  {one['key']}  {one['turns']} turns" for one in found)
     show(found, as_json, lines, none="Nothing is remembered.")
     return OK
@@ -32,7 +32,7 @@ def list_memories(url: str, workflow: str | None, as_json: bool) -> int:
 @click.pass_obj
 def show_memory(url: str, key: str, workflow: str, scope: str, as_json: bool) -> int:
     """Show the turns of the conversation KEY."""
-    turns = call(url, lambda client: client.memory(key, workflow=workflow, scope=scope))
+    turns = call(url, lambda client: client.memory(key, workflow=workflow, scope=scope))["turns"]
     show(turns, as_json, (f"{said['role']}: {said['text']}" for turn in turns for said in turn["messages"]))
     return OK
 
@@ -44,7 +44,7 @@ def show_memory(url: str, key: str, workflow: str, scope: str, as_json: bool) ->
 @click.pass_obj
 def delete_memory(url: str, key: str, workflow: str, scope: str) -> int:
     """Delete the conversation KEY."""
-    turns = call(url, lambda client: client.delete_memory(key, workflow=workflow, scope=scope))
+    turns = call(url, lambda client: client.delete_memory(key, workflow=workflow, scope=scope))["deleted"]
     click.echo(f"Deleted {turns} turns.", err=True)
     return OK
 

@@ -25,7 +25,7 @@ from server.cli.common import (
 from server.cli.render import run_lines
 
 if TYPE_CHECKING:
-    from server.client import WeftClient
+    from server.client import AsyncClient
 
 
 EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "waiting": WAITING}
@@ -75,7 +75,7 @@ def run(
     if version is not None and what is not workflow:
         raise Refused("--version is for stored workflows.", "Leave it out to run a file, or name a stored workflow.")
 
-    async def start(client: WeftClient) -> str:
+    async def start(client: AsyncClient) -> str:
         nonlocal value
         for field, path in paths:
             value = {**(value or {}), field: await client.upload(path)}
@@ -121,7 +121,7 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 @click.pass_obj
 def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List runs, newest first."""
-    found = call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))
+    found = call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))["runs"]
     filtered = workflow or parent or status
     none = "No runs match." if filtered else "No runs yet. Start one with `weft run NAME`."
     show(found, as_json, run_lines(found), none)
@@ -134,7 +134,18 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 @click.pass_obj
 def cancel(url: str, run_id: str, reason: str) -> int:
     """Cancel RUN and the runs it has started. Running blocks are stopped and waits are closed."""
-    if call(url, lambda client: client.cancel(run_id, reason)):
+    from server.client import ApiError
+
+    async def ask(client: AsyncClient) -> bool:
+        try:
+            await client.cancel(run_id, reason)
+        except ApiError as error:
+            if error.code == "run_ended":
+                return False
+            raise
+        return True
+
+    if call(url, ask):
         click.echo(f"{run_id} is being cancelled.")
         return OK
     raise Refused(f"Run {run_id} has already ended.", f"See `weft events {run_id}`.")

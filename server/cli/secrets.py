@@ -37,7 +37,7 @@ def set_secret(url: str, name: str, hosts: str, as_json: bool) -> int:
 @click.pass_obj
 def list_secrets(url: str, as_json: bool) -> int:
     """List the names, versions and hosts of secrets."""
-    found = call(url, lambda client: client.secrets())
+    found = call(url, lambda client: client.secrets())["secrets"]
     lines = (f"{one['name']}  version {one['version']}  {', '.join(one['hosts']) or 'no hosts'}" for one in found)
     show(found, as_json, lines, none="No secrets. Set one with `weft secret set NAME --hosts api.example.com`.")
     return OK

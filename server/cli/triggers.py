@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from server.cli.common import OK, call, read_input, show
 from server.cli.render import plain
+
+if TYPE_CHECKING:
+    from server.client.answers import ScheduleSpec
 
 Json = Mapping[str, Any]
 
@@ -51,7 +54,7 @@ def add(
     spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": read_input(input_text)}
     spec |= {"trigger": trigger, "overlap": overlap, "catch_up": catch_up}
     changes = {name: value for name, value in spec.items() if value is not None}
-    made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), changes))
+    made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), cast("ScheduleSpec", changes)))
     show(made, as_json, _schedule_lines(made))
     return OK
 
@@ -62,7 +65,7 @@ def add(
 @click.pass_obj
 def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
     """List schedules with their next run."""
-    found = call(url, lambda client: client.schedules(workflow))
+    found = call(url, lambda client: client.schedules(workflow))["schedules"]
     show(found, as_json, (_schedule_line(one) for one in found))
     if not found:
         click.echo("No schedules. Create one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
@@ -130,7 +133,7 @@ def hooks() -> None:
 @click.pass_obj
 def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     """List webhooks with their addresses."""
-    found = call(url, lambda client: client.webhooks(workflow))
+    found = call(url, lambda client: client.webhooks(workflow))["webhooks"]
     width = max((len(_id(one)) for one in found), default=0)
     lines = (f"{_id(one):<{width}}  {_kind(one):<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
     show(found, as_json, lines)
@@ -159,13 +162,17 @@ def rotate(url: str, hook: str) -> int:
     return OK
 
 
-def _kind(hook: dict[str, Any]) -> str:
+def _kind(hook: Mapping[str, Any]) -> str:
     """How requests prove themselves; a public form has its own page instead."""
     return str(hook["auth"] if hook.get("kind", "webhook") == "webhook" else hook["kind"])
 
 
 def _switch(url: str, schedule: str, how: str) -> int:
-    show(found := call(url, lambda client: client.switch_schedule(schedule, how)), False, [_schedule_line(found)])
+    found = call(
+        url,
+        lambda client: client.enable_schedule(schedule) if how == "enable" else client.disable_schedule(schedule),
+    )
+    show(found, False, [_schedule_line(found)])
     return OK
 
 

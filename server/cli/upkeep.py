@@ -8,7 +8,7 @@ import os
 import re
 import sqlite3
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -124,7 +124,7 @@ def gc(
     if older_than_ms is None and keep:
         older_than_ms = 0
     if db is not None:
-        deleted = _gc_database(database_of(db), older_than_ms, keep, dry_run, vacuum, snapshots)
+        deleted: Mapping[str, Any] = _gc_database(database_of(db), older_than_ms, keep, dry_run, vacuum, snapshots)
     else:
         deleted = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
     if as_json:
@@ -223,7 +223,7 @@ def _secrets(database: Path | str) -> list[str]:
 
 def _gc_database(
     database: Path | str, older_than_ms: int | None, keep: int, dry_run: bool, vacuum: bool, snapshots: bool
-) -> dict[str, Any]:
+) -> Mapping[str, Any]:
     import msgspec
 
     from executor.upkeep import backup as copies
@@ -348,7 +348,7 @@ def cache() -> None:
 @click.pass_obj
 def clear(url: str, workflow: str | None) -> int:
     """Delete cached results, so that the blocks run again next time."""
-    cleared = call(url, lambda client: client.clear_cache(workflow))
+    cleared = call(url, lambda client: client.clear_cache(workflow))["cleared"]
     click.echo(f"{counted(cleared, 'result')} deleted.")
     return OK
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +13,8 @@ from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_w
 from server.cli.render import plain, version_lines, workflow_lines
 
 if TYPE_CHECKING:
-    from server.client import WeftClient
+    from server.client import AsyncClient
+    from server.client.answers import VersionPage, WorkflowDeleted
 
 
 @click.command()
@@ -36,17 +38,18 @@ def workflows(url: str, name: str | None, as_json: bool) -> int:
     """List stored workflows, or the versions of NAME."""
     if name is not None:
         return _versions(url, name, as_json)
-    found = call(url, lambda client: client.workflows())
+    found = call(url, lambda client: client.workflows())["workflows"]
     show(found, as_json, workflow_lines(found), none="No workflows yet. Store one with `weft deploy FILE`.")
     return OK
 
 
 def _versions(url: str, name: str, as_json: bool) -> int:
-    async def all_pages(client: WeftClient) -> dict[str, Any]:
+    async def all_pages(client: AsyncClient) -> VersionPage:
         page = await client.versions(name)
         while page["next"] is not None:
             more = await client.versions(name, page["next"])
-            page = {**more, "versions": page["versions"] + more["versions"]}
+            more["versions"] = page["versions"] + more["versions"]
+            page = more
         return page
 
     found = call(url, all_pages)
@@ -109,11 +112,11 @@ def delete() -> None:
 def delete_run(url: str, run_id: str, yes: bool) -> int:
     """Delete RUN and the runs it has started. They must have ended."""
 
-    async def ask(client: WeftClient) -> int | None:
-        run = await client.run(run_id)
+    async def ask(client: AsyncClient) -> int | None:
+        run = await client.get_run(run_id)
         if not yes and not _confirmed(f"Delete run {run_id} of {plain(run['workflow'])} ({run['status']})?"):
             return None
-        return await client.delete_run(run_id)
+        return (await client.delete_run(run_id))["runs"]
 
     deleted = call(url, ask)
     if deleted is None:
@@ -133,7 +136,7 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
     Refused while a run of it is open. Runs that have ended stay: `weft gc` and `weft delete run` delete those.
     """
 
-    async def ask(client: WeftClient) -> dict[str, Any] | None:
+    async def ask(client: AsyncClient) -> WorkflowDeleted | None:
         await client.workflow(name)
         if not yes and not _confirmed(f"Delete workflow {name} with its versions, schedules and webhooks?"):
             return None
@@ -148,7 +151,7 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
     return OK
 
 
-def _stored_line(saved: dict[str, Any]) -> str:
+def _stored_line(saved: Mapping[str, Any]) -> str:
     """`hello version 1 (active again instead of version 2, 6b86b273ff34)`."""
     if saved["created"]:
         news = "new"

@@ -1,21 +1,22 @@
-"""The HTTP API as a Python client: `WeftClient`, its events, and what it raises."""
+"""The HTTP API as Python clients: `Client` and `AsyncClient`, the events they follow, and what they raise."""
 
-from server.client.client import (
-    PASSING,
-    PATIENCE_S,
-    ApiError,
-    ClientError,
-    Event,
-    ServerUnreachable,
-    WeftClient,
-)
+from server.client.api import open_waits, standing
+from server.client.async_client import AsyncClient
+from server.client.client import Client
+from server.client.errors import ApiError, ClientError, RunFailed, ServerUnreachable
+from server.client.exchange import PASSING, PATIENCE_S
+from server.client.stream import Event
 
 __all__ = [
     "PASSING",
     "PATIENCE_S",
     "ApiError",
+    "AsyncClient",
+    "Client",
     "ClientError",
     "Event",
+    "RunFailed",
     "ServerUnreachable",
-    "WeftClient",
+    "open_waits",
+    "standing",
 ]

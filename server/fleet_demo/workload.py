@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from server.client import ApiError, ServerUnreachable, WeftClient
+from server.client import ApiError, AsyncClient, ServerUnreachable
 
 WORKFLOW: Final = "fleet-demo"
 REQUEST_S: Final = 5.0
@@ -49,7 +49,7 @@ class Workload:
     def __init__(self, urls: Sequence[str], token: str, per_s: float) -> None:
         self.per_s = per_s
         self.counts = Counts()
-        self._clients = tuple(WeftClient(url, token) for url in urls)
+        self._clients = tuple(AsyncClient(url, token, patience_s=0) for url in urls)
         self._turn = itertools.cycle(self._clients)
         self._open: dict[str, tuple[int, float]] = {}  # what went in, and when
         self._room = asyncio.Semaphore(STARTING_MAX)
@@ -96,7 +96,7 @@ class Workload:
     async def _look_at(self, run: str) -> None:
         n, since_s = self._open[run]
         try:
-            row = await self._ask("run", run)
+            row = await self._ask("get_run", run)
         except ApiError as error:
             if error.status == 404:
                 self.counts.lost += 1

@@ -29,6 +29,7 @@ from server.wire.runs import (
     RunDetail,
     RunDocumentRequest,
     RunPage,
+    RunQuery,
     RunRequest,
     RunResult,
     RunsQuery,
@@ -95,7 +96,12 @@ async def list_runs(call: Call) -> Response:
 
 async def read(call: Call) -> Response:
     """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
-    run = await call.engine.runs.view(call.path("id"))
+    wait_s, id = call.query(RunQuery).wait, call.path("id")
+    if wait_s:
+        await call.engine.runs.row(id)  # refuse what does not exist before a place among the streams is used
+        run = await wait_for(call, id, wait_s)
+    else:
+        run = await call.engine.runs.view(id)
     waits, below = (without_links(call.who, each) for each in (run.waits, run.child_waits))
     run = replace(run, waits=waits, child_waits=below)
     return await long_json_response(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
@@ -279,6 +285,7 @@ TABLE = (
         needs="viewer",
         answer=RunDetail,
         statuses=(404,),
+        query=RunQuery,
     ),
     RouteSpec(
         "DELETE",

@@ -189,6 +189,21 @@ class StartQuery(Struct, frozen=True):
     preview: Preview | None = None
 
 
+class RunQuery(Struct, frozen=True):
+    wait: (
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                extra={"cut_at": WAIT_S_MAX},
+                description="Seconds to wait, at most 60, until the run has ended or only an answer or a signal can "
+                "move it.",
+            ),
+        ]
+        | None
+    ) = None
+
+
 class StateQuery(Struct, frozen=True):
     seq: Annotated[int, Meta(ge=1, description="The state after this event. Default: now.")] | None = None
 

@@ -17,7 +17,7 @@ from executor.engine import Engine
 from server import cli
 from server.app import build_engine, create_app
 from server.cli import common
-from server.client import WeftClient
+from server.client import AsyncClient
 from server.settings import Settings
 
 BASE = "http://127.0.0.1:8765"
@@ -129,8 +129,8 @@ def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     def in_loop(work: Coroutine[Any, Any, Any]) -> Any:
         return asyncio.run_coroutine_threadsafe(work, loops[-1]).result(60)
 
-    def client(url: str, token: str | None) -> WeftClient:
-        return WeftClient(url, token, transport=httpx.ASGITransport(app=app))
+    def client(url: str, token: str | None) -> AsyncClient:
+        return AsyncClient(url, token, transport=httpx.ASGITransport(app=app))
 
     monkeypatch.setattr(common, "run_async", in_loop)
     monkeypatch.setattr(common, "new_client", client)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import orjson
 import pytest
 
 from server.cli import follow
-from server.client import ApiError, ServerUnreachable, WeftClient
+from server.client import ApiError, AsyncClient, ServerUnreachable, exchange
 
 ASKED = {"kind": "approval", "status": "pending", "label": "Ask", "link": "http://x/resume/t"}
 WAITING = {"id": "r1", "status": "waiting", "seq": 1, "waits": [ASKED]}
@@ -47,11 +47,15 @@ class Run:
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "LOOK_S", 0.0005)
     monkeypatch.setattr(follow, "LOOK_MAX_S", 0.001)
-    monkeypatch.setattr(follow, "AGAIN_S", 0.001)
+    monkeypatch.setattr(exchange, "PAUSE_FIRST_S", 0.001)
 
 
-async def followed(run: Run) -> str:
-    async with WeftClient("http://weft", transport=httpx.MockTransport(run)) as client, asyncio.timeout(60):
+async def followed(run: Run, patience_s: float = 60) -> str:
+    transport = httpx.MockTransport(run)
+    async with (
+        AsyncClient("http://weft", "", patience_s=patience_s, transport=transport) as client,
+        asyncio.timeout(60),
+    ):
         return await follow.follow(client, "r1", as_json=True)
 
 
@@ -76,13 +80,12 @@ async def test_a_server_that_stops_with_the_last_event_is_waited_for() -> None:
     assert await followed(run) == "failed"
 
 
-async def test_a_server_that_stays_away_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow, "PATIENCE_S", 0.01)
+async def test_a_server_that_stays_away_is_reported() -> None:
     with pytest.raises(ServerUnreachable):
-        await followed(Run(None, last="run.finished"))
+        await followed(Run(None, last="run.finished"), patience_s=0.01)
 
 
 def test_a_failed_run_says_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
     error = {"code": "llm_missing", "message": "a library is missing", "hint": "pip install it"}
-    follow._report({"id": "r1", "status": "failed", "error": error})
+    follow._report(cast("RunDetail", {"id": "r1", "status": "failed", "error": error}))
     assert capsys.readouterr().err.splitlines() == ["failed: a library is missing", "  pip install it"]

@@ -23,7 +23,7 @@ class Answers:
     def __init__(self, *answers: Any) -> None:
         self.answers = list(answers)
 
-    async def run(self, run: str) -> Any:
+    async def get_run(self, run: str) -> Any:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import orjson
 import pytest
 
-from server.client import ApiError, ServerUnreachable, WeftClient
+from server.client import ApiError, AsyncClient, ServerUnreachable, exchange
 
 Reply = bytes
 EVENT_STREAM = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
@@ -70,12 +70,12 @@ def frame(seq: int, type: str = "node.succeeded") -> bytes:
 
 @pytest.fixture(autouse=True)
 def quick_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.client.client.RECONNECT_FIRST_S", 0.001)
+    monkeypatch.setattr(exchange, "PAUSE_FIRST_S", 0.001)
 
 
 async def test_start_sends_name_input_and_token() -> None:
-    async with scripted(answer({"run": "r1"}, "202 Accepted")) as script, WeftClient(script.url, "secret") as weft:
-        assert await weft.start("a/b", input={"x": 1}, idempotency_key="k") == {"run": "r1"}
+    async with scripted(answer({"run": "r1"}, "202 Accepted")) as script, AsyncClient(script.url, "secret") as weft:
+        assert (await weft.start("a/b", {"x": 1}, idempotency_key="k"))["run"] == "r1"
     head, _, body = script.requests[0].partition("\r\n\r\n")
     assert head.startswith("POST /api/workflows/a%2Fb/runs ")
     assert "authorization: Bearer secret" in head.replace("Authorization", "authorization")
@@ -84,7 +84,7 @@ async def test_start_sends_name_input_and_token() -> None:
 
 
 async def test_a_document_is_sent_whole() -> None:
-    async with scripted(answer({"run": "r1"})) as script, WeftClient(script.url) as weft:
+    async with scripted(answer({"run": "r1"})) as script, AsyncClient(script.url) as weft:
         await weft.start({"blocks": {}}, trigger="t")
     head, _, body = script.requests[0].partition("\r\n\r\n")
     assert head.startswith("POST /api/runs ")
@@ -93,7 +93,7 @@ async def test_a_document_is_sent_whole() -> None:
 
 async def test_a_problem_becomes_an_error_with_code_and_hint() -> None:
     problem = {"code": "workflow_not_found", "detail": "There is no workflow 'x'.", "hint": "Deploy it first."}
-    async with scripted(answer(problem, "404 Not Found")) as script, WeftClient(script.url) as weft:
+    async with scripted(answer(problem, "404 Not Found")) as script, AsyncClient(script.url) as weft:
         with pytest.raises(ApiError) as raised:
             await weft.start("x")
     assert (raised.value.status, raised.value.code, raised.value.hint) == (
@@ -106,21 +106,16 @@ async def test_a_problem_becomes_an_error_with_code_and_hint() -> None:
 
 async def test_something_else_at_the_address_is_not_weft() -> None:
     page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhtml"
-    async with scripted(page) as script, WeftClient(script.url) as weft:
+    async with scripted(page) as script, AsyncClient(script.url) as weft:
         with pytest.raises(ServerUnreachable, match="not a weft server"):
             await weft.runs()
 
 
 async def test_nothing_at_the_address_says_how_to_start_it() -> None:
-    async with nowhere() as url, WeftClient(url) as weft:
+    async with nowhere() as url, AsyncClient(url) as weft:
         with pytest.raises(ServerUnreachable) as raised:
             await weft.runs()
     assert "weft serve" in raised.value.hint
-
-
-async def test_cancel_of_an_ended_run_is_false() -> None:
-    async with scripted(answer({"cancelled": False}, "409 Conflict")) as script, WeftClient(script.url) as weft:
-        assert await weft.cancel("r1") is False
 
 
 async def test_follow_takes_up_a_lost_stream_where_it_was() -> None:
@@ -129,18 +124,18 @@ async def test_follow_takes_up_a_lost_stream_where_it_was() -> None:
     first = EVENT_STREAM + b"retry: 2000\n\n" + frame(1, "run.started") + delta + frame(2) + cut
     second = EVENT_STREAM + frame(2) + frame(3) + frame(4, "run.finished")
     async with (
-        scripted(first, answer({"status": "running"}), second) as script,
-        WeftClient(script.url) as weft,
+        scripted(first, second) as script,
+        AsyncClient(script.url) as weft,
     ):
         seen = [(event.seq, event.type) async for event in weft.follow("r1")]
     assert seen == [(1, "run.started"), (2, "node.succeeded"), (3, "node.succeeded"), (4, "run.finished")]
     assert "last-event-id: 0" in script.requests[0].lower()
-    assert "last-event-id: 2" in script.requests[2].lower()
+    assert "last-event-id: 2" in script.requests[1].lower()
 
 
 async def test_follow_of_an_ended_run_ends() -> None:
-    replies = (EVENT_STREAM, answer({"status": "succeeded"}), answer({"events": []}))
-    async with scripted(*replies) as script, WeftClient(script.url) as weft:
+    replies = (EVENT_STREAM, b"HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n")
+    async with scripted(*replies) as script, AsyncClient(script.url) as weft:
         assert [event async for event in weft.follow("r1", after=9)] == []
     assert script.replies == []
 
@@ -148,14 +143,14 @@ async def test_follow_of_an_ended_run_ends() -> None:
 async def test_follow_rides_out_an_overload_but_not_a_refusal() -> None:
     busy = answer({"code": "too_many_streams"}, "503 Service Unavailable")
     refused = answer({"code": "run_not_found", "detail": "There is no run 'r1'."}, "404 Not Found")
-    async with scripted(busy, refused) as script, WeftClient(script.url) as weft:
+    async with scripted(busy, refused) as script, AsyncClient(script.url) as weft:
         with pytest.raises(ApiError, match="no run"):
             await anext(weft.follow("r1"))
     assert script.replies == []
 
 
 async def test_follow_gives_up_when_patience_ends() -> None:
-    async with nowhere() as url, WeftClient(url) as weft:
+    async with nowhere() as url, AsyncClient(url) as weft:
         with pytest.raises(ServerUnreachable):
             await anext(weft.follow("r1", patience_s=0.05))
 
@@ -171,14 +166,14 @@ async def test_a_run_that_is_refused_for_now_is_started_when_the_server_says(mon
     async def sleep(seconds: float) -> None:
         waited.append(seconds)
 
-    monkeypatch.setattr("server.client.client.asyncio.sleep", sleep)
-    async with scripted(full("7"), full("2"), answer({"run": "r"})) as script, WeftClient(script.url) as client:
-        assert await client.start("w") == {"run": "r"}
+    monkeypatch.setattr("server.client.async_client.asyncio.sleep", sleep)
+    async with scripted(full("7"), full("2"), answer({"run": "r"})) as script, AsyncClient(script.url) as client:
+        assert (await client.start("w"))["run"] == "r"
         assert waited == [7, 2] and len(script.requests) == 3
 
 
 async def test_a_client_waits_no_longer_than_its_patience() -> None:
-    async with scripted(full("7"), full("7")) as script, WeftClient(script.url, patience_s=5) as client:
+    async with scripted(full("7"), full("7")) as script, AsyncClient(script.url, patience_s=5) as client:
         with pytest.raises(ApiError) as refused:
             await client.start("w")
         assert (refused.value.status, refused.value.code, len(script.requests)) == (429, "queue_full", 1)

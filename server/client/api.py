@@ -1,0 +1,91 @@
+"""What both clients have: every call of the API, the address of the server, and how they wait for a run."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any, cast
+
+from executor.store.rows import TERMINAL
+from server.client.call import Call
+from server.client.errors import ClientError, RunFailed
+from server.client.topics.connectors import Connectors
+from server.client.topics.drafts import Drafts
+from server.client.topics.history import History
+from server.client.topics.lifecycle import Lifecycle
+from server.client.topics.people import Audit, Sessions, Tokens, Users
+from server.client.topics.runs import Runs
+from server.client.topics.secrets import Connections, Secrets
+from server.client.topics.server import Memory, Server, Usage
+from server.client.topics.triggers import Schedules, Webhooks
+from server.client.topics.waits import Waits
+from server.client.topics.workflows import Workflows
+from server.tokens import find, is_token
+from server.variables import SettingsError, server_url
+
+if TYPE_CHECKING:
+    from server.client.answers import RunDetail, WaitView
+
+LOOK_S = 20.0  # of one request that waits: proxies cut what is silent for longer
+AGAIN_FIRST_S, AGAIN_MAX_S = 0.5, 10.0
+
+
+class Api(
+    Workflows, Connectors, Drafts, Runs, Lifecycle, History, Waits, Schedules, Webhooks, Secrets, Connections,
+    Users, Sessions, Tokens, Audit, Server, Memory, Usage,
+):  # fmt: skip
+    """The calls of docs/reference/http-api.md; answers are its JSON as dicts, whose types are in
+    `server.client.answers`."""
+
+
+def address(url: str | None, token: str | None) -> tuple[str, str]:
+    """Where the server is, and the token to send ("" for none), from WEFT_URL and WEFT_TOKEN as for commands where
+    they are None. Raises ClientError."""
+    url = server_url(os.environ) if url is None else url
+    try:
+        token = (find(os.environ, url) or "") if token is None else token
+    except SettingsError as error:
+        raise ClientError(f"{error}") from None
+    if token and not is_token(token):
+        raise ClientError(
+            "The token contains characters that are not allowed in a token.", "Set it to what `weft token` prints."
+        )
+    return url.rstrip("/"), token
+
+
+def standing(run: Mapping[str, Any]) -> bool:
+    """Whether nothing but an answer or a signal moves the run: no timer is set, no retry is due, no child works, and
+    no answer or signal is still to be processed."""
+    if run["status"] != "waiting" or run.get("children_active") or run.get("unread"):
+        return False
+    pending = [wait for wait in open_waits(run) if wait["status"] == "pending"]
+    retrying = any(node["status"] == "retrying" for node in run.get("nodes", []))
+    return bool(pending) and not retrying and all(wait["kind"] != "timer" for wait in pending)
+
+
+def open_waits(run: Mapping[str, Any]) -> list[WaitView]:
+    """Its own and those of the runs below; instead of a wait for a child what the child waits for."""
+    below: list[WaitView] = run.get("child_waits", [])
+    return [wait for wait in run.get("waits", []) if wait["kind"] != "child" or not below] + below
+
+
+def until_standing(run: str, timeout_s: float | None) -> Generator[Call[Any] | float, Any, RunDetail]:
+    """What to ask, or how many seconds to pause, until the run has ended, only an answer or a signal can move it, or
+    the time has passed. Raises RunFailed."""
+    until_s = float("inf") if timeout_s is None else time.monotonic() + timeout_s
+    pause_s = AGAIN_FIRST_S
+    while True:
+        began_s = time.monotonic()
+        wait_s = max(0.0, min(LOOK_S, until_s - began_s))
+        view = cast("RunDetail", (yield Runs.get_run.describe(None, run, wait_s=round(wait_s, 3))))
+        if view["status"] in TERMINAL:
+            if view["status"] != "succeeded":
+                raise RunFailed(view)
+            return view
+        left_s = until_s - time.monotonic()
+        if left_s <= 0 or standing(view):
+            return view
+        if time.monotonic() - began_s < AGAIN_FIRST_S:  # it waits for a time that is far off
+            yield min(pause_s, left_s)
+            pause_s = min(2 * pause_s, AGAIN_MAX_S)

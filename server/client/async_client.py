@@ -1,0 +1,181 @@
+"""The asynchronous client: each call is awaited.
+
+async with AsyncClient("http://127.0.0.1:8765") as weft:
+    started = await weft.start("expense-approval", {"amount": 120})
+    async for event in weft.follow(started["run"]):
+        print(event.seq, event.type, event.key)
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
+
+import httpx
+
+from server.client.api import Api, address, until_standing
+from server.client.call import Call
+from server.client.errors import ApiError, ServerUnreachable, refusal, unreachable
+from server.client.exchange import PATIENCE_S, Exchange, Server
+from server.client.files import Download, Upload
+from server.client.stream import Event, Following
+
+if TYPE_CHECKING:
+    from server.client.answers import FileValue, RunDetail
+
+T = TypeVar("T")
+
+
+class AsyncClient(Api):
+    """`url` and `token` are WEFT_URL and WEFT_TOKEN, as for commands, where they are left out; the token "" is none.
+    `patience_s`: how long in all a call is tried again while the server is away or refuses it for now. `transport` is
+    for tests. It belongs to one event loop."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        patience_s: float = PATIENCE_S,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.url, token = address(url, token)
+        self._server = Server(self.url, patience_s)
+        # trust_env off: a proxy for the web must not see local traffic and its token.
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            headers={"Authorization": f"Bearer {token}"} if token else {},
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close its connections."""
+        await self._http.aclose()
+
+    async def run(
+        self,
+        workflow: str | Mapping[str, Any],
+        input: Any = None,
+        *,
+        timeout_s: float | None = None,
+        trigger: str | None = None,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> RunDetail:
+        """Start a run, as `start` does, and wait for it, as `wait_for` does."""
+        started = await self.start(workflow, input, trigger=trigger, version=version, idempotency_key=idempotency_key)
+        return await self.wait_for(started["run"], timeout_s=timeout_s)
+
+    async def wait_for(self, run: str, *, timeout_s: float | None = None) -> RunDetail:
+        """The run when it has succeeded, or when only an answer or a signal can move it (its `waits` have the links),
+        or after `timeout_s`, whichever is first: `status` says which. Raises RunFailed when it failed or was
+        cancelled."""
+        steps = until_standing(run, timeout_s)
+        step = next(steps)
+        try:
+            while True:
+                step = steps.send(await self._answered(step))
+        except StopIteration as done:
+            view: RunDetail = done.value
+            return view
+
+    async def follow(
+        self, run: str, after: int = 0, *, text: bool = False, patience_s: float | None = None
+    ) -> AsyncGenerator[Event, None]:
+        """The events behind seq `after`, then live, each once and in order, until the run has ended.
+
+        A lost connection is taken up again at the last event (Last-Event-ID). `text`: also what models write, as it
+        comes. Raises ServerUnreachable after `patience_s` seconds without a connection, ApiError when the server
+        refuses.
+        """
+        following = Following(run, after, self._server.patience_s if patience_s is None else patience_s, text)
+        while not following.has_ended():
+            lost: ServerUnreachable | ApiError | None = None
+            try:
+                response = await self._http.send(following.request(self._http), stream=True)
+                self._server.has_answered = True
+                try:
+                    if response.status_code >= 400:
+                        await response.aread()
+                        lost = refusal(response)
+                    elif following.opened(response.status_code):
+                        async for chunk in response.aiter_bytes():
+                            for event in following.take(chunk):
+                                yield event
+                            if following.has_ended():
+                                return
+                finally:
+                    await response.aclose()
+            except httpx.TransportError as error:
+                lost = unreachable(self.url, error)
+            if not following.has_ended():
+                await asyncio.sleep(following.pause_s(lost))
+
+    async def upload(
+        self, source: str | Path | bytes, *, name: str | None = None, media_type: str | None = None
+    ) -> FileValue:
+        """Store a file, or bytes, and get the value that an input, an answer or a signal names it by. Without a name
+        it has that of the file on this machine. Raises OSError, and as other calls do."""
+        upload = Upload(source, name, media_type)
+        stored: FileValue = await self._drive(
+            self._server.exchange(lambda: upload.request(self._http, upload.pieces_async()), upload.call)
+        )
+        return stored
+
+    async def download(self, file: str, target: str | Path | BinaryIO) -> int:
+        """Write the file with this id to a path or an open file; how many bytes it has. After a lost connection the
+        rest is asked for. Raises OSError, and as other calls do."""
+        with Download(file, target, self._server) as download:
+            while True:
+                try:
+                    response = await self._http.send(download.request(self._http), stream=True)
+                    try:
+                        if response.status_code >= 400:
+                            await response.aread()
+                            raise refusal(response)
+                        async for piece in response.aiter_bytes():
+                            download.write(piece)
+                        return download.size
+                    finally:
+                        await response.aclose()
+                except httpx.TransportError as error:
+                    await asyncio.sleep(download.pause_s(error))
+
+    async def _answered(self, step: Call[Any] | float) -> Any:
+        if isinstance(step, Call):
+            return await self._awaiting(step)
+        await asyncio.sleep(step)
+        return None
+
+    async def _awaiting(self, call: Call[T]) -> T:
+        answer: T = await self._drive(self._server.exchange(lambda: self._server.request(self._http, call), call))
+        return answer
+
+    async def _drive(self, exchange: Exchange) -> Any:
+        step = next(exchange)
+        try:
+            while True:
+                step = exchange.send(await self._sent(step))
+        except StopIteration as done:
+            return done.value
+
+    async def _sent(self, step: httpx.Request | float) -> httpx.Response | httpx.TransportError | None:
+        if isinstance(step, float):
+            await asyncio.sleep(step)
+            return None
+        try:
+            return await self._http.send(step)
+        except httpx.TransportError as error:
+            return error

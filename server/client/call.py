@@ -1,0 +1,111 @@
+"""One call of the HTTP API as a value, and how a class gets a method that makes it.
+
+The topics describe each call once. What sends it is the class that the method is read from: a blocking client returns
+the answer, an asynchronous one a coroutine of it, and type checkers see which.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Coroutine, Mapping
+from functools import wraps
+from types import MethodType
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
+from urllib.parse import quote
+
+from msgspec import Struct
+
+P = ParamSpec("P")
+T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
+UPLOAD = "/api/files"  # a file that no run has is deleted by itself
+ANSWER_S = 60.0  # for an answer that the server sends at once
+
+
+class Call(Struct, Generic[T_co], frozen=True):
+    """`path` is that of the route table, with `{names}`, and `parts` is what stands in their places.
+
+    rev       sent as If-Match: the revision that is to be changed
+    key       sent as Idempotency-Key: the same request again is the same request
+    again     whether it is sent again after a refusal that passes; not where a refusal is what one asks for
+    wait_s    how long the server may take on purpose
+    reads     what the answer is: a JSON object, any JSON, or text as it was sent
+    """
+
+    method: str
+    path: str
+    parts: tuple[str, ...] = ()
+    params: Mapping[str, Any] = {}
+    body: Any = None
+    key: str | None = None
+    rev: int | None = None
+    again: bool = True
+    wait_s: float = 0.0
+    reads: Literal["object", "value", "text"] = "object"
+
+    @property
+    def url(self) -> str:
+        """The path that is sent: ids and names may hold anything."""
+        pieces = iter(self.parts)
+        return "/".join(
+            quote(next(pieces), safe="") if piece.startswith("{") else piece for piece in self.path.split("/")
+        )
+
+    @property
+    def is_safe(self) -> bool:
+        """Whether sending it twice is the same as sending it once."""
+        return self.method in ("GET", "PUT") or self.key is not None or self.path == UPLOAD
+
+
+class Blocking(Protocol):
+    """A client whose methods return answers."""
+
+    def _blocking(self, call: Call[T]) -> T: ...
+
+
+class Awaiting(Protocol):
+    """A client whose methods return coroutines."""
+
+    async def _awaiting(self, call: Call[T]) -> T: ...
+
+
+class call(Generic[P, T]):
+    """Makes a method out of a function that describes its call."""
+
+    def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
+        self.describe = describe
+        self.__doc__ = describe.__doc__
+
+    @overload
+    def __get__(self, client: None, owner: Any = None) -> call[P, T]: ...
+    @overload
+    def __get__(self, client: Blocking, owner: Any = None) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, client: Awaiting, owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    def __get__(self, client: Any, owner: Any = None) -> Any:
+        if client is None:
+            return self
+        describe = MethodType(self.describe, client)
+        if hasattr(client, "_blocking"):
+
+            @wraps(describe)
+            def blocking(*args: P.args, **kwargs: P.kwargs) -> Any:
+                return client._blocking(describe(*args, **kwargs))
+
+            return blocking
+
+        @wraps(describe)
+        async def awaiting(*args: P.args, **kwargs: P.kwargs) -> Any:
+            return await client._awaiting(describe(*args, **kwargs))
+
+        return awaiting
+
+
+def present(**values: Any) -> dict[str, Any]:
+    """Those that are not None."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def new_key() -> str:
+    """An idempotency key that no other call has."""
+    return uuid.uuid4().hex

@@ -1,0 +1,95 @@
+"""Files on their way up and down, in pieces. No network here; both clients share it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, BinaryIO, Literal, Self
+from urllib.parse import quote
+
+import httpx
+
+from server.client.call import ANSWER_S, UPLOAD, Call, present
+from server.client.errors import unreachable
+from server.client.exchange import CONNECT_S, Pauses, Server
+
+PIECE = 256 * 1024
+_TIMEOUT = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
+
+
+class Upload:
+    """A file on this machine, or bytes, as a request that can be made again."""
+
+    def __init__(self, source: str | Path | bytes, name: str | None, media_type: str | None) -> None:
+        self._source = source if isinstance(source, bytes) else Path(source)
+        self._size = len(self._source) if isinstance(self._source, bytes) else self._source.stat().st_size
+        own = None if isinstance(self._source, bytes) else self._source.name
+        self.call: Call[Any] = Call("POST", UPLOAD, params=present(name=name or own, media_type=media_type))
+
+    def request(
+        self, http: httpx.Client | httpx.AsyncClient, pieces: Iterator[bytes] | AsyncIterator[bytes]
+    ) -> httpx.Request:
+        headers = {"Content-Type": "application/octet-stream", "Content-Length": str(self._size)}
+        return http.build_request(
+            "POST", UPLOAD, content=pieces, params=dict(self.call.params), headers=headers, timeout=_TIMEOUT
+        )
+
+    def pieces(self) -> Iterator[bytes]:
+        if isinstance(self._source, bytes):
+            for at in range(0, len(self._source), PIECE):
+                yield self._source[at : at + PIECE]
+            return
+        with _opened(self._source, "rb") as file:
+            while piece := file.read(PIECE):
+                yield piece
+
+    async def pieces_async(self) -> AsyncIterator[bytes]:
+        for piece in self.pieces():
+            yield piece
+
+
+class Download:
+    """The file with this id on its way to `target`; `size`: how many bytes of it have come."""
+
+    def __init__(self, file: str, target: str | Path | BinaryIO, server: Server) -> None:
+        self.size = 0
+        self._file = file
+        self._server = server
+        self._pauses = Pauses(server.patience_s)
+        self._own = isinstance(target, str | Path)
+        self._target = _opened(Path(target), "wb") if isinstance(target, str | Path) else target
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._own:
+            self._target.close()
+
+    def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+        """Of what has not come yet. The bytes of an id never change."""
+        headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
+        if self.size:
+            headers["Range"] = f"bytes={self.size}-"
+        return http.build_request("GET", f"{UPLOAD}/{quote(self._file, safe='')}", headers=headers, timeout=_TIMEOUT)
+
+    def write(self, piece: bytes) -> None:
+        self._server.has_answered = True
+        self._pauses.renew()
+        self._target.write(piece)
+        self.size += len(piece)
+
+    def pause_s(self, error: httpx.TransportError) -> float:
+        """How long to wait before asking for the rest. Raises ServerUnreachable."""
+        pause_s = self._pauses.after(None) if self._server.has_answered else None
+        if pause_s is None:
+            raise unreachable(self._server.url, error) from None
+        return pause_s
+
+
+def _opened(path: Path, mode: Literal["rb", "wb"]) -> BinaryIO:
+    """A local file: reading and writing it delays this program alone."""
+    return path.open(mode)

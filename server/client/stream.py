@@ -1,0 +1,97 @@
+"""The events of a run over connections that may be lost: where the stream is, and what a client does next. No network
+here; both clients share it."""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import quote
+
+import httpx
+import orjson
+from msgspec import Struct, convert
+
+from server.client.errors import ApiError, ServerUnreachable
+from server.client.exchange import CONNECT_S, PASSING, Pauses
+from server.client.sse_parser import SseParser
+
+SILENCE_S = 60.0  # the server pings every 15 s: silence of four pings is a dead connection
+DELTA = "node.delta"
+
+
+class Event(Struct, frozen=True):
+    """One event of a run. `key` is the node with its iteration and branch: `send@review#5/fan[2]`.
+
+    Live text of a node has the type `node.delta`, `data["text"]` and no `seq` (0): it is not in the journal."""
+
+    run: str
+    seq: int = 0
+    at_ms: int = 0
+    type: str = ""
+    node: str | None = None
+    block: str | None = None
+    path: str = ""
+    key: str | None = None
+    attempt: int = 0
+    data: dict[str, Any] = {}
+
+
+class Following:
+    """One reader of a run, across its connections. `after` is the last event it has had."""
+
+    def __init__(self, run: str, after: int, patience_s: float, text: bool) -> None:
+        self.after = after
+        self._ended = False
+        self._run = run
+        self._text = text
+        self._patience_s = patience_s
+        self._pauses = Pauses(patience_s)
+        self._parser = SseParser()
+
+    def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+        """Of a connection that goes on from there."""
+        self._parser = SseParser()
+        return http.build_request(
+            "GET",
+            f"/api/runs/{quote(self._run, safe='')}/events",
+            headers={"Accept": "text/event-stream", "Last-Event-ID": str(self.after)},
+            timeout=httpx.Timeout(SILENCE_S, connect=CONNECT_S),
+        )
+
+    def has_ended(self) -> bool:
+        """There are no more events."""
+        return self._ended
+
+    def opened(self, status: int) -> bool:
+        """Whether this connection has a stream. 204: the run has ended, and all its events were read."""
+        self._pauses.renew()
+        self._ended = status == 204
+        return not self._ended
+
+    def take(self, chunk: bytes) -> list[Event]:
+        """What a piece of the stream brings that is new."""
+        events: list[Event] = []
+        for frame in self._parser.feed(chunk):
+            if frame.id is None and not (self._text and frame.event == DELTA):
+                continue
+            event = convert(orjson.loads(frame.data), Event)
+            self._pauses = Pauses(self._patience_s)
+            if frame.id is None:
+                events.append(event)
+            elif event.seq > self.after:
+                self.after = event.seq
+                events.append(event)
+            if event.type == "run.finished":
+                self._ended = True
+                break
+        return events
+
+    def pause_s(self, lost: ServerUnreachable | ApiError | None) -> float:
+        """How long to wait before the next connection. `lost`: why the last one could not be made, or ended; None if
+        the server ended it, which it does when it stops. Raises what was lost when it does not pass."""
+        if isinstance(lost, ApiError) and lost.status not in PASSING:
+            raise lost
+        pause_s = self._pauses.after(None)
+        if pause_s is None:
+            assert lost is not None  # a connection that was made renews the patience
+            raise lost
+        return pause_s

@@ -1,0 +1,49 @@
+"""Connectors: services as documents, each a block type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from server.client.call import Call, call, present
+
+if TYPE_CHECKING:
+    from server.client.answers import ConnectorDeleted, ConnectorDocument, ConnectorList, ConnectorView, OpenApiImported
+
+
+class Connectors:
+    """`/api/connectors`."""
+
+    @call
+    def connectors(self) -> Call[ConnectorList]:
+        """Those that were added to the installation, by service."""
+        return Call("GET", "/api/connectors")
+
+    @call
+    def connector(self, service: str) -> Call[ConnectorDocument]:
+        """Its document."""
+        return Call("GET", "/api/connectors/{service}", (service,))
+
+    @call
+    def put_connector(self, document: Mapping[str, Any]) -> Call[ConnectorView]:
+        """Add one, or replace the document of its service."""
+        service = str(document.get("service", ""))
+        return Call("PUT", "/api/connectors/{service}", (service,), body={"document": dict(document)})
+
+    @call
+    def delete_connector(self, service: str) -> Call[ConnectorDeleted]:
+        """Workflows that use it can no longer be stored."""
+        return Call("DELETE", "/api/connectors/{service}", (service,))
+
+    @call
+    def import_openapi(
+        self,
+        description: Mapping[str, Any],
+        operations: Sequence[str] = (),
+        *,
+        service: str | None = None,
+        base_url: str | None = None,
+    ) -> Call[OpenApiImported]:
+        """A connector of chosen operations of an OpenAPI description, not yet added. Without any, they are listed."""
+        body = present(description=dict(description), operations=list(operations), service=service, base_url=base_url)
+        return Call("POST", "/api/connectors/openapi", body=body)

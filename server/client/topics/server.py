@@ -1,0 +1,85 @@
+"""The server itself, what agents remember, what steps used, upkeep."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from server.client.call import Call, call, present
+
+if TYPE_CHECKING:
+    from server.client.answers import (
+        Collected,
+        EnvNames,
+        Health,
+        MemoryForgotten,
+        MemoryList,
+        MemoryTurns,
+        UsagePage,
+        Version,
+    )
+
+
+class Server:
+    """`/healthz`, `/readyz`, `/api/version`, `/api/env`, `/api/upkeep`."""
+
+    @call
+    def health(self) -> Call[Health]:
+        """It reads its database. ApiError 503: it does not; sent once."""
+        return Call("GET", "/healthz", again=False)
+
+    @call
+    def ready(self) -> Call[Health]:
+        """It writes to its database as well. ApiError 503 or 507: why it does not; sent once."""
+        return Call("GET", "/readyz", again=False)
+
+    @call
+    def server_version(self) -> Call[Version]:
+        """Of the weft that is installed there."""
+        return Call("GET", "/api/version")
+
+    @call
+    def openapi(self) -> Call[dict[str, Any]]:
+        """The description of this API."""
+        return Call("GET", "/api/openapi.json")
+
+    @call
+    def env(self) -> Call[EnvNames]:
+        """Names of the environment that documents may read, and which do; no values."""
+        return Call("GET", "/api/env")
+
+    @call
+    def gc(self, *, older_than_s: float | None = None, keep: int = 0, dry_run: bool = False) -> Call[Collected]:
+        """Delete old runs; counts of what went, or would go."""
+        body = present(older_than_s=older_than_s, keep=keep, dry_run=dry_run)
+        return Call("POST", "/api/upkeep/gc", body=body)
+
+
+class Memory:
+    """What agents remember: `/api/memory`."""
+
+    @call
+    def memories(self, workflow: str | None = None) -> Call[MemoryList]:
+        """Conversations, the latest first."""
+        return Call("GET", "/api/memory", params=present(workflow=workflow))
+
+    @call
+    def memory(self, key: str, *, workflow: str = "", scope: str = "") -> Call[MemoryTurns]:
+        """The turns of one: of a workflow, or of a scope."""
+        return Call("GET", "/api/memory/turns", params={"key": key, "workflow": workflow, "scope": scope})
+
+    @call
+    def delete_memory(self, key: str, *, workflow: str = "", scope: str = "") -> Call[MemoryForgotten]:
+        """How many turns there were."""
+        return Call("DELETE", "/api/memory", params={"key": key, "workflow": workflow, "scope": scope})
+
+
+class Usage:
+    """`/api/usage`."""
+
+    @call
+    def usage(
+        self, *, by: str = "day", first: str | None = None, to: str | None = None, workflow: str | None = None
+    ) -> Call[UsagePage]:
+        """Tokens and costs by day, workflow or model, of the days (such as 2026-11-01, in UTC) from `first` to `to`."""
+        params = present(to=to, workflow=workflow, by=by) | ({} if first is None else {"from": first})
+        return Call("GET", "/api/usage", params=params)
