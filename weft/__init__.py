@@ -85,13 +85,22 @@ if TYPE_CHECKING:
     from executor.errors import QueueFull as QueueFull
     from executor.errors import StoreError as StoreError
     from executor.errors import WeftError as WeftError
+    from server.client.async_client import AsyncClient as AsyncClient
+    from server.client.client import Client as Client
+    from server.client.errors import ApiError as ApiError
+    from server.client.errors import ClientError as ClientError
+    from server.client.errors import RunFailed as RunFailed
+    from server.client.errors import ServerUnreachable as ServerUnreachable
+    from server.client.stream import Event as Event
 
 # The public name, and where it is: `module`, or `module:name` when it has another one there.
 _NAMES = {
     "Agent": "compiler.builder.actions",
     "AlreadyAnswered": "executor.errors",
     "AnswerInvalid": "executor.errors",
+    "ApiError": "server.client.errors",
     "Approval": "compiler.builder.people",
+    "AsyncClient": "server.client.async_client",
     "BadRequest": "executor.errors",
     "Block": "compiler.builder.step",
     "BlockError": "executor.errors",
@@ -100,6 +109,8 @@ _NAMES = {
     "BuildError": "compiler.builder.errors",
     "Case": "compiler.builder.control",
     "ChatTrigger": "compiler.builder.triggers",
+    "Client": "server.client.client",
+    "ClientError": "server.client.errors",
     "Conflict": "executor.errors",
     "Container": "compiler.builder.step",
     "Context": "executor.blocks.base",
@@ -108,6 +119,7 @@ _NAMES = {
     "Edge": "compiler.builder.shapes",
     "End": "compiler.builder.shapes",
     "Engine": "executor.engine",
+    "Event": "server.client.stream",
     "File": "compiler.builder.actions",
     "Form": "compiler.builder.people",
     "FormTrigger": "compiler.builder.triggers",
@@ -127,10 +139,12 @@ _NAMES = {
     "Ref": "compiler.builder.values",
     "Response": "compiler.builder.actions",
     "Router": "compiler.builder.control",
+    "RunFailed": "server.client.errors",
     "RunWorkflow": "compiler.builder.actions",
     "Schedule": "compiler.builder.triggers",
     "SendEmail": "compiler.builder.actions",
     "Sequence": "compiler.builder.step",
+    "ServerUnreachable": "server.client.errors",
     "Set": "compiler.builder.actions",
     "Signal": "compiler.builder.people",
     "Sleep": "compiler.builder.actions",
@@ -164,7 +178,9 @@ __all__ = [
     "Agent",
     "AlreadyAnswered",
     "AnswerInvalid",
+    "ApiError",
     "Approval",
+    "AsyncClient",
     "BadRequest",
     "Block",
     "BlockError",
@@ -173,6 +189,8 @@ __all__ = [
     "BuildError",
     "Case",
     "ChatTrigger",
+    "Client",
+    "ClientError",
     "Conflict",
     "Container",
     "Context",
@@ -181,6 +199,7 @@ __all__ = [
     "Edge",
     "End",
     "Engine",
+    "Event",
     "File",
     "Form",
     "FormTrigger",
@@ -200,10 +219,12 @@ __all__ = [
     "Ref",
     "Response",
     "Router",
+    "RunFailed",
     "RunWorkflow",
     "Schedule",
     "SendEmail",
     "Sequence",
+    "ServerUnreachable",
     "Set",
     "Signal",
     "Sleep",

@@ -11,6 +11,7 @@ from typing import Any
 import weft
 
 _ADDRESS = re.compile(r" at 0x[0-9a-f]+")
+_CALL = re.compile(r"-> Call\[(.*)\]$")  # methods of clients describe a call, and return its answer
 _QUOTED = re.compile(r"""(: |-> )(["'])(.*?)\2(?=,| =|\)|$)""")  # annotations are texts in modules that postpone them
 
 
@@ -53,6 +54,7 @@ def _signature(value: Any) -> str:
     except (TypeError, ValueError):
         return "(…)"
     text = _QUOTED.sub(r"\1\3", _ADDRESS.sub("", text)).replace("(self, ", "(").replace("(self)", "()")
+    text = _CALL.sub(r"-> \1", text)
     if inspect.isclass(value):
         text = text.removesuffix(" -> None")
     return text if len(text) < 400 else "(…)"

@@ -78,7 +78,7 @@ def until_standing(run: str, timeout_s: float | None) -> Generator[Call[Any] | f
     while True:
         began_s = time.monotonic()
         wait_s = max(0.0, min(LOOK_S, until_s - began_s))
-        view = cast("RunDetail", (yield Runs.get_run.describe(None, run, wait_s=round(wait_s, 3))))
+        view = cast("RunDetail", (yield Runs.get_run(None, run, wait_s=round(wait_s, 3))))
         if view["status"] in TERMINAL:
             if view["status"] != "succeeded":
                 raise RunFailed(view)

@@ -74,17 +74,16 @@ class call(Generic[P, T]):
 
     def __init__(self, describe: Callable[Concatenate[Any, P], Call[T]]) -> None:
         self.describe = describe
-        self.__doc__ = describe.__doc__
 
     @overload
-    def __get__(self, client: None, owner: Any = None) -> call[P, T]: ...
+    def __get__(self, client: None, owner: Any = None) -> Callable[Concatenate[Any, P], Call[T]]: ...
     @overload
     def __get__(self, client: Blocking, owner: Any = None) -> Callable[P, T]: ...
     @overload
     def __get__(self, client: Awaiting, owner: Any = None) -> Callable[P, Coroutine[Any, Any, T]]: ...
     def __get__(self, client: Any, owner: Any = None) -> Any:
-        if client is None:
-            return self
+        if client is None:  # read from the class: the description itself
+            return self.describe
         describe = MethodType(self.describe, client)
         if hasattr(client, "_blocking"):
 

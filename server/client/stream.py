@@ -48,7 +48,7 @@ class Following:
         self._parser = SseParser()
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        """Of a connection that goes on from there."""
+        """Of a connection that continues there."""
         self._parser = SseParser()
         return http.build_request(
             "GET",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import httpx
 import orjson
@@ -12,6 +12,9 @@ import pytest
 
 from server.cli import follow
 from server.client import ApiError, AsyncClient, ServerUnreachable, exchange
+
+if TYPE_CHECKING:
+    from server.client.answers import RunDetail
 
 ASKED = {"kind": "approval", "status": "pending", "label": "Ask", "link": "http://x/resume/t"}
 WAITING = {"id": "r1", "status": "waiting", "seq": 1, "waits": [ASKED]}

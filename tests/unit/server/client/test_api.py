@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from server.client import Client, ClientError, answers
 from server.client.api import Api, address
-from server.client.call import UPLOAD, Call, call
+from server.client.call import UPLOAD, Call
 from server.client.topics.waits import token_of
 from server.http.query import parameters_of
 from server.http.table import RouteSpec
@@ -36,22 +36,21 @@ STREAMED = {("POST", UPLOAD): "upload", ("GET", "/api/files/{id}"): "download"}
 # Of routes that start runs: `run` waits by reading the run, which may be asked twice, and `follow` reads its events.
 NOT_ASKED = {"wait", "preview"}
 VALUES = {str: "text", int: 1, float: 1.0, bool: True}
+METHODS = inspect.getmembers(Api, inspect.isfunction)
 ROUTES = {(spec.method, spec.path): spec for spec in TABLE if spec.documented}
 
 
 def described() -> Iterator[tuple[str, Call[Any]]]:
     """Each method with all its parameters; those that choose between two routes once for each."""
-    for name, method in inspect.getmembers(Api):
-        if not isinstance(method, call):
-            continue
-        parameters = list(inspect.signature(method.describe).parameters.values())[1:]
-        hints = typing.get_type_hints(method.describe, localns=vars(answers))
+    for name, method in METHODS:
+        parameters = list(inspect.signature(method).parameters.values())[1:]
+        hints = typing.get_type_hints(method, localns=vars(answers))
         named = {parameter.name: _value(hints[parameter.name]) for parameter in parameters}
-        yield name, method.describe(None, **named)
+        yield name, method(None, **named)
         if name == "start":
-            yield name, method.describe(None, **{**named, "workflow": {"blocks": {}}, "version": None})
+            yield name, method(None, **{**named, "workflow": {"blocks": {}}, "version": None})
         if name in ("end_sessions", "end_my_sessions"):
-            yield name, method.describe(None)
+            yield name, method(None)
 
 
 def _value(hint: Any) -> Any:
@@ -111,18 +110,16 @@ def test_what_makes_a_run_is_sent_with_a_key(one: Call[Any]) -> None:
 
 
 def test_each_call_without_a_key_has_one_of_its_own() -> None:
-    start = Api.start.describe
+    start = Api.start
     assert start(None, "w").key != start(None, "w").key
     assert start(None, "w", idempotency_key="mine").key == "mine"
-    assert Api.signal.describe(None, "r", "go").key
-    assert Api.signal.describe(None, "r", "go", dedupe_key="d").key is None
+    assert Api.signal(None, "r", "go").key
+    assert Api.signal(None, "r", "go", dedupe_key="d").key is None
 
 
 def test_answers_are_the_types_of_the_routes() -> None:
-    for name, method in inspect.getmembers(Api):
-        if not isinstance(method, call):
-            continue
-        hints = typing.get_type_hints(method.describe, localns=vars(answers))
+    for name, method in METHODS:
+        hints = typing.get_type_hints(method, localns=vars(answers))
         (said,) = typing.get_args(hints["return"])
         one = next(found for other, found in CALLS if other == name)
         answer = ROUTES[one.method, one.path].answer
