@@ -41,6 +41,7 @@ from executor.topics.environment import Environment
 from executor.topics.events import Events
 from executor.topics.history import History
 from executor.topics.lifecycle import Lifecycle
+from executor.topics.load import Load
 from executor.topics.memory import MemoryTopic
 from executor.topics.runs import Runs
 from executor.topics.secrets import Secrets
@@ -103,6 +104,7 @@ class Engine:
         self.secrets = Secrets(parts)
         self.memory = MemoryTopic(parts)
         self.usage = Usage(parts)
+        self.load = Load(parts)
         self.connections = Connections(parts)
         self.connectors = Connectors(parts)
         self.upkeep = Upkeep(parts)
@@ -202,7 +204,7 @@ class Engine:
     @property
     def figures(self) -> Figures:
         """What this process does, for metrics."""
-        return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.commits)
+        return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.stats.commits)
 
     async def healthy(self) -> None:
         """Raises when the database cannot be read. Does not wait for writes of this or another process."""

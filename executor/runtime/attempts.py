@@ -21,6 +21,7 @@ from executor.core import facts as f
 from executor.core.decide import CANCELLED
 from executor.core.events import ErrorInfo
 from executor.runtime.launch import Launcher
+from executor.runtime.meters import now_s, outcome_of
 from executor.runtime.parts import Parts
 from executor.runtime.results import Arrivals, Payload, Result
 
@@ -59,6 +60,7 @@ class Attempts:
         self._run_id = run
         self._turns = parts.turns
         self._clock = parts.clock
+        self._meters = parts.meters
         self._by_key: dict[NodeKey, _Attempt] = {}
         self._later: deque[_Attempt] = deque()  # wait for their turn, in one task for all of them
         self._beginning: asyncio.Task[None] | None = None
@@ -137,9 +139,11 @@ class Attempts:
 
     async def _run(self, attempt: _Attempt) -> None:
         key, number = attempt.started_as, attempt.number
+        began_s = now_s()
         result = await attempt.launcher.run(
             key, number, attempt.seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
         )
+        self._meters.attempt_ended(attempt.launcher.type_of(key), outcome_of(result), now_s() - began_s)
         result.place = attempt.launcher.place_left(key, number)
         if attempt.key != key:
             fact: Any = result.fact  # of an attempt: it has a key

@@ -112,6 +112,10 @@ class Launcher:
         self._loop = asyncio.get_running_loop()
         self._prepared = _prepared_nodes(run.plan.hash)
 
+    def type_of(self, key: NodeKey) -> str:
+        """Of its block."""
+        return self._plan.nodes[key[1]].type
+
     async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep, turn: int = 0, count: int = 0) -> Result:
         """One attempt, whose start is recorded by event `seq` at the latest. `keep` journals what it logs; `turn`,
         `count`: for sentinels, see Context."""

@@ -38,6 +38,7 @@ from executor.runtime.deadlines import Deadlines
 from executor.runtime.inbox import Inbox
 from executor.runtime.launch import Launcher
 from executor.runtime.loaded import LoadedRun, Saved
+from executor.runtime.meters import now_s, outcome_of
 from executor.runtime.move import move, translator
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
@@ -149,6 +150,9 @@ class RunLoop:
         """`first`: the facts recovery found (attempts lost), or a StartRequested for a journal that is empty."""
         self._results.extend(Result(fact, Payload()) for fact in first)
         ahead = self._ahead
+        for fact in first:
+            if isinstance(fact, f.AttemptLost):
+                self._parts.meters.attempts.add((self._plan.nodes[fact.key[1]].type, "lost"))
         if ahead is not None and any(isinstance(fact, f.AttemptLost) for fact in first):
             ahead.lost()
         # The limit is on one stretch of activity: days spent waiting for people are not work. By the loop's clock: the
@@ -301,7 +305,8 @@ class RunLoop:
             container = self._state.containers.get((key[0], node.body))
             if container is not None:
                 round, count = container.opened, container.count
-        return await self._launcher.run(
+        began_s = now_s()
+        result = await self._launcher.run(
             key,
             attempt,
             self._state.seq,
@@ -309,11 +314,15 @@ class RunLoop:
             round,
             count,
         )
+        self._parts.meters.attempt_ended(node.type, outcome_of(result), now_s() - began_s)
+        return result
 
     # --- after the append ---
 
     async def _committed(self, append: Append, appended: Appended) -> None:
         self._tell(append)
+        if append.finished or append.usage:
+            self._parts.meters.committed(self._run.row, append)
         if append.notifications:
             self._parts.hub.messages.set()
         if append.waits and not self._state.parked and any(wait.kind == "signal" for wait in append.waits):

@@ -16,6 +16,7 @@ from executor.runtime.compiler import Compiler
 from executor.runtime.elsewhere import Elsewhere
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
+from executor.runtime.meters import RunMeters
 from executor.runtime.owned import OwnedRuns
 from executor.runtime.places import Places
 from executor.runtime.turns import Turns
@@ -49,6 +50,7 @@ class Parts:
     owned: OwnedRuns
     places: Places
     elsewhere: Elsewhere
+    meters: RunMeters
 
     @classmethod
     def make(
@@ -88,6 +90,7 @@ class Parts:
             owned=OwnedRuns(elsewhere),
             places=Places(store, elsewhere),
             elsewhere=elsewhere,
+            meters=RunMeters(),
         )
 
     def wake(self, run: str) -> None:

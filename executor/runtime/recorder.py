@@ -28,6 +28,7 @@ from executor.core.events import (
     RegionSized,
     RunFinished,
     StepFinished,
+    StepStarted,
     VariablesPatched,
     WaitClosed,
     WaitOpened,
@@ -40,6 +41,7 @@ from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
 from executor.runtime.loaded import LoadedRun
+from executor.runtime.meters import now_s
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result
 from executor.runtime.step_note import StepNote
@@ -113,6 +115,7 @@ class Recorder:
         # For the next append.
         self._records: list[Record] = []
         self._output_bytes = 0
+        self._step_began: dict[tuple[NodeKey, int], tuple[str, float]] = {}
         self._more: _More | None = None
         self._held = self._popped_held = _NOTHING_HELD
 
@@ -194,10 +197,21 @@ class Recorder:
         event = replace(note.event, key=key)
         evolve(self._plan, state, event)
         self._record(event, self._fold.apply(event, note.output))
+        self._count_step(event)
         if type(event) is StepFinished and (event.usage or event.cost is not None):
             name = state.steps[key].by_n[event.n].name
             row = self._run.row
             self._beside.usage.append(usage_row(row.id, row.workflow, name, event, self._at_ms))
+
+    def _count_step(self, event: StepStarted | StepFinished) -> None:
+        """One that another process began has no time that this one knows."""
+        place = (event.key, event.n)
+        if type(event) is StepStarted:
+            self._step_began[place] = (event.kind, now_s())
+        elif (began := self._step_began.pop(place, None)) is not None:
+            kind, began_s = began
+            outcome = "succeeded" if event.error is None else "failed"  # type: ignore[union-attr]  # it has finished
+            self._parts.meters.step_ended(kind, outcome, now_s() - began_s)
 
     @property
     def has_only_events(self) -> bool:

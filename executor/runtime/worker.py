@@ -202,6 +202,8 @@ class Worker:
         if stale is not None:
             stale.cancel()
         self.claims += 1
+        if row.seq <= 1 and row.stalls <= 1:
+            self._parts.meters.run_started(row.workflow)
         enter = partial(self._enter, row, stale, resumed)
         self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
@@ -226,7 +228,10 @@ class Worker:
         task = asyncio.create_task(work, name=name, context=self._context.copy())
         self._tasks[new.id] = task
         self.claims += 1
-        return await adoption.made()
+        made = await adoption.made()
+        if made[1]:
+            self._parts.meters.run_started(new.workflow)
+        return made
 
     async def _drive_adopted(self, adoption: Adoption, plan: Plan) -> None:
         try:
@@ -330,6 +335,7 @@ class Worker:
         except NotAdopted:
             pass
         except Fenced:
+            self._parts.meters.leases_lost += 1
             log.warning("run %s: lost the lease to another worker", row.id)
         except StoreError as error:
             self._dropped = True
@@ -410,6 +416,7 @@ class Worker:
             for run_id, task in held.items():
                 if run_id not in kept:
                     if not task.done() and run_id not in not_created:
+                        self._parts.meters.leases_lost += 1
                         log.warning("run %s: lost the lease to another worker", run_id)
                         task.cancel()
                 elif run_id in self._loops:

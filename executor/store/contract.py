@@ -140,6 +140,10 @@ Usage (`executor.store.usage`)
 43. What a step used and cost (`Append.usage`) is added in the append that records its end, so each end counts once.
     What a run takes over from another one counts for that one alone.
 44. When a run is deleted, what it used stays: the sums of a day are the same before and after.
+
+How much there is to do (`executor.store.load`)
+
+45. `load` counts what is open without waiting for writes, and looks at no more than COUNTED_MAX rows of each kind.
 """
 
 from __future__ import annotations
@@ -150,6 +154,7 @@ from typing import Protocol
 
 from executor.store.connectors import ConnectorStore
 from executor.store.files import FileStore
+from executor.store.load import LoadStore
 from executor.store.memory import MemoryStore
 from executor.store.people import PeopleStore
 from executor.store.placement import DEFAULT_POOLS, Full
@@ -200,6 +205,7 @@ from executor.store.rows import (
     WorkflowRow,
 )
 from executor.store.secrets import SecretStore
+from executor.store.stats import Stats
 from executor.store.usage import UsageStore
 
 
@@ -689,6 +695,7 @@ class Store(
     PeopleStore,
     MemoryStore,
     UsageStore,
+    LoadStore,
     Protocol,
 ):
     """All of them. Every method raises DatabaseWriteFailed or DatabaseUnavailable (executor.errors) when the database
@@ -712,8 +719,8 @@ class Store(
         that of this machine."""
 
     @property
-    def commits(self) -> int:
-        """Groups of changes that this process has committed."""
+    def stats(self) -> Stats:
+        """What this process has committed."""
 
     async def ping_read(self) -> None:
         """A read proves that the database can be read; raises otherwise."""

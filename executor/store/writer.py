@@ -39,6 +39,7 @@ from executor.errors import DatabaseReplaced, DatabaseUnavailable, DatabaseWrite
 from executor.prompt import Prompt
 from executor.repeated import Repeated
 from executor.store.gathering import Gathering, Item, Outcome, Settled, quick_switches
+from executor.store.stats import Stats
 
 log = logging.getLogger("weft.store")
 
@@ -55,16 +56,6 @@ class Retry(Struct, frozen=True):
     def delay_s(self, attempt: int, chance: float) -> float:
         """Before retry `attempt` (1, 2, ...); `chance` is in 0..1."""
         return float(min(self.base_ms * 2 ** (attempt - 1), self.cap_ms) * (1 + self.jitter * (2 * chance - 1)) / 1000)
-
-
-class Stats(Struct):
-    """Counters since the start. `items` were committed in `commits` groups, the largest had `group_max`; `retries`
-    counts groups written again because the database was busy."""
-
-    items: int = 0
-    commits: int = 0
-    group_max: int = 0
-    retries: int = 0
 
 
 class GroupWriter(Gathering, ABC):
@@ -230,11 +221,15 @@ class GroupWriter(Gathering, ABC):
     def _try(self, items: list[Item]) -> tuple[list[Settled], list[Item]]:
         """Commit the items once: what is settled, and what is worth another try. Those that were left out go back to
         `_waiting`. Never raises."""
+        began_s, stats = time.perf_counter(), self._stats
+        commits = stats.commits
         try:
             outcomes = self._commit(items)
         except Exception as error:
             failure = self._in_our_words(error)
         else:
+            if stats.commits > commits:
+                stats.seconds.observe(time.perf_counter() - began_s)
             left = [item for item, outcome in zip(items, outcomes, strict=False) if outcome is None]
             self._waiting[:0] = left + items[len(outcomes) :]
             return [(item, outcome) for item, outcome in zip(items, outcomes, strict=False) if outcome is not None], []

@@ -65,6 +65,7 @@ TEXTS = _PsycopgTexts(
         # A run may get another number while this statement waits for its head; its id stays.
         "head_of": lambda run: f"id = {run}",
         # Every append writes it, as that is its fence.
+        "database_bytes": lambda: "pg_database_size(current_database())",
         "last_seq": lambda: "heads.seq",
         "lease_now": lease_now,
         # Two that look for what to do find different rows, and none waits.

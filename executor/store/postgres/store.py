@@ -21,8 +21,8 @@ from executor.store.postgres.migrate import LOCK
 from executor.store.postgres.readers import PING_READ, Readers
 from executor.store.postgres.writer import Writer, ping
 from executor.store.rows import Retired
+from executor.store.stats import Stats
 from executor.store.topics.store import TopicStore
-from executor.store.writer import Stats
 
 # In a transaction, so that it also works behind a pool that gives sessions to others between two of them (pgbouncer).
 # Between its statements it has no snapshot, and keeps no old row from being removed.
@@ -68,10 +68,6 @@ class PostgresStore(TopicStore):
     async def time_us(self) -> int:
         (now_us,) = (await self._readers.all(NOW_US))[0]
         return int(now_us)
-
-    @property
-    def commits(self) -> int:
-        return self.stats.commits
 
     async def ping_read(self) -> None:
         await self._readers.all(PING_READ)

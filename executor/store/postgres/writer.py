@@ -26,7 +26,8 @@ from executor.store.postgres.errors import as_weft_error
 from executor.store.postgres.hot.appends import newest_messages
 from executor.store.postgres.hot.group import HotGroup
 from executor.store.postgres.migrate import migrate
-from executor.store.writer import GroupWriter, Retry, Stats
+from executor.store.stats import Stats
+from executor.store.writer import GroupWriter, Retry
 
 log = logging.getLogger("weft.store")
 

@@ -52,6 +52,7 @@ TEXTS = Texts(
         "number_of": lambda run: f"(SELECT n FROM run_details WHERE id = {run})",
         "head_of": lambda run: f"n = (SELECT n FROM run_details WHERE id = {run})",
         "last_seq": lambda: _LAST_SEQ,
+        "database_bytes": lambda: "page_count * page_size FROM pragma_page_count, pragma_page_size",
         "lease_now": lambda now: now,  # one machine: its processes have the same clock
     },
     old_rows=True,

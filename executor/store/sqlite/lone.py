@@ -5,6 +5,8 @@ See docs/decisions/0022-lone-appends-in-the-loop.md.
 
 from __future__ import annotations
 
+from time import perf_counter
+
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed
 from executor.store.gathering import Item, Outcome
 from executor.store.rows import Append
@@ -33,9 +35,11 @@ class LoneWriter(Writer):
         if not self._at_work.acquire(blocking=False):  # the log is being copied
             return False
         group, outcome = Group(self._gathered), None
+        began_s = perf_counter()
         try:
             self._write(group, wait=False)
             [outcome] = self._count(group)
+            self._stats.seconds.observe(perf_counter() - began_s)
         except CommitUncertain as uncertain:
             self._doubt = group, uncertain  # the thread looks what became of it
         except Exception as error:

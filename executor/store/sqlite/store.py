@@ -70,10 +70,6 @@ class SQLiteStore(TopicStore):
     async def time_us(self) -> None:
         """A file has no clock."""
 
-    @property
-    def commits(self) -> int:
-        return self.stats.commits
-
     async def ping_read(self) -> None:
         await self._readers.all(PING_READ)
 

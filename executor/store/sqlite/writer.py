@@ -14,13 +14,13 @@ import time
 from msgspec import Struct
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, WeftError
-from executor.store import writer
 from executor.store.gathering import Item, Outcome
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.rows import Append, Appended
 from executor.store.sqlite.connection import CommitUncertain, Database, Tx
 from executor.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
 from executor.store.sqlite.errors import as_weft_error
+from executor.store.stats import Stats as StoreStats
 from executor.store.topics.inbox import NEWEST_MESSAGE
 from executor.store.topics.journal import append, lone_batch
 from executor.store.writer import GroupWriter, Retry
@@ -43,7 +43,7 @@ FORGET_OLD_WRITERS = "DELETE FROM writers WHERE rowid < (SELECT max(rowid) FROM 
 PING_WRITE = "UPDATE writers SET last_group = last_group WHERE rowid = (SELECT max(rowid) FROM writers)"
 
 
-class Stats(writer.Stats):
+class Stats(StoreStats):
     """`rows` are rows inserted, updated or deleted."""
 
     rows: int = 0

@@ -24,6 +24,7 @@ from executor.store.topics import (
     journal,
     leases,
     limits,
+    load,
     memory,
     outbox,
     people,
@@ -295,6 +296,9 @@ class TopicStore:
     # what steps used and cost
     usage_of = read(usage.usage_of)
     usage_between = read(usage.usage_between)
+
+    # how much there is to do
+    load = read(load.load)
 
     # the audit
     read_audit = read(audit.read_audit)

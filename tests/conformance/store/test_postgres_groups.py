@@ -69,10 +69,10 @@ async def test_a_group_of_appends_is_one_way_to_the_server_and_one_transaction(
     count: int, opened: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     runs = [await owned_run(opened, f"run-{n}") for n in range(count)]
-    counted, before = Counted(monkeypatch), opened.commits
+    counted, before = Counted(monkeypatch), opened.stats.commits
     await asyncio.gather(*(opened.append(change(run, record(), record())) for run in runs))
     assert counted.said == ["BEGIN", "WITH", "WITH", "COMMIT"]  # the mark, and all the appends
-    assert (counted.answers, opened.commits - before) == (1, 1)
+    assert (counted.answers, opened.stats.commits - before) == (1, 1)
 
 
 KINDS = ["create", "begin", "begin and end", "end", "release", "release with a snapshot", "post"]
@@ -115,11 +115,11 @@ async def test_a_group_of_one_kind_is_one_way_to_the_server(
     count: int, kind: str, opened: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     changes = await changes_of(opened, kind, count)
-    counted, before = Counted(monkeypatch), opened.commits
+    counted, before = Counted(monkeypatch), opened.stats.commits
     await asyncio.gather(*(each() for each in changes))
     locked = [] if kind.startswith(("create", "begin")) else ["SELECT"]
     assert counted.said == ["BEGIN", "WITH", *locked, "WITH", "COMMIT"]
-    assert (counted.answers, opened.commits - before) == (1, 1)
+    assert (counted.answers, opened.stats.commits - before) == (1, 1)
 
 
 async def test_a_group_of_all_kinds_is_one_way_to_the_server(
@@ -127,24 +127,24 @@ async def test_a_group_of_all_kinds_is_one_way_to_the_server(
 ) -> None:
     runs = [await owned_run(opened, f"run-{n}") for n in range(RUNS)]
     changes = [change for kind in reversed(KINDS) for change in await changes_of(opened, kind, RUNS)]
-    counted, before = Counted(monkeypatch), opened.commits
+    counted, before = Counted(monkeypatch), opened.stats.commits
     await asyncio.gather(*(opened.append(change(run, record())) for run in runs), *(each() for each in changes))
     assert counted.said == ["BEGIN", "WITH", "SELECT", *["WITH"] * 5, "COMMIT"]
-    assert (counted.answers, opened.commits - before) == (1, 1)
+    assert (counted.answers, opened.stats.commits - before) == (1, 1)
 
 
 async def test_a_claim_is_one_way_to_the_server(opened: PostgresStore, monkeypatch: pytest.MonkeyPatch) -> None:
     for n in range(RUNS):
         await opened.create_run(placed(f"run-{n}", fair=str(n % 3)))
     run = (await opened.claim("w1", T0, LEASE_MS, 1))[0]
-    counted, before = Counted(monkeypatch), opened.commits
+    counted, before = Counted(monkeypatch), opened.stats.commits
     claimed, _ = await asyncio.gather(opened.claim("w1", T0, LEASE_MS, RUNS), opened.append(change(run, record())))
     assert counted.said == ["BEGIN", "WITH", "WITH", "UPDATE", "WITH", "COMMIT"]
-    assert (len(claimed), counted.answers, opened.commits - before) == (RUNS - 1, 1, 1)
+    assert (len(claimed), counted.answers, opened.stats.commits - before) == (RUNS - 1, 1, 1)
     await opened.create_run(placed("limited", limits=(("key", 1),)))
-    before = opened.commits
+    before = opened.stats.commits
     assert [row.id for row in await opened.claim("w1", T0, LEASE_MS, RUNS)] == ["limited"]
-    assert opened.commits - before == 2  # the first group left it to the second
+    assert opened.stats.commits - before == 2  # the first group left it to the second
 
 
 async def test_runs_of_a_claim_whose_answer_was_lost_are_given_back(

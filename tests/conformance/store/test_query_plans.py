@@ -32,6 +32,9 @@ from tests.support.rows import T0
 ALLOWED = {
     "FROM heads AS h CROSS JOIN run_details": "open runs: as many as are under way, not as have been",
     "FROM heads AS h GROUP BY": "the same, counted",
+    "FROM (SELECT status FROM heads LIMIT": "the same, and ends after so many",
+    "FROM heads WHERE ready = 1 LIMIT": "an index of those alone, and ends after so many",
+    "FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT": "the same",
     "UPDATE heads SET seq = seq WHERE owner": "when the clock was set back",
     "UPDATE heads SET due_ms = CASE": "the same",
     "ELSE 0 END AS late": "the same",

@@ -51,6 +51,7 @@ from tests.support.model_store.children import ModelChildren
 from tests.support.model_store.connectors import ModelConnectors
 from tests.support.model_store.files import ModelFiles
 from tests.support.model_store.lifecycle import ModelLifecycle
+from tests.support.model_store.load import ModelLoad
 from tests.support.model_store.memory import ModelMemory
 from tests.support.model_store.notifications import ModelNotifications
 from tests.support.model_store.people import ModelPeople, with_audit
@@ -96,6 +97,7 @@ class ModelStore(
     ModelSecrets,
     ModelMemory,
     ModelConnectors,
+    ModelLoad,
 ):
     def __init__(self) -> None:
         super().__init__()
@@ -692,10 +694,6 @@ class ModelStore(
 
     async def time_us(self) -> None:
         pass
-
-    @property
-    def commits(self) -> int:
-        return 0
 
     async def ping_read(self) -> None:
         pass

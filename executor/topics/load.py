@@ -1,0 +1,28 @@
+"""How much there is to do in the whole database: `engine.load`."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Final
+
+from executor.runtime.parts import Parts
+from executor.store.load import DatabaseLoad
+
+KEPT_S: Final = 5.0
+
+
+class Load:
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._looking = asyncio.Lock()
+        self._last: DatabaseLoad | None = None
+        self._looked_at_s = 0.0
+
+    async def now(self, kept_s: float = KEPT_S) -> DatabaseLoad:
+        """Up to `kept_s` old: however many ask, the database is asked once. Raises StoreError."""
+        async with self._looking:
+            if self._last is None or time.monotonic() >= self._looked_at_s + kept_s:
+                self._last = await self._store.load()
+                self._looked_at_s = time.monotonic()
+            return self._last
