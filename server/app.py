@@ -36,6 +36,7 @@ from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
 from server.http.streams import Streams
 from server.http.table import routes
+from server.metrics.process import ProcessMeters
 from server.oidc.sign_in import SignIn
 from server.routes import table_of
 from server.routes.demo import Calls
@@ -45,10 +46,17 @@ from server.variables import SettingsError
 STATIC = Path(__file__).parent / "static"
 
 
-def create_app(settings: Settings, engine: Engine | None = None, interface: Path | None = None) -> Starlette:
+def create_app(
+    settings: Settings,
+    engine: Engine | None = None,
+    interface: Path | None = None,
+    process: ProcessMeters | None = None,
+) -> Starlette:
     """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own.
-    `interface`: folder of the built editor (ui.built()); without one a page says how to build it."""
+    `interface`: folder of the built editor (ui.built()); without one a page says how to build it. `process`: where the
+    process counts, if it does."""
     secret = read_secret(settings)
+    process = process or ProcessMeters()
     table = table_of(settings)
     oidc = SignIn(settings.oidc, secret, settings.base_url, settings.allow_private) if settings.oidc else None
 
@@ -75,7 +83,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
             *(ui.files(interface) if interface else ()),
         ],
-        middleware=[Middleware(Guard, settings=settings)],
+        middleware=[Middleware(Guard, settings=settings, answered=process.answers)],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # one address for each thing
@@ -90,6 +98,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     app.state.link_rates = LinkRates()
     app.state.hook_rates = HookRates()
     app.state.demo_calls = Calls()
+    app.state.process = process
     return app
 
 

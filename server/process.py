@@ -42,6 +42,8 @@ from server.http.proxies import Proxies
 from server.http.security import warn_of_open_bind
 from server.http.streams import Streams
 from server.leave import StopSignals, leave
+from server.metrics.beside import Metrics
+from server.metrics.process import ProcessMeters
 from server.settings import Settings, load_settings, with_token
 from server.variables import SettingsError, authority, database_path, server_url
 from server.watchdog import Descriptors, Watchdog, raise_limit
@@ -104,6 +106,8 @@ class Server(uvicorn.Server):
         self.server_state: Connections = Connections(settings.limits, descriptors, Proxies(settings.proxies))
         self._descriptors = Descriptors(descriptors)
         self._watchdog = Watchdog()
+        self._process: ProcessMeters = app.state.process
+        self._ticked_s = 0.0
         self._stop_signals = stop_signals
         self._streams: Streams = app.state.streams
         self._engine: Engine = app.state.engine
@@ -156,6 +160,11 @@ class Server(uvicorn.Server):
 
     async def on_tick(self, counter: int) -> bool:
         self._watchdog.beat()
+        now_s = time.monotonic()
+        if self._ticked_s:
+            self._process.ticked(now_s - self._ticked_s - 1 / TICKS_PER_S)
+        self._ticked_s = now_s
+        self._process.streams = len(self._streams)
         if counter % TICKS_PER_S == 0:
             self._descriptors.look()
         return await super().on_tick(counter)
@@ -167,6 +176,7 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._streams.close()
+        self._process.draining = True
         began = time.monotonic()
         await self._engine.stop_working()
         grace_s = max(1, round(GRACE_S - (time.monotonic() - began)))
@@ -188,6 +198,28 @@ async def _serve(
     # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(POOL_THREADS, "weft-pool"))
     await _warm_up()
+    metrics = Metrics(ProcessMeters())
+    try:
+        if settings.metrics_port is not None:
+            await metrics.listen(settings.metrics_port)
+    except OSError as error:
+        print(f"weft: cannot listen on 127.0.0.1:{settings.metrics_port}: {error.strerror or error}", file=sys.stderr)
+        return EXIT_USAGE
+    try:
+        return await _serve_beside(metrics, settings, listener, stop_signals, descriptors, show, work)
+    finally:
+        await metrics.close()
+
+
+async def _serve_beside(
+    metrics: Metrics,
+    settings: Settings,
+    listener: socket.socket,
+    stop_signals: StopSignals,
+    descriptors: int | None,
+    show: Show | None,
+    work: bool,
+) -> int:
     warning = warn_of_open_bind(settings)
     if warning:
         logging.getLogger("weft").warning(warning)
@@ -204,8 +236,9 @@ async def _serve(
         cannot_open(settings, error)
         return 1
     keep_from_log(engine.parts.redactor)
+    metrics.engine = engine
     try:
-        app = create_app(settings, engine, ui.built())
+        app = create_app(settings, engine, ui.built(), metrics.process)
         config = uvicorn.Config(
             app,
             http=Connection,

@@ -40,7 +40,9 @@ WEFT_CONCURRENCY         runs that this process executes at the same time, 1,000
 WEFT_QUEUE_MAX           runs of one pool that may wait for a worker; more are refused with 429. Without it any number
 WEFT_FILE_MAX            largest file that can be uploaded or made by a block, in MiB; 100 without it
 WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
+WEFT_METRICS_PORT        a port of 127.0.0.1 with /metrics and /healthz that ask for no token; 0 takes a free one
 WEFT_LOG                 log level: debug, info, warning (default), error
+WEFT_LOG_FORMAT          `text` (default), or `json`: one object for each line
 """
 
 from __future__ import annotations
@@ -99,6 +101,7 @@ PROCESSES_MAX = 1_000
 FILE_MAX_MIB, FILE_LARGEST_MIB = 100, 2_048
 CONCURRENCY_MAX = 1_000  # what a worker does without the setting; not imported, as each command reads settings
 LogLevel = Literal["debug", "info", "warning", "error"]
+LogFormat = Literal["text", "json"]
 T = TypeVar("T")
 
 
@@ -164,7 +167,9 @@ class Settings(Struct, frozen=True):
     queue_max: int | None = None
     file_max: int = FILE_MAX_MIB
     retention_days: float | None = None
+    metrics_port: int | None = None
     log_level: LogLevel = "warning"
+    log_format: LogFormat = "text"
     limits: Limits = Limits()
 
     def __repr__(self) -> str:
@@ -359,6 +364,8 @@ def _check_values(settings: Settings) -> None:
         _check_proxies(settings)
     if not 0 <= settings.port <= 65535:
         raise SettingsError("WEFT_PORT must be between 0 and 65535")
+    if settings.metrics_port is not None and not 0 <= settings.metrics_port <= 65535:
+        raise SettingsError("WEFT_METRICS_PORT must be between 0 and 65535")
     if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
         raise SettingsError(f"WEFT_LEASE_MS must be between {LEASE_MS_MIN} and {LEASE_MS_MAX}")
     if settings.processes is not None and not 1 <= settings.processes <= PROCESSES_MAX:
@@ -475,7 +482,9 @@ _WANTED = {  # what is no text; the values are no secrets
     "queue_max": "a whole number of runs",
     "retention_days": "a number of days",
     "processes": "a whole number",
+    "metrics_port": "a whole number",
     "log_level": "debug, info, warning or error",
+    "log_format": "text or json",
     "start_tls": "true or false",
     "private": "true or false",
 }

@@ -40,7 +40,9 @@ TEXTS = {
     "WEFT_QUEUE_MAX": "queue_max",
     "WEFT_FILE_MAX": "file_max",
     "WEFT_RETENTION_DAYS": "retention_days",
+    "WEFT_METRICS_PORT": "metrics_port",
     "WEFT_LOG": "log_level",
+    "WEFT_LOG_FORMAT": "log_format",
 }
 LISTS = {
     "WEFT_ALLOWED_HOSTS": "allowed_hosts",

@@ -18,7 +18,8 @@ from executor.engine import Engine
 from executor.errors import WeftError
 from server.app import build_engine, own_blocks
 from server.leave import StopSignals, leave
-from server.metrics import Metrics
+from server.metrics.beside import Metrics
+from server.metrics.process import ProcessMeters
 from server.process import EXIT_USAGE, POOL_THREADS, cannot_open, keep_from_log, log_to_stderr, loop_factory
 from server.settings import Settings
 from server.variables import SettingsError
@@ -30,9 +31,9 @@ TICK_S = 0.1
 EXIT_NO_DATABASE = 1
 
 
-def work(settings: Settings, *, metrics_port: int | None = None, grace_s: float = GRACE_S) -> int:
-    """Execute runs until SIGTERM or SIGINT. Prints a line when it claims runs. `metrics_port`: of loopback, for
-    Prometheus and health checks. Returns the exit code: 0 stopped, 1 the database cannot be used, 2 refused."""
+def work(settings: Settings, *, grace_s: float = GRACE_S) -> int:
+    """Execute runs until SIGTERM or SIGINT. Prints a line when it claims runs. Returns the exit code: 0 stopped, 1 the
+    database cannot be used, 2 refused."""
     try:
         settings.check_shared()
         own_blocks(settings)
@@ -44,19 +45,20 @@ def work(settings: Settings, *, metrics_port: int | None = None, grace_s: float 
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, stop_signals)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
-        return runner.run(_work(settings, stop_signals, metrics_port, grace_s))
+        return runner.run(_work(settings, stop_signals, grace_s))
 
 
-async def _work(settings: Settings, stop_signals: StopSignals, metrics_port: int | None, grace_s: float) -> int:
+async def _work(settings: Settings, stop_signals: StopSignals, grace_s: float) -> int:
     raise_limit()
     # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
     asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(POOL_THREADS, "weft-pool"))
-    metrics = Metrics()
+    process = ProcessMeters()
+    metrics = Metrics(process)
     try:
-        if metrics_port is not None:
-            await metrics.listen(metrics_port)  # before anything is claimed: the port may be in use
+        if settings.metrics_port is not None:
+            await metrics.listen(settings.metrics_port)  # before anything is claimed: the port may be in use
     except OSError as error:
-        print(f"weft: cannot listen on 127.0.0.1:{metrics_port}: {error.strerror or error}", file=sys.stderr)
+        print(f"weft: cannot listen on 127.0.0.1:{settings.metrics_port}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
     try:
         engine = await build_engine(settings)
@@ -68,7 +70,7 @@ async def _work(settings: Settings, stop_signals: StopSignals, metrics_port: int
     keep_from_log(engine.parts.redactor)
     try:
         await _until_stopped(engine, stop_signals, metrics)
-        metrics.draining = True
+        process.draining = True
         await engine.stop_working(grace_s)
     finally:
         try:
@@ -93,7 +95,7 @@ async def _until_stopped(engine: Engine, stop_signals: StopSignals, metrics: Met
         while not stop_signals:
             began_s = now_s()
             await asyncio.sleep(TICK_S)
-            metrics.lag_s = max(0.0, now_s() - began_s - TICK_S)
+            metrics.process.ticked(now_s() - began_s - TICK_S)
             watchdog.beat()
     finally:
         watchdog.stop()

@@ -32,6 +32,11 @@ from server.variables import SettingsError
     metavar="ADDRESSES",
     help="Believe the X-Forwarded headers of these proxies, comma list (WEFT_BEHIND_PROXY). Needs WEFT_BASE_URL.",
 )
+@click.option(
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    help="Serve /metrics without a token on this port of 127.0.0.1 (WEFT_METRICS_PORT). 0: a free one.",
+)
 @click.option("--no-worker", is_flag=True, help="Execute no runs here: `weft worker` does, on the same database.")
 @click.option(
     "--dev-model",
@@ -44,6 +49,7 @@ def serve(
     db: str | None,
     open_browser: bool,
     behind_proxy: str | None,
+    metrics_port: int | None,
     no_worker: bool,
     dev_model: bool,
 ) -> int:
@@ -58,6 +64,7 @@ def serve(
 
     options = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
     options["WEFT_BEHIND_PROXY"] = behind_proxy
+    options["WEFT_METRICS_PORT"] = metrics_port
     environ = {**os.environ, **{name: str(v) for name, v in options.items() if v is not None}}
     with ExitStack() as stack:
         try:

@@ -27,7 +27,7 @@ REFUSED = 2  # as of `weft serve`
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
-    help="Serve /metrics and /healthz on this port of 127.0.0.1. 0: a free one.",
+    help="Serve /metrics and /healthz on this port of 127.0.0.1 (WEFT_METRICS_PORT). 0: a free one.",
 )
 @click.option(
     "--concurrency",
@@ -51,6 +51,8 @@ def worker(
         environ |= {"WEFT_DB": db, "WEFT_DATA": ""}
     if concurrency is not None:
         environ["WEFT_CONCURRENCY"] = str(concurrency)
+    if metrics_port is not None:
+        environ["WEFT_METRICS_PORT"] = str(metrics_port)
     if pools:
         environ["WEFT_POOLS"] = ",".join(pools)
     try:
@@ -58,7 +60,7 @@ def worker(
     except SettingsError as error:
         click.echo(f"Error: {error}", err=True)
         return REFUSED
-    return work(settings, metrics_port=metrics_port, grace_s=grace)
+    return work(settings, grace_s=grace)
 
 
 COMMANDS = (worker,)

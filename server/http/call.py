@@ -16,6 +16,7 @@ from server.http.principals import Principal
 from server.http.query import read_query
 from server.http.rates import HookRates, LinkRates
 from server.http.streams import Streams
+from server.metrics.process import ProcessMeters
 from server.oidc.sign_in import SignIn
 from server.settings import Limits, Settings
 
@@ -35,6 +36,7 @@ class Call:
         "link_rates",
         "oidc",
         "principal",
+        "process",
         "queried",
         "request",
         "settings",
@@ -51,6 +53,7 @@ class Call:
         self.auth: Auth = state.auth
         self.oidc: SignIn | None = state.oidc
         self.streams: Streams = state.streams
+        self.process: ProcessMeters = state.process
         self.link_rates: LinkRates = state.link_rates
         self.hook_rates: HookRates = state.hook_rates
         self.interface: Path | None = state.interface

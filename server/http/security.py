@@ -23,7 +23,7 @@ own."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -31,6 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.errors import WeftError
 from executor.files import too_large
+from executor.runtime.meters import Counts
 from server.http.body import SIZE_HINT
 from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
 from server.http.proxies import HTTPS_ONLY, Proxies, forwarded_hosts
@@ -58,13 +59,16 @@ NOSNIFF = (b"x-content-type-options", b"nosniff")
 HTML_POLICY = [(name.lower().encode(), value.encode()) for name, value in _HTML.items()]
 OTHER_POLICY = [(b"referrer-policy", b"no-referrer")]
 SEEN_MAX = 64
+ROUTE = "weft.route"  # in the scope of a request: its method and path, as in the table
+NO_ROUTE = "(none)"
 
 
 class Guard:
     """The middleware; see the module text."""
 
-    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, answered: Counts[tuple[str, str]] | None = None) -> None:
         self.app = app
+        self._count = None if answered is None else answered.add
         self._limits = settings.limits
         self._proxies = Proxies(settings.proxies)
         self._file_bytes = settings.file_bytes
@@ -77,6 +81,7 @@ class Guard:
         if scope["type"] != "http":  # lifespan; there are no websocket routes
             await self.app(scope, receive, send)
             return
+        send = send if self._count is None else _counted(send, scope, self._count)
         passed_on = bool(self._proxies) and self._proxies.passed_on(scope)
         own = (HTTPS_ONLY,) if passed_on and scope["scheme"] == "https" else ()
         headers: dict[str, str] = {}  # the first of each name
@@ -200,6 +205,17 @@ def _hardened(send: Send, own: Sequence[tuple[bytes, bytes]] = ()) -> Send:
         await send(message)
 
     return send_hardened
+
+
+def _counted(send: Send, scope: Scope, count: Callable[[tuple[str, str]], None]) -> Send:
+    """By the route as it is in the table, which the table writes into the scope: a path may have anything in it."""
+
+    async def send_counted(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            count((scope.get(ROUTE, NO_ROUTE), str(message["status"])))
+        await send(message)
+
+    return send_counted
 
 
 def _policy(content_type: bytes) -> Sequence[tuple[bytes, bytes]]:

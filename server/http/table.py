@@ -26,6 +26,7 @@ from executor.store.people import Act, Role, acting
 from server.http.call import Call
 from server.http.errors import Forbidden
 from server.http.principals import ANYONE
+from server.http.security import ROUTE
 from server.settings import Limits
 
 Handler = Callable[[Call], Awaitable[Response]]
@@ -150,14 +151,16 @@ class _Endpoint:
 
     def __init__(self, specs: dict[str, RouteSpec]) -> None:
         self._specs = specs
+        self._labels = {method: f"{method} {spec.path}" for method, spec in specs.items()}  # for metrics
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        method = "GET" if scope["method"] == "HEAD" else scope["method"]
+        scope[ROUTE] = self._labels[method]
         request = Request(scope, receive, send)
-        response = await self._response(request)
+        response = await self._response(request, self._specs[method])
         await response(scope, receive, send)
 
-    async def _response(self, request: Request) -> Response:
-        spec = self._specs["GET" if request.method == "HEAD" else request.method]
+    async def _response(self, request: Request, spec: RouteSpec) -> Response:
         limits: Limits = request.app.state.settings.limits
         bounds = limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes)
         call = Call(request, bounds, spec.query)

@@ -75,6 +75,13 @@ export interface BlockList {
   blocks: BlockType[]
 }
 
+/** Attempts of a block type that ended in this process, and the seconds that they took. */
+export interface BlockStats {
+  block: string
+  attempts: number
+  seconds: number
+}
+
 /** A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
  * data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are the
  * defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: what a card says the block does, text
@@ -794,6 +801,22 @@ export interface Problem {
   diagnostics?: Diagnostic[]
 }
 
+/** Of the process that answers, since its start. Other processes on the database have their own numbers, see
+ * `/metrics`. `blocks`: those that took most time first, at most 50. */
+export interface ProcessStats {
+  worker: string
+  runs_active: number
+  attempts_active: number
+  runs_started: number
+  runs_ended: Record<string, number>
+  commits: number
+  changes: number
+  write_retries: number
+  event_streams: number
+  event_loop_lag_ms: number
+  blocks: BlockStats[]
+}
+
 /** A wait as it is shown to the holder of its link. `label` is the name of the block; `age_s` is in seconds since it
  * opened. */
 export interface PublicWait {
@@ -818,6 +841,13 @@ export interface PublicWait {
   response: Json
   answered_by: string | null
   answered_at_ms: number | null
+}
+
+/** Runs of a pool that wait for a worker; `oldest_ms`: for how long the first of them has. */
+export interface QueueStats {
+  pool: string
+  runs: number
+  oldest_ms: number
 }
 
 /** The number of requests refused for this reason. `delivery` and `run` are those of the last one. */
@@ -1197,6 +1227,21 @@ export interface SecretView {
 /** How many were encrypted with the present key. */
 export interface SecretsResealed {
   resealed: number
+}
+
+/** Counts of the whole database end at 100,000. They may be a second old. `runs_open` and `waits_open`: by status
+ * and by kind. */
+export interface ServerStats {
+  at_ms: number
+  runs_open: Record<string, number>
+  queues: QueueStats[]
+  timer_lag_ms: number
+  schedule_lag_ms: number
+  waits_open: Record<string, number>
+  notifications_pending: number
+  database_bytes: number
+  workers: WorkerStats[]
+  process: ProcessStats
 }
 
 /** A browser that is signed in. `id` is the beginning of its hash; `current`: the one that asks;
@@ -1615,6 +1660,14 @@ export interface Why {
 export interface WithdrawRequest {
   by?: string | null
   reason?: string
+}
+
+/** A process that holds a lease, and the runs that it executes. `lease_ms`: until its lease ends; negative: it has
+ * ended. */
+export interface WorkerStats {
+  name: string
+  runs: number
+  lease_ms: number
 }
 
 /** The number of schedules and webhooks deleted with it. Its runs are kept. */

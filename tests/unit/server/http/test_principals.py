@@ -117,6 +117,8 @@ LEAST_ROLE = {
     "GET /healthz": "public",
     "GET /readyz": "public",
     "GET /api/version": "viewer",
+    "GET /metrics": "viewer",
+    "GET /api/stats": "viewer",
     "GET /openapi.json": "public",
     "GET /api/openapi.json": "viewer",
     "GET /api/examples": "viewer",

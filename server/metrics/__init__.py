@@ -1,0 +1,1 @@
+"""Numbers of this process and of its database, in the text format of Prometheus."""

@@ -1,0 +1,132 @@
+"""From counted numbers to what Prometheus reads."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+
+from executor.engine import Engine
+from executor.errors import WeftError
+from executor.histogram import Histogram
+from executor.repeated import Repeated
+from executor.store.load import DatabaseLoad
+from server.metrics.families import METRICS
+from server.metrics.process import ProcessMeters
+
+Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
+Labels = tuple[str, ...]
+_log = logging.getLogger("weft.server")
+_unread = Repeated()
+
+
+async def exposition(engine: Engine | None, process: ProcessMeters, accept: str = "") -> tuple[bytes, str]:
+    """The numbers of now, and their media type. `accept`: of the request. A database that cannot be read is a number
+    as well."""
+    load: DatabaseLoad | None = None
+    if engine is not None:
+        try:
+            load = await engine.load.now()
+        except WeftError as error:
+            if _unread.due(error.code):
+                _log.warning("the database could not be read for metrics: %s", error)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Numbers([*of_process(process), *of_engine(engine), *of_database(engine, load)]))
+    ProcessCollector(registry=registry)
+    encode, media = choose_encoder(accept)
+    return encode(registry), media
+
+
+class _Numbers(Collector):
+    def __init__(self, families: list[Family]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Any]:
+        return self._families
+
+
+def of_process(process: ProcessMeters) -> Iterator[Family]:
+    yield _one("weft_worker_draining", int(process.draining))
+    yield _one("weft_event_loop_lag_seconds", process.lag_s)
+    yield _times("weft_event_loop_late_seconds", {(): process.lags})
+    yield _by("weft_http_answers_total", process.answers.by)
+    yield _one("weft_event_streams", process.streams)
+
+
+def of_engine(engine: Engine | None) -> Iterator[Family]:
+    if engine is None:
+        return
+    figures, meters, stats = engine.figures, engine.parts.meters, engine.store.stats
+    yield _one("weft_runs_active", figures.runs)
+    yield _one("weft_attempts_active", figures.attempts)
+    yield _one("weft_claims_total", figures.claims)
+    yield _one("weft_leases_lost_total", meters.leases_lost)
+    yield _by("weft_runs_started_total", _single(meters.started.by))
+    yield _by("weft_runs_ended_total", meters.ended.by)
+    yield _times("weft_run_seconds", _single(meters.seconds.by))
+    yield _by("weft_attempts_total", meters.attempts.by)
+    yield _times("weft_attempt_seconds", _single(meters.attempt_seconds.by))
+    yield _by("weft_steps_total", meters.steps.by)
+    yield _times("weft_step_seconds", _single(meters.step_seconds.by))
+    yield _by("weft_model_tokens_total", meters.tokens.by)
+    yield _by("weft_model_cost_dollars_total", _single(meters.cost.by))
+    yield _one("weft_commits_total", stats.commits)
+    yield _one("weft_changes_total", stats.items)
+    yield _one("weft_write_retries_total", stats.retries)
+    yield _times("weft_commit_seconds", {(): stats.seconds})
+
+
+def of_database(engine: Engine | None, load: DatabaseLoad | None) -> Iterator[Family]:
+    yield _one("weft_database_up", int(load is not None))
+    if engine is None or load is None:
+        return
+    now_ms = engine.parts.clock.now_ms()
+    yield _one("weft_database_bytes", load.bytes)
+    yield _by("weft_runs_open", {(status,): load.open.get(status, 0) for status in ("queued", "running", "waiting")})
+    yield _by("weft_queue_runs", {(queue.pool,): queue.runs for queue in load.queues})
+    yield _by("weft_queue_oldest_seconds", {(queue.pool,): _late(queue.oldest_ms, now_ms) for queue in load.queues})
+    yield _one("weft_timer_lag_seconds", _late(load.timer_due_ms, now_ms))
+    yield _one("weft_schedule_lag_seconds", _late(load.schedule_due_ms, now_ms))
+    yield _by("weft_waits_open", _single(load.waits))
+    yield _one("weft_notifications_pending", load.notifications)
+    yield _one("weft_notification_lag_seconds", _late(load.notification_due_ms, now_ms))
+    yield _one("weft_workers", sum(worker.until_ms > now_ms for worker in load.workers))
+
+
+def _late(due_ms: int | None, now_ms: int) -> float:
+    return 0.0 if due_ms is None else max(0, now_ms - due_ms) / 1000
+
+
+def _single(values: Mapping[str, Any]) -> dict[Labels, Any]:
+    return {(label,): value for label, value in values.items()}
+
+
+def _one(name: str, value: float) -> Family:
+    return _by(name, {(): value})
+
+
+def _by(name: str, values: Mapping[Any, float]) -> Family:
+    metric = METRICS[name]
+    family = (CounterMetricFamily if metric.kind == "counter" else GaugeMetricFamily)(
+        name, f"{metric.help}.", labels=metric.labels
+    )
+    for labels, value in values.items():
+        family.add_metric(labels, value)
+    return family
+
+
+def _times(name: str, values: Mapping[Labels, Histogram]) -> Family:
+    metric = METRICS[name]
+    family = HistogramMetricFamily(name, f"{metric.help}.", labels=metric.labels)
+    for labels, histogram in values.items():
+        below, buckets = 0, []
+        for bound, count in zip([*map(repr, histogram.bounds), "+Inf"], histogram.counts, strict=True):
+            below += count
+            buckets.append((bound, below))
+        family.add_metric(labels, buckets, histogram.sum)
+    return family
