@@ -131,6 +131,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "variable_undeclared": ("warning", "a variable that is not declared in `variables`"),
     "variable_concurrent_writers": ("warning", "several blocks may set one variable at the same time"),
     "env_unknown": ("warning", "an environment name that is not set on this server"),
+    "connection_unknown": ("warning", "a connection that this server does not have; the block fails"),
     "secret_misplaced": ("warning", "a stored secret in a param that is not for secrets; the block fails"),
 }
 

@@ -144,7 +144,7 @@ class Drafts:
         return row
 
     async def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
-        diagnostics = (*found, *(await self._parts.compiler.compile(row.document)).diagnostics)
+        diagnostics = (*found, *await self._workflows.validate(row.document))
         return view_of(DraftView, row, document=orjson.loads(row.document), diagnostics=diagnostics)
 
     async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:

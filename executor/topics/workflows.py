@@ -9,6 +9,7 @@ from typing import Any, Final
 import orjson
 
 from compiler.compile import Compiled
+from compiler.connections import missing_connections
 from compiler.diagnostics import Diagnostic
 from compiler.document import as_document
 from compiler.imports import as_ours
@@ -22,6 +23,7 @@ from executor.store.contract import Store
 from executor.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.triggers.declared import declared_by
 from executor.triggers.scheduler import Scheduler
+from executor.vault.connection import PREFIX, is_connection
 from executor.views import SavedWorkflow
 
 NAME_MAX: Final = 200
@@ -44,7 +46,20 @@ class Workflows:
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
         """All findings of a document; nothing is stored."""
-        return list((await self.compile(document, trigger)).diagnostics)
+        return [*(await self.compile(document, trigger)).diagnostics, *await self.missing(document)]
+
+    async def missing(self, document: Any) -> list[Diagnostic]:
+        """What a document names and this server lacks: connections. Read at this moment, as another process may have
+        added them."""
+        data = document if isinstance(document, bytes) else orjson.dumps(document)
+        if b'"connection"' not in data:
+            return []
+        known = [row.name.removeprefix(PREFIX) for row in await self._store.list_secrets() if is_connection(row)]
+        try:
+            read = orjson.loads(data)
+        except orjson.JSONDecodeError:
+            return []
+        return missing_connections(read, self._parts.registry, known)
 
     async def save(self, document: Any, name: str | None = None) -> SavedWorkflow:
         """Store it and make it the active version; the same document is the same version. Raises CompileError,
@@ -121,7 +136,7 @@ class Workflows:
         self._scheduler.wake()
         row, replaced = stored.row, stored.replaced
         warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []
-        found = (*compiled.diagnostics, *warnings)
+        found = (*compiled.diagnostics, *await self.missing(document), *warnings)
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
 
     async def delete(self, name: str) -> DeletedWorkflow:

@@ -71,6 +71,8 @@ class Service:
                 return answer(200, b"bytes", content_disposition=f'attachment; filename="{name}.bin"')
             case "redirect":
                 return answer(302, location=f"http://127.0.0.1:1/{quote(text)}")
+            case "short":
+                return answer(200, f"it was {spelled[2]}".encode(), content_type="text/plain; charset=utf-8")
             case "broken":
                 return answer(200, f"{{{text}".encode(), content_type="application/json")
             case "fail" | "completions":

@@ -229,9 +229,12 @@ def workflows(base: str, refusing: str, closed: str, mails: str) -> dict[str, Js
                 }
             },
         ),
-        "agent-memory": after(
+        "agent-memory": in_a_row(  # the key of a memory is short
             "w",
-            {"ask": {"type": "agent", **model(prompt="keep <call.body>", memory="of <call.body>")}},
+            {
+                "call": call(base, "short"),
+                "ask": {"type": "agent", **model(prompt="keep <call.body>", memory="of <call.body>")},
+            },
         ),
         "http-file": in_a_row("w", {"call": call(base, "file", save_file=True), "keep": _set(ECHO)}),
         "agent-refused": with_errors("w", {"type": "agent", **model(model="echo:<start.how>", prompt="hello")}),

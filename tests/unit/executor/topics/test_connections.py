@@ -174,6 +174,34 @@ async def test_what_names_it(tmp_path: Path) -> None:
         assert [(use.name, use.blocks) for use in await engine.connections.used_by("crm")] == [("asks", ("a",))]
 
 
+async def test_a_name_without_a_connection_is_a_warning(tmp_path: Path) -> None:
+    async with opened_engine(tmp_path) as engine:
+        await engine.connections.put("crm-of-sales", Connection("bearer", TOKEN), ["a.test"])
+        params = {"url": "http://a.test", "connection": "crm-of-sale", "body": {"connection": "is-a-body"}}
+        tool = {"name": "t", "block": "http", "params": {"url": "http://a.test", "connection": "zzz"}}
+        server = {"name": "s", "mcp": {"url": "http://a.test", "connection": "crm-of-sales"}}
+        agent = {"model": "openai:m", "prompt": "x", "connection": "qqq", "tools": [tool, server]}
+        document = chain("a", "b", a={"type": "http", "params": params}, b={"type": "agent", "params": agent})
+
+        async def found() -> list[tuple[str, str]]:
+            listed = await engine.workflows.validate(document)
+            return [(each.pointer, each.severity) for each in listed if each.code == "connection_unknown"]
+
+        assert await found() == [
+            ("/blocks/a/params/connection", "warning"),
+            ("/blocks/b/params/connection", "warning"),
+            ("/blocks/b/params/tools/0/params/connection", "warning"),
+        ]
+        saved = await engine.workflows.save(document | {"name": "asks"})
+        warned = [each for each in saved.diagnostics if each.code == "connection_unknown"]
+        assert len(warned) == 3 and warned[0].hint == 'Did you mean "crm-of-sales"?'
+        draft = await engine.drafts.create(document, name="d")
+        assert len([each for each in draft.diagnostics if each.code == "connection_unknown"]) == 3
+        for name in ("crm-of-sale", "zzz", "qqq"):
+            await engine.connections.put(name, Connection("bearer", TOKEN), ["a.test"])
+        assert await found() == []
+
+
 # --- sign-in
 
 
