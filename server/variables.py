@@ -78,7 +78,8 @@ OIDC_LISTS = {
     "WEFT_OIDC_GROUPS": "groups",
     "WEFT_OIDC_SCOPES": "scopes",
 }
-OTHERS = ("WEFT_DATA", "WEFT_URL", "WEFT_WEB")  # the folder of the files; for clients; for the installation
+# The folder of the files; for clients; of the other server of `weft promote`; for the installation.
+OTHERS = ("WEFT_DATA", "WEFT_URL", "WEFT_TO_TOKEN", "WEFT_WEB")
 # Those of the container of a job, in which commands of weft may be run.
 OF_JOBS = ("WEFT_CALLBACK_URL", "WEFT_IDEMPOTENCY_KEY", "WEFT_RUN")
 # Those of the test suite and the benchmarks, which start servers and commands from where they are set.

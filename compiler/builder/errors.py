@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class BuildError(ValueError):
-    """`message` begins with the place: the id of the block, the line of the source. `hint`: how to mend it."""
+    """`message` begins with the place: the id of the block, the line of the source. `hint`: what to write."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(f"{message} {hint}".rstrip())

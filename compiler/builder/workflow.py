@@ -13,8 +13,9 @@ Nothing happens when it is made: no clock, no network, no files.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from compiler.builder.errors import BuildError
 from compiler.builder.shapes import Graph
@@ -23,6 +24,8 @@ from compiler.builder.step import Sequence as InTurn
 from compiler.builder.triggers import Start
 from compiler.builder.values import plain
 from compiler.document import BLOCKS_MAX, FORMAT, ID_PATTERN
+
+_VARIABLE: Final = re.compile(r"\$\.([^.\[\]]+)")
 
 
 class Workflow:
@@ -78,8 +81,14 @@ class Workflow:
 
 
 def as_workflow(value: Any, name: str | None = None) -> Workflow:
-    """A workflow, or the one of a tree of steps. `name`: of a tree. Raises BuildError."""
-    return value if isinstance(value, Workflow) else Workflow(name, as_step(value))
+    """A workflow, or the one of a tree of steps, in which each variable that a step is assigned to begins as null.
+    `name`: of a tree. Raises BuildError."""
+    if isinstance(value, Workflow):
+        return value
+    step = as_step(value)
+    paths = [str(block.options["assign_to"]) for block in _blocks(step) if "assign_to" in block.options]
+    variables = {found[1]: None for path in paths if (found := _VARIABLE.match(path))}
+    return Workflow(name, step, variables=variables or None)
 
 
 def _blocks(step: Step) -> Iterator[Block]:

@@ -27,6 +27,7 @@ from server.cli import (
     lifecycle,
     memory,
     people,
+    promote,
     python,
     runs,
     secrets,
@@ -44,7 +45,7 @@ from server.variables import DEFAULT_URL, server_url
 
 # How `weft --help` is laid out: commands by purpose, in the order in which one needs them.
 SECTIONS = (
-    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "connector")),
+    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "promote", "connector")),
     ("Watch runs", ("runs", "events", "why", "state", "diff", "usage")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
@@ -137,6 +138,7 @@ for _topic in (
     lifecycle,
     memory,
     people,
+    promote,
     python,
     runs,
     secrets,

@@ -64,14 +64,25 @@ class Refused(click.ClickException):
             click.echo(f"  {self.hint}", err=True)
 
 
-def call(url: str, action: Callable[[AsyncClient], Awaitable[T]], *, with_token: bool = True) -> T:
-    """Await `action(client)` and turn what the client raises into an exit."""
+OF_THIS_SERVER = "that of this server"
+
+
+def call(
+    url: str,
+    action: Callable[[AsyncClient], Awaitable[T]],
+    *,
+    with_token: bool = True,
+    token: str | None = OF_THIS_SERVER,
+) -> T:
+    """Await `action(client)` and turn what the client raises into an exit. `token`: of another server."""
     from server.client import ClientError
 
     check_variables()
     _check_address(url)
     try:
-        token = find(os.environ, url) if with_token else None
+        token_given = token != OF_THIS_SERVER
+        if not token_given:
+            token = find(os.environ, url) if with_token else None
     except SettingsError as error:
         raise Refused(f"{error}") from None
     if token and not is_token(token):
@@ -86,6 +97,9 @@ def call(url: str, action: Callable[[AsyncClient], Awaitable[T]], *, with_token:
     try:
         return run_async(go())
     except ClientError as error:
+        if token_given and getattr(error, "status", None) == 401:
+            hint = "Set WEFT_TO_TOKEN, or --token-file, to a token of that server: `weft token` prints it there."
+            raise Refused(f"The server at {url} wants another token.", hint) from None
         raise refused_by_server(error) from None
 
 
@@ -161,11 +175,21 @@ def _check_address(url: str) -> None:
 
 def is_file(text: str) -> bool:
     """A path, not the name of a stored workflow."""
-    return text == "-" or text.endswith(".json") or os.sep in text or os.path.isfile(text)
+    return text == "-" or text.endswith(".json") or is_python(text) or os.sep in text or os.path.isfile(text)
+
+
+def is_python(text: str) -> bool:
+    """A Python file, or a workflow in one: `flow.py:name`."""
+    path, colon, name = text.rpartition(":")
+    return text.endswith(".py") or bool(colon and path.endswith(".py") and name.isidentifier())
 
 
 def read_document(path: str) -> Any:
-    """The JSON of a file; `-` is stdin. Raises Refused."""
+    """The JSON of a file, or what a Python file defines; `-` is stdin. Raises Refused."""
+    if is_python(path):
+        from server.cli import flow_file
+
+        return flow_file.read(path)
     return parse_json(read_text(path), path)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import FAILED, OK, Refused, call, check_variables, counted, is_file, read_document
+from server.cli.common import FAILED, OK, Refused, call, check_variables, counted, is_file, is_python, read_document
 from server.cli.render import diagnostic_lines
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
 def validate(file: str, trigger: str | None, as_json: bool) -> int:
     """Check the workflow in FILE (- for stdin). Exit code 1 when it has errors."""
-    _, found = _compile(read_document(file), trigger)
+    _, found = _compile(read_document(file), trigger, _steps_beside(file))
     errors = sum(d["severity"] == "error" for d in found)
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
@@ -57,7 +57,7 @@ def plan(url: str, workflow: str, trigger: str | None, version: int | None, expa
         return OK
     from compiler.render import render
 
-    compiled, found = _compile(read_document(workflow), trigger)
+    compiled, found = _compile(read_document(workflow), trigger, _steps_beside(workflow))
     if compiled is None:
         for line in diagnostic_lines(found):
             click.echo(line, err=True)
@@ -66,8 +66,18 @@ def plan(url: str, workflow: str, trigger: str | None, version: int | None, expa
     return OK
 
 
-def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict[str, Any]]]:
-    """(plan or None, findings as JSON), in this process, without a server."""
+def _steps_beside(file: str) -> list[str]:
+    """As in WEFT_FUNCTIONS: the Python file of a workflow, if there are steps in it. It has been read."""
+    if not is_python(file):
+        return []
+    from executor.blocks.python_modules import load_module, steps_of
+
+    path = file if file.endswith(".py") else file.rsplit(":", 1)[0]
+    return [path] if steps_of(vars(load_module(path)).values()) else []
+
+
+def _compile(document: Any, trigger: str | None, more: list[str]) -> tuple[Plan | None, list[dict[str, Any]]]:
+    """(plan or None, findings as JSON), in this process, without a server. `more`: beside WEFT_FUNCTIONS."""
     import msgspec
 
     from compiler.compile import compile_document
@@ -78,6 +88,7 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
 
     check_variables()
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
+    named += [one for one in more if one not in named]
     try:
         own = python_blocks(named)
     except ValueError as error:

@@ -62,19 +62,21 @@ def _versions(url: str, name: str, as_json: bool) -> int:
 @click.option("--version", type=click.IntRange(1), help="Default: the active one.")
 @click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
 @click.pass_obj
-def get(url: str, name: str, version: int | None, out: str | None, force: bool) -> int:
-    """Print the document of NAME as JSON."""
+def get(url: str, name: str, version: int | None, out: str | None, force: bool, as_python: bool) -> int:
+    """Print the document of NAME as JSON, or as Python."""
     if out is not None and not force and os.path.exists(out):
         raise Refused(f"{out} already exists.", "Use --force to replace it.")
     found = call(url, lambda client: client.workflow(name, version))
-    text = json.dumps(found["document"], indent=2, ensure_ascii=False)
+    document = found["document"]
+    text = _as_python(name, document) if as_python else json.dumps(document, indent=2, ensure_ascii=False) + "\n"
     if out is None:
-        click.echo(text)
+        click.echo(text, nl=False)
         return OK
     try:
         with open(out, "w", encoding="utf-8") as file:
-            file.write(text + "\n")
+            file.write(text)
     except OSError as error:
         raise Refused(f"{out} cannot be written: {error.strerror or error}") from None
     click.echo(f"{found['name']} version {found['version']} written to {out}", err=True)
@@ -149,6 +151,17 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
     others = " and ".join(counted(number, noun) for number, noun in counts if number)
     click.echo(f"Deleted workflow {name}{f' with {others}' if others else ''}.")
     return OK
+
+
+def _as_python(name: str, document: Any) -> str:
+    """Raises Refused."""
+    from compiler.builder.source import source
+
+    if document.get("format") != "weft/1":
+        raise Refused(
+            f"{name} is not stored in the format weft/1.", "Leave --python out, or deploy it from the editor."
+        )
+    return source(document)
 
 
 def _stored_line(saved: Mapping[str, Any]) -> str:

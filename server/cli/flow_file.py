@@ -1,0 +1,107 @@
+"""Workflows in Python files, `flow.py` or `flow.py:name`, for commands: the file is executed in this process, as
+`python flow.py` would, and what it defines becomes a document.
+
+A workflow is an object with a method `document()` that returns one; a tree of steps, or a function without arguments
+that returns either, is one too if it is named, or called `workflow`. What the file prints goes to stderr. An error in
+it is shown with the lines of the file that lead to it, and no others.
+"""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from contextlib import redirect_stdout
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from server.cli.common import Refused
+
+USUAL = "workflow"
+LINES_MAX = 4  # of a traceback
+
+
+def read(text: str) -> Any:
+    """The document of the workflow that is named, or of the only one in the file. Raises Refused."""
+    path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
+    from executor.blocks.python_modules import load_module
+
+    file = Path(path)
+    if not file.is_file():
+        raise Refused(f"There is no file {path!r}.")
+    with redirect_stdout(sys.stderr):
+        try:
+            module = load_module(path)
+            return _document(_found(module, path, name), file.stem, text)
+        except Refused:
+            raise
+        except (Exception, SystemExit) as error:
+            raise _refused(file, error) from None
+
+
+def _found(module: ModuleType, path: str, name: str | None) -> Any:
+    defined = vars(module)
+    if name is not None:
+        if name not in defined:
+            raise Refused(f"{path} has no {name!r}.", _listed(path, _workflows(defined)))
+        return defined[name]
+    found = _workflows(defined)
+    if len({id(one) for one in found.values()}) > 1:
+        raise Refused(f"{path} has several workflows.", f"Name one: {', '.join(f'{path}:{name}' for name in found)}.")
+    if found:
+        return next(iter(found.values()))
+    if USUAL in defined:
+        return defined[USUAL]
+    raise Refused(
+        f"{path} has no workflow.",
+        'Define one, such as `demo = weft.Workflow("demo", ...)`, or a function `workflow()` that returns one.',
+    )
+
+
+def _workflows(defined: dict[str, Any]) -> dict[str, Any]:
+    """Objects with a `document()`, by name, in the order of the file."""
+    return {
+        name: value
+        for name, value in defined.items()
+        if not name.startswith("_") and not isinstance(value, type) and callable(getattr(value, "document", None))
+    }
+
+
+def _listed(path: str, found: dict[str, Any]) -> str:
+    return f"Workflows in it: {', '.join(f'{path}:{name}' for name in found)}." if found else "It has no workflow."
+
+
+def _document(value: Any, stem: str, what: str) -> Any:
+    from compiler.builder.step import Step
+    from compiler.builder.workflow import as_workflow
+
+    if not hasattr(value, "document") and not isinstance(value, Step) and callable(value):
+        value = value()
+    if isinstance(value, Step | list):
+        value = as_workflow(value, stem)
+    document = value.document() if callable(getattr(value, "document", None)) else value
+    if not isinstance(document, dict):
+        raise Refused(f"{what} is no workflow, but of type {type(value).__name__}.")
+    return document if document.get("name") else {**document, "name": stem}
+
+
+def _refused(file: Path, error: BaseException) -> Refused:
+    """Where it was in the file, and what."""
+    from compiler.builder.errors import BuildError
+    from compiler.tracing.errors import TraceError
+
+    if isinstance(error, BuildError):
+        return Refused(f"{file}: {error.message}", error.hint)
+    if isinstance(error, TraceError):
+        return Refused(f"{error}")
+    if isinstance(error, SyntaxError) and error.filename == str(file.resolve()):
+        return Refused(f"{file}, line {error.lineno}: {error.msg}", (error.text or "").strip())
+    lines = [
+        f"line {frame.lineno}, in {frame.name}: {frame.line}"
+        for frame in traceback.extract_tb(error.__traceback__)
+        if frame.filename == str(file.resolve())
+    ]
+    if isinstance(error, ImportError) and not lines:
+        return Refused(f"{error}")  # of the file itself
+    said = "".join(traceback.format_exception_only(error)).strip()
+    return Refused(f"{file} fails: {said}", "\n  ".join(lines[-LINES_MAX:]))
