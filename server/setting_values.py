@@ -14,6 +14,7 @@ from server.variables import SettingsError
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")  # of Kubernetes: a DNS label
 _HOST = re.compile(r"[A-Za-z0-9_.:\[\]%-]+")
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_MODULE = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -86,8 +87,9 @@ def check_names_of(prefix: str, names: Iterable[str]) -> None:
 
 def check_functions(functions: Iterable[str]) -> None:
     for function in functions:
-        if not _FUNCTION.fullmatch(function):
-            raise SettingsError(f"WEFT_FUNCTIONS must be package.module:function by commas, not {function!r}")
+        if not (_FUNCTION.fullmatch(function) or _MODULE.fullmatch(function) or function.endswith(".py")):
+            forms = "package.module:function, or a module or a file of steps, by commas"
+            raise SettingsError(f"WEFT_FUNCTIONS must be {forms}, not {function!r}")
 
 
 def check_namespaces(namespaces: Iterable[str]) -> None:

@@ -27,7 +27,8 @@ WEFT_MODEL_<NAME>        URL of a server of language models: blocks name its mod
                          `anthropic+http://…` speaks the wire format of Anthropic, others that of OpenAI
 WEFT_PRICE_<NAME>        what models of that server cost, in US dollars for a million tokens: input/cached input/output,
                          such as 0.15/0.075/0.60, or by model: `llama3=0/0 0.15/0.60`. It comes before the table
-WEFT_FUNCTIONS           Python functions that blocks of type `python` may call, `package.module:function`, comma list
+WEFT_FUNCTIONS           Python functions that blocks of type `python` may call, `package.module:function` each, or a
+                         module or a file of steps, `flow.py`; comma list
 WEFT_PROCESSES           child processes at the same time, for blocks with `policy.runner: process`; one for each core
 WEFT_DASK                the scheduler of a Dask cluster, tcp://host:port, for blocks with `policy.runner: dask`
 WEFT_KUBERNETES          namespaces in which `job` blocks may create Jobs, comma list; the first is the default

@@ -19,6 +19,7 @@ from server.cli import (
     connections,
     connectors,
     demo,
+    dev,
     dev_model,
     documents,
     export,
@@ -54,6 +55,7 @@ SECTIONS = (
         "Run the server",
         (
             "serve",
+            "dev",
             "worker",
             "config",
             "demo",
@@ -130,6 +132,7 @@ for _topic in (
     connections,
     connectors,
     demo,
+    dev,
     dev_model,
     documents,
     export,

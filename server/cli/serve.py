@@ -74,10 +74,10 @@ def serve(
         except (SettingsError, NotStarted) as error:
             click.echo(f"Error: {error}", err=True)
             return EXIT_USAGE
-        return run_server(settings, show=_show_in_browser if open_browser else None, work=not no_worker)
+        return run_server(settings, show=show_in_browser if open_browser else None, work=not no_worker)
 
 
-def _show_in_browser(url: str) -> None:
+def show_in_browser(url: str) -> None:
     """Beside the server. The browser opens a file, readable by its owner alone, that redirects to `url`: all users of
     the machine can read its command line."""
     Thread(target=_open_file_to, args=(url,), daemon=True).start()

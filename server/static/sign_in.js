@@ -4,6 +4,8 @@
 const form = document.getElementById("sign-in");
 const notice = form.querySelector(".notice");
 const button = form.querySelector("button");
+const wanted = new URLSearchParams(location.search).get("to") || "/";
+const page = /^\/[A-Za-z0-9]/.test(wanted) ? wanted : "/"; // of this server: `//` and `/\` begin the address of another
 
 async function post(url, body) {
   const response = await fetch(url, {
@@ -23,8 +25,8 @@ async function signIn(credential) {
   button.disabled = true;
   try {
     await post("/login", credential);
-    // On its own page sign-in leads to the front page, on any other to that page.
-    if (location.pathname === "/sign-in") location.replace("/");
+    // On its own page sign-in leads to the page that the link names, else to the front page; on any other to that page.
+    if (location.pathname === "/sign-in") location.replace(page);
     else location.reload();
   } catch (error) {
     notice.textContent = error.message;

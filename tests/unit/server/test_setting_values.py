@@ -28,7 +28,7 @@ from server.variables import SettingsError
         ("WEFT_OLD_SECRET_KEY", "short", "at least 16"),
         ("WEFT_BUS_DB", "postgresql://db/weft", "needs a PostgreSQL database"),
         ("WEFT_SECRETS_COMMAND", "vault 'read", "cannot be read"),
-        ("WEFT_FUNCTIONS", "shop.orders", "package.module:function"),
+        ("WEFT_FUNCTIONS", "shop orders", "package.module:function"),
         ("WEFT_KUBERNETES", "Batch_Jobs", "names of namespaces"),
         ("WEFT_ENV_", "a", "must have a name"),
         ("WEFT_ENV_a-b", "a", "must have a name"),

@@ -1,0 +1,99 @@
+"""Reads a file of workflows and prints what is in it as JSON, or on stderr what is wrong with it: `python -m
+server.dev.check FILE`. What the file itself prints goes to stderr."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import msgspec
+from msgspec import Struct
+
+from compiler.compile import compile_document
+from compiler.tracing.errors import TraceError
+from compiler.tracing.steps import Step
+from executor.blocks.python import python_blocks
+from executor.blocks.python_modules import load_module
+from executor.blocks.registry import Registry
+from executor.connectors.load import connectors
+from executor.sandbox.sandbox import Sandbox
+
+
+class Found(Struct, frozen=True):
+    """`documents` by name; `steps`: the file has functions for blocks of type `python`."""
+
+    documents: dict[str, Any]
+    steps: bool
+
+
+def main() -> int:
+    [file] = sys.argv[1:]
+    answer, sys.stdout = sys.stdout, sys.stderr
+    try:
+        found = read(file)
+    except TraceError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return 1
+    except BaseException as error:
+        _print_error(error, file)
+        return 1
+    answer.write(msgspec.json.encode(found).decode())
+    answer.flush()
+    return 0
+
+
+def read(file: str) -> Found:
+    """Raises ValueError for documents with errors, and what the file raises."""
+    module = load_module(file)
+    documents = dict(_documents(module))
+    steps = any(isinstance(value, Step) for value in vars(module).values())
+    named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
+    own = python_blocks([*named, *([file] if steps else ())])
+    if not documents:
+        raise ValueError(f"{file} has no workflow: write a function with @weft.workflow, or a weft.Workflow.")
+    folder = os.environ.get("WEFT_CONNECTORS")
+    sandbox = Sandbox()
+    try:
+        registry = Registry.load([*connectors(Path(folder) if folder else None), *own], sandbox=sandbox)
+        for name, document in documents.items():
+            compiled = compile_document(document, registry)
+            if compiled.plan is None:
+                lines = [f"  {one.pointer}: {one.message} {one.hint}".rstrip() for one in compiled.diagnostics]
+                raise ValueError("\n".join([f"{name} has errors:", *lines]))
+    finally:
+        sandbox.close()
+    return Found(documents, steps)
+
+
+def _documents(module: ModuleType) -> Any:
+    """Of everything in the module that is a workflow in Python: name and document."""
+    seen: set[str] = set()
+    for value in vars(module).values():
+        if isinstance(value, type) or not callable(getattr(value, "document", None)) or not hasattr(value, "name"):
+            continue
+        if not value.name:
+            raise ValueError("a weft.Workflow has no name: give it one.")
+        if value.name in seen:
+            raise ValueError(f"two workflows have the name {value.name!r}.")
+        seen.add(value.name)
+        yield value.name, value.document()
+
+
+def _print_error(error: BaseException, file: str) -> None:
+    """As Python does, from the file on: not how weft came to read it."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = Path(file).resolve()
+    first = next((at for at, frame in enumerate(frames) if Path(frame.filename) == own), len(frames))
+    lines = traceback.format_list(frames[first:]) + traceback.format_exception_only(error)
+    print("".join(lines).rstrip(), file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""Watches a file, and begins anew with each change of it or of what lies beside it.
+
+Each text is read in a process of its own first. One with errors is shown, and the server continues with the last good
+one; else the server is started again with it. Its runs continue there: they are in the database, and those of an older
+version keep its plan.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+import msgspec
+from watchfiles import PythonFilter, awatch
+
+from server.dev.canvas import Canvas, Refused
+from server.dev.process import NotStarted, ServerProcess
+from server.tokens import find
+
+CHECK_S = 60.0
+Say = Callable[[str], object]
+
+
+class _Found(msgspec.Struct, frozen=True):
+    documents: dict[str, dict[str, object]]
+    steps: bool
+
+
+async def develop(file: Path, environ: Mapping[str, str], say: Say, show: Say | None) -> int:
+    """Until SIGINT or SIGTERM. `environ` is that of the server; `show` gets the link to the canvas once. Exit code 1:
+    the server cannot start."""
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(number, stop.set)
+    work = _Development(file, dict(environ), say, show)
+    try:
+        await work.begin()
+        if work.failed:
+            return 1
+        async for _ in awatch(file.parent, watch_filter=PythonFilter(), stop_event=stop):
+            await work.begin()
+        return 0
+    finally:
+        await work.end()
+
+
+class _Development:
+    """`failed`: there is no server, and another text would change nothing."""
+
+    def __init__(self, file: Path, environ: dict[str, str], say: Say, show: Say | None) -> None:
+        self._file = file
+        self._environ = environ
+        self._functions = environ.get("WEFT_FUNCTIONS", "")
+        self._say = say
+        self._show = show
+        self._server: ServerProcess | None = None
+        self._shown: set[str] = set()  # workflows whose link was printed: it signs in once
+        self.failed = False
+
+    async def begin(self) -> None:
+        """With the text that is there now."""
+        found = await self._check()
+        if found is None:
+            left = "the last good version continues" if self._server is not None else "waiting for a change"
+            self._say(f"{self._file.name} has errors: {left}.")
+            return
+        named = [self._functions, str(self._file) if found.steps else ""]
+        self._environ["WEFT_FUNCTIONS"] = ",".join(filter(None, named))
+        await self.end()
+        try:
+            self._server = await ServerProcess.start(self._environ)
+        except NotStarted:
+            self._say("The server did not start.")
+            self.failed = True
+            return
+        self._environ["WEFT_PORT"] = self._server.url.rpartition(":")[2]  # the same one from now on
+        await self._deploy(self._server.url, found)
+
+    async def end(self) -> None:
+        if self._server is not None:
+            server, self._server = self._server, None
+            await server.stop()
+
+    async def _check(self) -> _Found | None:
+        """None: the file has errors, which are on stderr."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "server.dev.check", str(self._file)),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            env={**self._environ, "WEFT_FUNCTIONS": self._functions},
+        )
+        try:
+            async with asyncio.timeout(CHECK_S):
+                output, _ = await process.communicate()
+        except TimeoutError:
+            process.kill()
+            await process.wait()
+            self._say(f"{self._file.name} was not read within {CHECK_S:.0f} seconds: does it wait for something?")
+            return None
+        return msgspec.json.decode(output, type=_Found) if process.returncode == 0 else None
+
+    async def _deploy(self, url: str, found: _Found) -> None:
+        async with Canvas(url, find(self._environ, url)) as canvas:
+            for name, document in found.documents.items():
+                try:
+                    version, created = await canvas.deploy(name, document)
+                    draft = await canvas.draft(name, version, document)
+                    link = await canvas.link(draft) if name not in self._shown else None
+                except Refused as error:
+                    self._say(f"{name}: {error}")
+                    continue
+                self._say(f"{name} version {version} is {'active' if created else 'unchanged'}")
+                if link is not None:
+                    self._shown.add(name)
+                    self._say(f"  {link}")
+                    if self._show is not None:
+                        self._show(link)
+                        self._show = None
+
+
+def environment(db: str | None, port: int | None) -> dict[str, str]:
+    """That of this process, on loopback, with these options."""
+    given = {"WEFT_HOST": "127.0.0.1", "WEFT_DB": db, "WEFT_PORT": port, "WEFT_DATA": None if db is None else ""}
+    return {**os.environ, **{name: str(value) for name, value in given.items() if value is not None}}

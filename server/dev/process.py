@@ -1,0 +1,60 @@
+"""The server as a child process: started, asked whether it is ready, stopped in order."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping
+from typing import Final
+
+READY: Final = b"weft is ready: "
+STOP_S: Final = 20.0  # a server waits 8 seconds for functions, and 5 for threads of functions
+
+
+class NotStarted(Exception):
+    """It ended before it was ready; what it said is on stderr."""
+
+
+class ServerProcess:
+    """`url` has no slash at the end."""
+
+    def __init__(self, process: asyncio.subprocess.Process, url: str, reader: asyncio.Task[None]) -> None:
+        self._process = process
+        self._reader = reader
+        self.url = url
+
+    @classmethod
+    async def start(cls, environ: Mapping[str, str]) -> ServerProcess:
+        """Ready when this returns. Raises NotStarted."""
+        process = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "server.dev.child"),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            env=dict(environ),
+            start_new_session=True,  # Ctrl-C in the terminal ends the parent, which stops this one
+        )
+        assert process.stdout is not None
+        line = await process.stdout.readline()
+        if not line.startswith(READY):
+            await process.wait()
+            raise NotStarted
+        url = line.removeprefix(READY).decode().strip().partition("/sign-in#")[0].rstrip("/")
+        return cls(process, url, asyncio.create_task(_read_on(process.stdout), name="output of the server"))
+
+    async def stop(self) -> None:
+        if self._process.returncode is None:
+            self._process.terminate()
+            try:
+                await asyncio.wait_for(self._process.wait(), STOP_S)
+            except TimeoutError:
+                self._process.kill()
+                await self._process.wait()
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        await self._reader
+
+
+async def _read_on(output: asyncio.StreamReader) -> None:
+    """What it prints later is for those who started it themselves: links that sign in."""
+    while await output.readline():
+        pass
