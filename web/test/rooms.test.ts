@@ -86,7 +86,9 @@ function importsOf(file: string): string[] {
     .map((match) => join(dirname(file), match[1] ?? match[2]!))
     .filter((path) => !path.endsWith('.css'))
     .map((path) => {
-      const found = ['', '.ts', '.tsx', '/index.ts'].map((end) => path + end).find((each) => isFile(each))
+      // What client/ publishes names files as they are when they are compiled.
+      const plain = path.replace(/\.js$/, '')
+      const found = ['', '.ts', '.tsx', '/index.ts'].map((end) => plain + end).find((each) => isFile(each))
       assert.ok(found, `${relative(SRC, file)} imports ${relative(SRC, path)}`)
       return relative(SRC, found)
     })

@@ -1,5 +1,6 @@
 // The server, as functions: drafts, versions, runs, waits. What starts runs by itself is in triggers.ts. All raise ApiError.
 
+import { tokenOf } from '../api/core'
 import * as is from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
 import { once } from './once'
@@ -165,10 +166,6 @@ export const api = {
   login: (token: string) => post('/login', { token }, is.anything),
   logout: () => post('/logout', undefined, is.anything),
   endSessions: () => send('DELETE', '/api/sessions', is.anything),
-}
-
-export function tokenOf(link: string): string {
-  return link.split('?')[0]!.split('/').filter(Boolean).at(-1) ?? ''
 }
 
 function start(

@@ -1,8 +1,9 @@
 // Following a run: all its events once each and in order, then live. Pages of history first, then the stream; whatever is
 // missing in between is fetched (the gap rule), duplicates are dropped. The listener gets the state of the connection.
 
+import { backoffMs } from '../api/core'
 import { api, ApiError } from './api'
-import { backoffMs, type StreamMessage } from './stream'
+import type { StreamMessage } from './stream'
 import { subscribe, type Subscribe, type Subscription } from './transport'
 import type { EventPage, WireEvent } from './types'
 

@@ -1,36 +1,18 @@
 // One request to the server. Every refusal is an `ApiError` that carries the problem document; a lost connection is an
 // `ApiError` with status 0, and so is an answer of an unexpected shape. Nothing is retried here.
 
+import { ApiError, plainProblem } from '../api/core'
 import { asProblem, type Read } from './answers'
 import { Mismatch } from './check'
 import { learn } from './clock'
 import { noteStatus } from './session'
-import type { Diagnostic, Problem } from './types'
+import type { Problem } from './types'
 
-/** `status` 0: the server could not be reached. */
-export class ApiError extends Error {
-  readonly status: number
-  readonly code: string
-  readonly hint: string
-  readonly diagnostics: Diagnostic[]
-  readonly problem: Problem
-
-  constructor(problem: Problem) {
-    super(problem.detail || problem.title)
-    this.name = 'ApiError'
-    this.status = problem.status
-    this.code = problem.code
-    this.hint = problem.hint ?? ''
-    this.diagnostics = problem.diagnostics ?? []
-    this.problem = problem
-  }
-}
+export { ApiError, enc, query } from '../api/core'
 
 export const get = <T>(path: string, read: Read<T>, signal?: AbortSignal) =>
   send('GET', path, read, undefined, {}, signal)
 export const post = <T>(path: string, body: unknown, read: Read<T>) => send('POST', path, read, body)
-
-export const enc = encodeURIComponent
 
 /** Raises ApiError, also when `read` cannot make a `T` of the answer. */
 export async function send<T>(
@@ -90,13 +72,4 @@ async function problemOf(response: Response): Promise<Problem> {
   } catch {
     return plain
   }
-}
-
-function plainProblem(status: number, code: string, detail: string): Problem {
-  return { type: `urn:weft:problem:${code}`, title: detail, status, code, detail }
-}
-
-export function query(params: object): string {
-  const present = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== '')
-  return present.length ? `?${new URLSearchParams(present.map(([k, v]) => [k, String(v)])).toString()}` : ''
 }

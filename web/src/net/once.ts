@@ -1,7 +1,7 @@
 // Requests that make something (a run, a signal), each with an Idempotency-Key: when it is sent again, after a
 // lost answer or a second press of a button, the same request makes the same run.
 
-import { ApiError } from './http'
+import { ApiError, freshKey } from '../api/core'
 
 /** How long an unanswered request is thought to be meant when it is made again. */
 const MEANT_MS = 120_000
@@ -14,14 +14,6 @@ interface Asked {
 }
 
 const asked = new Map<string, Asked>()
-
-export function freshKey(): string {
-  // Pages without TLS have no randomUUID.
-  return (
-    crypto.randomUUID?.() ??
-    Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
-  )
-}
 
 /** `what` names the request in full. While it is under way a second one is the same promise; one that was not answered is
  * sent again with its key; one that was, whatever the answer, is over. */

@@ -1,9 +1,10 @@
 // One EventSource for one run: after any error it is opened again after the last event, 0.5 to 8 seconds later.
 // (EventSource alone stops at an HTTP error.) Runs in a SharedWorker or in a tab, and depends on neither.
 
+import { backoffMs } from '../api/core'
+import { EVENT_TYPES } from '../api/schemas'
 import { asDelta, asEvent } from './answers'
 import { OUTPUT_BYTES_MAX } from './api'
-import { EVENT_TYPES } from '../api/schemas'
 import type { WireEvent } from './types'
 
 export type StreamMessage =
@@ -15,14 +16,7 @@ export type StreamMessage =
   | { kind: 'down'; retryAt: number }
   | { kind: 'ended' }
 
-export const BACKOFF_MIN_MS = 500
-export const BACKOFF_MAX_MS = 8000
 const BATCH_MS = 16
-
-/** Pause before try number `tries` (1, 2, ...): doubling, with up to a quarter more by `random` in [0, 1). */
-export function backoffMs(tries: number, random: number): number {
-  return Math.min(BACKOFF_MAX_MS, BACKOFF_MIN_MS * 2 ** (tries - 1)) * (1 + random / 4)
-}
 
 export class RunStream {
   seq: number

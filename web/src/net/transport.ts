@@ -1,8 +1,9 @@
 // How a tab reads the stream of a run: through the SharedWorker; without one, one tab leads (a Web Lock) and forwards events to
 // the others (a BroadcastChannel); without either, by a stream per tab, closed while the tab is hidden.
 
+import { backoffMs } from '../api/core'
 import type { TabMessage, WorkerMessage } from './events.worker'
-import { backoffMs, RunStream, type StreamMessage } from './stream'
+import { RunStream, type StreamMessage } from './stream'
 
 export interface Subscription {
   close(): void

@@ -1,0 +1,7 @@
+// The HTTP API of a weft server, typed from its OpenAPI document.
+
+export { ApiError } from '../../src/api/core.js'
+export type { Operations } from '../../src/api/operations.js'
+export type * from '../../src/api/schemas.js'
+export { RunFailed, Weft, type Follow, type Options, type Request, type Start } from './client.js'
+export type { RunEvent } from './events.js'
