@@ -64,6 +64,14 @@ class BlockList(TypedDict):
     blocks: list[BlockType]
 
 
+class BlockStats(TypedDict):
+    """Attempts of a block type that ended in this process, and the seconds that they took."""
+
+    block: str
+    attempts: int
+    seconds: float
+
+
 class BlockType(TypedDict):
     """A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends
     on data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are
@@ -839,6 +847,23 @@ class Problem(TypedDict):
     diagnostics: NotRequired[list[Diagnostic]]
 
 
+class ProcessStats(TypedDict):
+    """Of the process that answers, since its start. Other processes on the database have their own numbers, see
+    `/metrics`. `blocks`: those that took most time first, at most 50."""
+
+    worker: str
+    runs_active: int
+    attempts_active: int
+    runs_started: int
+    runs_ended: dict[str, int]
+    commits: int
+    changes: int
+    write_retries: int
+    event_streams: int
+    event_loop_lag_ms: float
+    blocks: list[BlockStats]
+
+
 class PublicWait(TypedDict):
     """A wait as it is shown to the holder of its link. `label` is the name of the block; `age_s` is in seconds
     since it opened."""
@@ -864,6 +889,14 @@ class PublicWait(TypedDict):
     response: Any
     answered_by: str | None
     answered_at_ms: int | None
+
+
+class QueueStats(TypedDict):
+    """Runs of a pool that wait for a worker; `oldest_ms`: for how long the first of them has."""
+
+    pool: str
+    runs: int
+    oldest_ms: int
 
 
 class RefusalView(TypedDict):
@@ -1279,6 +1312,22 @@ class SecretsResealed(TypedDict):
     """How many were encrypted with the present key."""
 
     resealed: int
+
+
+class ServerStats(TypedDict):
+    """Counts of the whole database end at 100,000. They may be a second old. `runs_open` and `waits_open`: by
+    status and by kind."""
+
+    at_ms: int
+    runs_open: dict[str, int]
+    queues: list[QueueStats]
+    timer_lag_ms: int
+    schedule_lag_ms: int
+    waits_open: dict[str, int]
+    notifications_pending: int
+    database_bytes: int
+    workers: list[WorkerStats]
+    process: ProcessStats
 
 
 class Session(TypedDict):
@@ -1739,6 +1788,15 @@ class WithdrawRequest(TypedDict):
 
     by: NotRequired[str | None]
     reason: NotRequired[str]
+
+
+class WorkerStats(TypedDict):
+    """A process that holds a lease, and the runs that it executes. `lease_ms`: until its lease ends; negative: it
+    has ended."""
+
+    name: str
+    runs: int
+    lease_ms: int
 
 
 class WorkflowDeleted(TypedDict):

@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 import weft
-from tests.support.documents import document
 from tests.support.lossy import Lossy
 from tests.support.server import ServerProcess, SyncServerProcess, free_port
 
@@ -257,7 +256,7 @@ def test_refusals_have_a_code_and_say_where(start_server: Callable[..., SyncServ
         assert (error.status, error.code) == (404, "workflow_not_found")
         error = refused(lambda: client.make_token("", "viewer"))
         assert (error.status, error.pointer) == (422, "/name")
-        wrong = document({"a": {"type": "set", "params": {"nonsense": 1}}})
+        wrong = in_order("wrong", calc={"type": "nonsense", "name": "Calc"})
         error = refused(lambda: client.deploy(wrong, "wrong"))
         assert error.status == 422 and error.diagnostics
         draft = client.create_draft(double())

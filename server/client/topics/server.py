@@ -14,6 +14,7 @@ if TYPE_CHECKING:
         MemoryForgotten,
         MemoryList,
         MemoryTurns,
+        ServerStats,
         UsagePage,
         Version,
     )
@@ -36,6 +37,16 @@ class Server:
     def server_version(self) -> Call[Version]:
         """Of the weft that is installed there."""
         return Call("GET", "/api/version")
+
+    @call
+    def stats(self) -> Call[ServerStats]:
+        """What there is to do in its database, and what the process that answers has done since its start."""
+        return Call("GET", "/api/stats")
+
+    @call
+    def metrics(self) -> Call[str]:
+        """Numbers of the process and of its database, in the text format of Prometheus."""
+        return Call("GET", "/metrics", reads="text")
 
     @call
     def openapi(self) -> Call[dict[str, Any]]:

@@ -75,6 +75,7 @@ import type {
   SecretSpec,
   SecretView,
   SecretsResealed,
+  ServerStats,
   SessionList,
   SessionsEnded,
   SignIn,
@@ -719,6 +720,20 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: EnvNames
+  }
+  /** Metrics for Prometheus. */
+  'GET /metrics': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: string
+  }
+  /** What there is to do. */
+  'GET /api/stats': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: ServerStats
   }
   /** Who you are. */
   'GET /api/me': {
