@@ -13,7 +13,6 @@ import errno
 import gc
 import logging
 import os
-import re
 import shlex
 import shutil
 import signal
@@ -33,7 +32,6 @@ from starlette.applications import Starlette
 from executor.engine import Engine
 from executor.errors import WeftError
 from executor.store.sqlite.connection import FULL, full_hint
-from executor.values.redact import Redactor
 from server import ui
 from server.app import build_engine, create_app, own_blocks
 from server.http.auth import Auth
@@ -42,6 +40,7 @@ from server.http.proxies import Proxies
 from server.http.security import warn_of_open_bind
 from server.http.streams import Streams
 from server.leave import StopSignals, leave
+from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
 from server.settings import Settings, load_settings, with_token
@@ -80,7 +79,7 @@ def serve(settings: Settings | None = None, show: Show | None = None, *, work: b
         listener.close()
         print(f"weft: {error}", file=sys.stderr)
         return EXIT_USAGE
-    log_to_stderr(settings.log_level, settings.unloggable)
+    log_to_stderr(settings.log_level, settings.unloggable, settings.log_format)
     # uvicorn listens to signals only while it serves.
     stop_signals = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -319,36 +318,3 @@ def _bind(settings: Settings) -> socket.socket:
         )
         raise OSError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}{hint}") from None
     return listener
-
-
-# What stands in an address of one of these is the credential: a link, a callback address, a webhook with its query.
-_LINK = re.compile(r"(/(?:resume|callbacks|hooks|forms)/[^\s/?#\"']{0,3})[^\s#\"']*")
-_HIDDEN = r"\1***"
-
-
-class LogFormatter(logging.Formatter):
-    """Lines without secrets and without the tokens of links. Tracebacks included: an exception of a library may quote
-    its arguments."""
-
-    def __init__(self, secrets: list[str]) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._redactor = Redactor(secrets)
-        self.also: Redactor | None = None  # of an engine, which learns stored secrets
-
-    def format(self, record: logging.LogRecord) -> str:
-        line = self._redactor.redact(super().format(record))
-        return _LINK.sub(_HIDDEN, line if self.also is None else self.also.redact(line))
-
-
-def keep_from_log(redactor: Redactor) -> None:
-    """What it knows, now and later, is replaced in every line, too."""
-    for handler in logging.getLogger().handlers:
-        if isinstance(handler.formatter, LogFormatter):
-            handler.formatter.also = redactor
-
-
-def log_to_stderr(level: str, secrets: list[str]) -> None:
-    """`secrets` are replaced in every line."""
-    handler = logging.StreamHandler()
-    handler.setFormatter(LogFormatter(secrets))
-    logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -18,9 +18,10 @@ from executor.engine import Engine
 from executor.errors import WeftError
 from server.app import build_engine, own_blocks
 from server.leave import StopSignals, leave
+from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
-from server.process import EXIT_USAGE, POOL_THREADS, cannot_open, keep_from_log, log_to_stderr, loop_factory
+from server.process import EXIT_USAGE, POOL_THREADS, cannot_open, loop_factory
 from server.settings import Settings
 from server.variables import SettingsError
 from server.watchdog import Watchdog, raise_limit
@@ -40,7 +41,7 @@ def work(settings: Settings, *, grace_s: float = GRACE_S) -> int:
     except SettingsError as error:
         print(f"weft: {error}", file=sys.stderr)
         return EXIT_USAGE
-    log_to_stderr(settings.log_level, settings.unloggable)
+    log_to_stderr(settings.log_level, settings.unloggable, settings.log_format)
     stop_signals = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, stop_signals)

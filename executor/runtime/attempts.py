@@ -20,6 +20,7 @@ from compiler.keys import NodeKey
 from executor.core import facts as f
 from executor.core.decide import CANCELLED
 from executor.core.events import ErrorInfo
+from executor.doing import begin as begin_doing
 from executor.runtime.launch import Launcher
 from executor.runtime.meters import now_s, outcome_of
 from executor.runtime.parts import Parts
@@ -140,6 +141,7 @@ class Attempts:
     async def _run(self, attempt: _Attempt) -> None:
         key, number = attempt.started_as, attempt.number
         began_s = now_s()
+        begin_doing(attempt.launcher.doing(key, number))
         result = await attempt.launcher.run(
             key, number, attempt.seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
         )

@@ -23,6 +23,7 @@ from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Su
 from executor.blocks.over import Over
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
+from executor.doing import Doing
 from executor.errors import BlockError, Fenced, Lost
 from executor.http.binding import Hosts, bound_to
 from executor.runtime.ahead import Ahead
@@ -88,6 +89,7 @@ class Launcher:
     def __init__(self, run: LoadedRun, parts: Parts, ahead: Ahead | None = None) -> None:
         self._ahead = ahead
         self._run_id = run.id
+        self._workflow = run.row.workflow
         self._epoch = run.row.epoch
         self._plan = run.plan
         self._codec = run.codec
@@ -111,6 +113,10 @@ class Launcher:
         self._store = parts.store
         self._loop = asyncio.get_running_loop()
         self._prepared = _prepared_nodes(run.plan.hash)
+
+    def doing(self, key: NodeKey, attempt: int) -> Doing:
+        """For lines of the log."""
+        return Doing(self._run_id, self._workflow, self._codec.key_text(key), attempt)
 
     def type_of(self, key: NodeKey) -> str:
         """Of its block."""

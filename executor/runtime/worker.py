@@ -20,6 +20,8 @@ from msgspec.structs import replace
 from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
+from executor.doing import Doing
+from executor.doing import begin as begin_doing
 from executor.errors import Fenced, StoreError
 from executor.journal.reader import load_plan
 from executor.runtime.admission import Admission
@@ -314,6 +316,7 @@ class Worker:
         """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its
         journal."""
         ended: Ended | None = None
+        begin_doing(Doing(row.id, row.workflow))
         try:
             entered = await enter()
             if entered is None:

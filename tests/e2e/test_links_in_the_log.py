@@ -7,7 +7,7 @@ from pathlib import Path
 
 import httpx
 
-from server.process import LogFormatter
+from server.logs import LogFormatter
 from tests.e2e.edge import serving
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from executor.runtime.worker import RUNS_MAX
-from server.process import LogFormatter, serve
+from server.logs import LogFormatter
+from server.process import serve
 from server.settings import CONCURRENCY_MAX, Settings, load_settings, read_secret
 from server.variables import SettingsError
 

@@ -1,0 +1,27 @@
+"""What this task works on: the run, and the attempt in it. Lines of the log say it."""
+
+from __future__ import annotations
+
+from contextvars import ContextVar
+from typing import NamedTuple
+
+
+class Doing(NamedTuple):
+    """`node`: the node key as text, None between attempts."""
+
+    run: str
+    workflow: str
+    node: str | None = None
+    attempt: int | None = None
+
+
+_doing: ContextVar[Doing | None] = ContextVar("doing", default=None)
+
+
+def begin(doing: Doing) -> None:
+    """For the rest of this task, and for tasks that it makes."""
+    _doing.set(doing)
+
+
+def doing() -> Doing | None:
+    return _doing.get()
