@@ -32,6 +32,7 @@ from executor.runtime.worker import RENEWALS_PER_LEASE, RUNS_MAX, Worker
 from executor.services import Services
 from executor.store.contract import Store
 from executor.store.placement import DEFAULT_POOL
+from executor.telemetry.exporter import Traces
 from executor.topics.callbacks import Callbacks
 from executor.topics.chats import Chats
 from executor.topics.connections import Connections
@@ -105,6 +106,7 @@ class Engine:
         self.memory = MemoryTopic(parts)
         self.usage = Usage(parts)
         self.load = Load(parts)
+        self.traces = Traces(parts)
         self.connections = Connections(parts)
         self.connectors = Connectors(parts)
         self.upkeep = Upkeep(parts)
@@ -165,6 +167,7 @@ class Engine:
         if work:
             engine._worker.start()
             engine.notifications.start()
+            engine.traces.start()
             engine.schedules.scheduler.start()
             try:
                 await engine._worker.first_look(FIRST_LOOK_S)
@@ -181,6 +184,7 @@ class Engine:
         await self.notifications.stop()
         await self.upkeep.stop()
         await self._worker.stop(grace_s)
+        await self.traces.stop()
 
     async def close(self, grace_s: float = 8.0) -> None:
         """Stop working and close the store."""

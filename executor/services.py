@@ -16,6 +16,7 @@ from executor.mcp.client import ToolClient
 from executor.runners.runners import Runners
 from executor.store.rows import FamilyMax
 from executor.threads import FunctionThreads
+from executor.tracing import Tracing
 from executor.vault.command import SecretsCommand
 
 if TYPE_CHECKING:
@@ -65,7 +66,8 @@ class Services:
     Jobs. `endpoints`: the servers of language models that `models` reaches.
     `tool_servers` asks those of MCP. `sqlite_folders` have the files that `sql` blocks may open; `own_database` is the
     one that they may not.
-    `secrets_command` is asked for secrets that are not stored. `files`: of the engine, which sets it."""
+    `secrets_command` is asked for secrets that are not stored. `files`: of the engine, which sets it.
+    `tracing`: of a process that exports traces."""
 
     sandbox: Sandbox
     http: GuardedClient
@@ -86,6 +88,7 @@ class Services:
     own_database: str | None = None
     databases: Databases = field(init=False)
     secrets_command: SecretsCommand | None = None
+    tracing: Tracing | None = None
 
     def __post_init__(self) -> None:
         self.models = ModelClient(self.http, self.endpoints, self.env)

@@ -29,6 +29,7 @@ from executor.store.contract import Store
 from executor.store.driver import needs_psycopg
 from executor.store.placement import DEFAULT_POOL
 from executor.store.sqlite.store import SQLiteStore
+from executor.tracing import Tracing
 from server import ui
 from server.http import errors
 from server.http.auth import Auth, watch_streams
@@ -124,6 +125,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         own_database=None if settings.db_address else settings.db_path,
         runners=Runners(processes=settings.processes, dask=settings.dask),
         secrets_command=secrets_command(settings),
+        tracing=Tracing(settings.otlp_url, settings.otlp_header_map) if settings.otlp_url else None,
     )
     engine = await Engine.open(
         store=_store(settings),

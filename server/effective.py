@@ -38,7 +38,7 @@ SET: Final = "(set, not shown)"
 _SECRET: Final = frozenset(
     [
         "WEFT_TOKEN", "WEFT_SECRET_KEY", "WEFT_OLD_SECRET_KEY", "WEFT_NOTIFY_WEBHOOK",
-        "WEFT_MAIL_PASSWORD", "WEFT_OIDC_CLIENT_SECRET", "WEFT_SECRETS_COMMAND",
+        "WEFT_MAIL_PASSWORD", "WEFT_OIDC_CLIENT_SECRET", "WEFT_OTLP_HEADERS", "WEFT_SECRETS_COMMAND",
     ]
 )  # fmt: skip
 # Beside their default, the folder or the host that is meant is worth knowing; for these there is none.

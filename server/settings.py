@@ -42,6 +42,8 @@ WEFT_QUEUE_MAX           runs of one pool that may wait for a worker; more are r
 WEFT_FILE_MAX            largest file that can be uploaded or made by a block, in MiB; 100 without it
 WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
 WEFT_METRICS_PORT        a port of 127.0.0.1 with /metrics and /healthz that ask for no token; 0 takes a free one
+WEFT_OTLP_ENDPOINT       a collector of OpenTelemetry that traces of runs are sent to, http://host:4318 (extra `otel`)
+WEFT_OTLP_HEADERS        headers for it, `name=value` by commas; kept out of the log
 WEFT_LOG                 log level: debug, info, warning (default), error
 WEFT_LOG_FORMAT          `text` (default), or `json`: one object for each line
 """
@@ -169,6 +171,8 @@ class Settings(Struct, frozen=True):
     file_max: int = FILE_MAX_MIB
     retention_days: float | None = None
     metrics_port: int | None = None
+    otlp_endpoint: str | None = None
+    otlp_headers: str | None = None
     log_level: LogLevel = "warning"
     log_format: LogFormat = "text"
     limits: Limits = Limits()
@@ -230,12 +234,32 @@ class Settings(Struct, frozen=True):
         return (frozenset(self.env) - frozenset(self.not_secret)) | frozenset(self.secrets)
 
     @property
+    def otlp_url(self) -> str | None:
+        """Where traces are sent: the path of the protocol, unless the setting has one."""
+        if self.otlp_endpoint is None:
+            return None
+        base = self.otlp_endpoint.rstrip("/")
+        return base if urlsplit(base).path else f"{base}/v1/traces"
+
+    @property
+    def otlp_header_map(self) -> dict[str, str]:
+        """Raises SettingsError."""
+        found = {}
+        for part in filter(None, (self.otlp_headers or "").split(",")):
+            name, equals, value = part.partition("=")
+            if not re.fullmatch(r"[A-Za-z0-9-]+", name.strip()) or not equals or not value.strip().isprintable():
+                raise SettingsError("WEFT_OTLP_HEADERS must have the form name=value, with commas between several")
+            found[name.strip()] = value.strip()
+        return found
+
+    @property
     def unloggable(self) -> list[str]:
         """Values that no line of the log may hold: what workflows keep secret, and the server's own credentials."""
         values = [self.workflow_env[name] for name in sorted(self.secret_names)]
         return [
             *values,
             *filter(None, (self.oidc.client_secret if self.oidc else None,)),
+            *(self.otlp_header_map.values() if self.otlp_headers else ()),
             *filter(None, (self.token, self.secret_key, self.old_secret_key, self.mail.password, self.notify_webhook)),
         ]
 
@@ -365,6 +389,12 @@ def _check_values(settings: Settings) -> None:
         _check_proxies(settings)
     if not 0 <= settings.port <= 65535:
         raise SettingsError("WEFT_PORT must be between 0 and 65535")
+    if settings.otlp_endpoint is not None:
+        checked.check_url("WEFT_OTLP_ENDPOINT", settings.otlp_endpoint, bare=True)
+        if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
+            raise SettingsError("WEFT_OTLP_ENDPOINT needs a library: pip install 'weft[otel]'")
+    if settings.otlp_headers is not None:
+        _ = settings.otlp_header_map
     if settings.metrics_port is not None and not 0 <= settings.metrics_port <= 65535:
         raise SettingsError("WEFT_METRICS_PORT must be between 0 and 65535")
     if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:

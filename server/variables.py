@@ -41,6 +41,8 @@ TEXTS = {
     "WEFT_FILE_MAX": "file_max",
     "WEFT_RETENTION_DAYS": "retention_days",
     "WEFT_METRICS_PORT": "metrics_port",
+    "WEFT_OTLP_ENDPOINT": "otlp_endpoint",
+    "WEFT_OTLP_HEADERS": "otlp_headers",
     "WEFT_LOG": "log_level",
     "WEFT_LOG_FORMAT": "log_format",
 }

@@ -150,6 +150,10 @@ class Http:
         save_file = truthy(coerce("boolean", ctx.params.get("save_file", False)))
         if method not in ("GET", "HEAD") and not any(name.lower() == "idempotency-key" for name in headers):
             headers["Idempotency-Key"] = ctx.idempotency_key
+        tracing = ctx.services.tracing
+        if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
+            above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)
+            headers |= {} if above is None else {"traceparent": above}
         url = _with_query(url, ctx.params.get("query"))
 
         async def ask(credential: Credential | None) -> Answer:

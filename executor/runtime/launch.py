@@ -44,6 +44,7 @@ from executor.store.files import names_files
 from executor.store.patience import with_retries
 from executor.store.places import Ask
 from executor.store.rows import CacheRow, NewRun
+from executor.tracing import with_parent
 from executor.values.coerce import truthy
 from executor.values.payload import check, dump
 from executor.values.payload import encode as encode_payload
@@ -251,7 +252,7 @@ class Launcher:
             attempt_log.log,
             limit.waiting,
             limit.queueing,
-            self._prepare_child,
+            partial(self._prepare_child, key_text, attempt),
             node.policy.runner,
             self._memory,
             self._connections,
@@ -334,16 +335,19 @@ class Launcher:
         else:
             self._ahead.after(seq, partial(self._hub.delta, self._run_id, key_text, text, seq))
 
-    async def _prepare_child(self, request: ChildRequest) -> NewRun:
+    async def _prepare_child(self, key_text: str, attempt: int, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
         clean = self._redactor.redact_value
         request = replace(request, definition=clean(request.definition), input=clean(request.input))
-        return await with_retries(
-            lambda: self._children.prepare(self._run_id, request),
-            what=f"preparing a child of run {self._run_id}",
-            failed="the database could not be read",
-            log=log,
-        )
+        tracing = self._services.tracing
+        above = None if tracing is None else await tracing.traceparent(self._run_id, key_text, attempt)
+        with with_parent(above):
+            return await with_retries(
+                lambda: self._children.prepare(self._run_id, request),
+                what=f"preparing a child of run {self._run_id}",
+                failed="the database could not be read",
+                log=log,
+            )
 
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
         """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""

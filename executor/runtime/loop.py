@@ -323,6 +323,8 @@ class RunLoop:
         self._tell(append)
         if append.finished or append.usage:
             self._parts.meters.committed(self._run.row, append)
+            if append.finished and (tracing := self._parts.services.tracing) is not None:
+                tracing.run_ended(self.id)
         if append.notifications:
             self._parts.hub.messages.set()
         if append.waits and not self._state.parked and any(wait.kind == "signal" for wait in append.waits):

@@ -18,6 +18,7 @@ from executor.core.decide import first_event
 from executor.journal.codec import Codec
 from executor.runtime.placement import placement_of
 from executor.store.rows import DraftHead, NewRun, Record
+from executor.tracing import present_parent
 from executor.values.payload import trimmed
 
 DRAWN_BYTES = 4096  # at once: each draw gives up the interpreter's lock, and costs as much as for one id
@@ -64,6 +65,7 @@ def new_run(
 ) -> NewRun:
     """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one. The run that
     `start` names as its source must still be there when this one is stored. `priority`: in place of the workflow's."""
+    parent = present_parent()  # of its trace, for readers
     return NewRun(
         id=start.run,
         workflow=origin.workflow,
@@ -72,7 +74,9 @@ def new_run(
         plan=plan.encoded,
         input=trimmed(orjson.dumps(checked)),
         records=(
-            Codec(plan).to_record(1, start.at_ms, first_event(start)),
+            Codec(plan).to_record(
+                1, start.at_ms, first_event(start), None, {"traceparent": parent} if parent else None
+            ),
             *(replace(record, at_ms=start.at_ms) for record in taken_over),
         ),
         now_ms=start.at_ms,

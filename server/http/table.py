@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from executor.store.patience import patience
 from executor.store.people import Act, Role, acting
+from executor.tracing import with_parent
 from server.http.call import Call
 from server.http.errors import Forbidden
 from server.http.principals import ANYONE
@@ -174,14 +175,17 @@ class _Endpoint:
                 )
             if who.workflows is not None:
                 await check_workflows(call, who.workflows)
-            if who is ANYONE or spec.method == "GET":
+            if spec.method == "GET":
                 return await spec.handler(call)
+            if who is ANYONE:
+                with with_parent(request.headers.get("traceparent")):
+                    return await spec.handler(call)
             now_ms = call.engine.parts.clock.now_ms()
             act = Act(
                 who.actor, who.via, f"{spec.method} {spec.path}", request.url.path, now_ms, person=who.answerer.name
             )
             act.is_noted = not spec.is_audited
-            with acting(act):
+            with acting(act), with_parent(request.headers.get("traceparent")):
                 return await spec.handler(call)
 
 

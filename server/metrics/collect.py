@@ -64,6 +64,8 @@ def of_engine(engine: Engine | None) -> Iterator[Family]:
     figures, meters, stats = engine.figures, engine.parts.meters, engine.store.stats
     yield _one("weft_runs_active", figures.runs)
     yield _one("weft_attempts_active", figures.attempts)
+    tracing = engine.parts.services.tracing
+    yield _one("weft_traces_waiting", 0 if tracing is None else len(tracing.ended))
     yield _one("weft_claims_total", figures.claims)
     yield _one("weft_leases_lost_total", meters.leases_lost)
     yield _by("weft_runs_started_total", _single(meters.started.by))

@@ -45,6 +45,7 @@ _ALL = (
     Metric("weft_event_loop_late_seconds", "histogram", "By how much ticks of the event loop were late"),
     Metric("weft_worker_draining", "gauge", "1 while the process stops"),
     Metric("weft_http_answers_total", "counter", "Answers to HTTP requests", ("route", "status")),
+    Metric("weft_traces_waiting", "gauge", "Ended runs whose traces are not exported yet"),
     Metric("weft_event_streams", "gauge", "Open event streams"),
     # The database
     Metric("weft_database_up", "gauge", "1 if the database could be read for this answer", of="database"),
