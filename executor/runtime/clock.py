@@ -55,6 +55,11 @@ class Timers:
             self._heap = [entry for entry in self._heap if entry[1] in self._callbacks]
             heapq.heapify(self._heap)
 
+    @property
+    def next_due_ms(self) -> int | None:
+        """The earliest time that is set."""
+        return min((due_ms for due_ms, number in self._heap if number in self._callbacks), default=None)
+
     def close(self) -> None:
         self._callbacks.clear()
         self._heap.clear()

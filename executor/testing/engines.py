@@ -1,0 +1,69 @@
+"""Engines for tests: real ones, on a file that is removed at the end, by a clock that is set by hand."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+from executor.blocks.base import Block
+from executor.blocks.python import Python
+from executor.blocks.registry import Registry
+from executor.connectors.load import connectors
+from executor.engine import Engine
+from executor.http.client import GuardedClient
+from executor.runtime.clock import Clock
+from executor.sandbox.sandbox import Sandbox
+from executor.services import Services
+from executor.store.contract import Store
+from executor.store.sqlite.store import SQLiteStore
+from executor.testing.clock import ManualClock
+
+SECRET: Final = b"of tests, and not secret"
+LEASE_MS: Final = 15_000
+
+
+@asynccontextmanager
+async def engine(
+    *,
+    blocks: Iterable[Block] = (),
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    clock: Clock | None = None,
+    database: str | Path | Store | None = None,
+    env: Mapping[str, str] | None = None,
+    secrets: Iterable[str] = (),
+    allow_private: Iterable[str] = (),
+) -> AsyncIterator[Engine]:
+    """An engine with these block types beside the installed ones, which they replace. The arguments are those of
+    `weft.open`; `clock` is a ManualClock if there is none, and `engine.parts.clock` has it.
+
+    Schedules and timers go by the clock. What a handler waits for itself (`asyncio.sleep`), and time limits of
+    attempts, take real time."""
+    time = ManualClock() if clock is None else clock
+    sandbox = Sandbox(threads=1)
+    extra = [*connectors(), *([Python(functions)] if functions else ()), *blocks]
+    with TemporaryDirectory(prefix="weft-test-", ignore_cleanup_errors=True) as folder:
+        path = Path(folder, "weft.db") if database is None else database
+        opened = await Engine.open(
+            SQLiteStore(path) if isinstance(path, str | Path) else path,
+            registry=Registry.load(extra, sandbox=sandbox),
+            services=Services(
+                sandbox=sandbox,
+                http=GuardedClient(tuple(allow_private)),
+                env=dict(env or {}),
+                secrets=frozenset(secrets),
+            ),
+            secret=SECRET,
+            clock=time,
+            lease_ms=LEASE_MS,
+        )
+        if isinstance(time, ManualClock):
+            time.watch(opened)
+        try:
+            yield opened
+        finally:
+            if isinstance(time, ManualClock):
+                time.forget(opened)
+            await opened.close(grace_s=1)

@@ -1,0 +1,85 @@
+"""What blocks do to the outside, written down where the end of a process cannot lose it.
+
+A test puts an Outside in the place of the mail server, the shop, the ledger: the block, or its fake, records each
+effect. `crash_everywhere` compares what was recorded with a run in which nothing failed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from pathlib import Path
+from tempfile import gettempdir
+from typing import Any
+from uuid import uuid4
+
+import orjson
+from msgspec import Struct
+
+
+class Doing(Struct, frozen=True):
+    """The attempt that is at work."""
+
+    block: str
+    key: str
+    idempotency_key: str
+    attempt: int
+
+
+DOING: ContextVar[Doing | None] = ContextVar("weft_testing_doing", default=None)
+
+
+class Effect(Struct, frozen=True):
+    """`what`: any JSON value, as it was recorded. `by`: the attempt that recorded it; None: no block did."""
+
+    what: Any
+    by: Doing | None = None
+
+
+class Outside:
+    """Shared by all processes that have it; make one for each test. `folder`: where its file is; without one, that of
+    temporary files."""
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None) -> None:
+        self._path = Path(folder or gettempdir(), f"weft-outside-{uuid4().hex}.jsonl")
+
+    def record(self, what: Any, once: str | None = None) -> bool:
+        """Something has happened: `what` is any JSON value. `once`: a key, such as `ctx.idempotency_key`; what has a
+        key that was there before has no effect (False), as with a service that knows the keys of its requests."""
+        doing = DOING.get()
+        by = None if doing is None else {name: getattr(doing, name) for name in Doing.__struct_fields__}
+        line = orjson.dumps({"what": what, "once": once, "by": by}) + b"\n"
+        with self._locked() as file:
+            if once is not None and any(entry["once"] == once for entry in self._entries()):
+                return False
+            os.write(file, line)
+        return True
+
+    @property
+    def effects(self) -> list[Effect]:
+        """In the order in which they happened."""
+        found = []
+        for entry in self._entries():
+            found.append(Effect(entry["what"], None if entry["by"] is None else Doing(**entry["by"])))
+        return found
+
+    def clear(self) -> None:
+        """As if nothing had happened."""
+        self._path.unlink(missing_ok=True)
+
+    def _entries(self) -> Iterator[dict[str, Any]]:
+        if self._path.exists():
+            yield from map(orjson.loads, self._path.read_bytes().splitlines())
+
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        import fcntl  # not on every system
+
+        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o600)
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+        finally:
+            os.close(file)

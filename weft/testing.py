@@ -1,0 +1,33 @@
+"""For tests of your workflows and blocks: real engines, a clock that is set by hand, scripted blocks, and crashes at
+every commit. See docs/howto/test-your-workflows.md.
+
+    async with testing.engine(blocks=[testing.scripted("email", None)]) as engine:
+        run = (await engine.submit(document)).run
+        view = await testing.finish(engine, run, {"ask": "approve"})
+"""
+
+from executor.testing.alone import Ran, run_block
+from executor.testing.clock import ManualClock, settled
+from executor.testing.crashes import CrashReport, Problem, crash_everywhere
+from executor.testing.engines import engine
+from executor.testing.outside import Effect, Outside
+from executor.testing.play import Stuck, finish
+from executor.testing.scripted import Scripted, failure, scripted
+
+__all__ = [
+    "CrashReport",
+    "Effect",
+    "ManualClock",
+    "Outside",
+    "Problem",
+    "Ran",
+    "Scripted",
+    "Stuck",
+    "crash_everywhere",
+    "engine",
+    "failure",
+    "finish",
+    "run_block",
+    "scripted",
+    "settled",
+]
