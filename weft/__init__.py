@@ -6,7 +6,7 @@
         run = await engine.run(document, {"amount": 12}, timeout_s=60)
 
 A name is loaded when it is first used, so that `import weft` costs next to nothing. To add one: a row in `_NAMES`, the
-same import below for type checkers and editors, and a section in docs/reference/python.md.
+same import below for type checkers and editors. `make docs` makes the reference of the names from their docstrings.
 """
 
 from __future__ import annotations
