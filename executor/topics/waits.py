@@ -95,7 +95,7 @@ class Waits:
     async def answer(
         self,
         link: str,
-        fields: Mapping[str, Any],
+        fields: Mapping[str, Any] | None = None,
         action: str | None = None,
         by: str | None = None,
         who: Answerer | None = None,
@@ -111,7 +111,7 @@ class Waits:
         await check_answerer(self._store, row, who)
         if who is not None and needs_sign_in(orjson.loads(row.request)):
             by = who.name
-        fields = await parts.files.admit(dict(fields), "/fields")
+        fields = await parts.files.admit(dict(fields or {}), "/fields")
         cleaned = check_answer(row, fields, action, parts.services.sandbox.matches)
         cleaned, by = parts.redactor.redact_value(cleaned), by and parts.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})

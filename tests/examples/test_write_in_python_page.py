@@ -100,10 +100,12 @@ def test_the_commands_work_as_they_stand_there(folder: Path) -> None:
                 ran = weft(folder, *shlex.split(line.replace("https://weft.example.com", there.url))[1:], **own)
                 assert ran.returncode == 0, f"{line}: {ran.stderr}"
                 said.append(ran.stdout)
+            one_of_a_file = weft(folder, "run", "report.py:report", "--follow", **own)
         finally:
             there.kill()
     finally:
         here.kill()
+    assert json.loads(one_of_a_file.stdout) == "the report"
     assert said[1].startswith("orders version 1 (new, ")
     assert json.loads(said[2]) == {"ordered": 12, "by": "the rule"}
     assert said[4].startswith("orders version 1 (unchanged, ")

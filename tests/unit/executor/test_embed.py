@@ -99,7 +99,7 @@ async def test_two_programs_on_one_postgresql_database(postgres: str) -> None:
         assert run.status == "waiting"
         async with open_engine(address, secret=b"0123456789abcdef") as other:
             assert run.waits[0].link is not None
-            await other.answer(run.waits[0].link, {}, action="approve", by="Ada")
+            await other.answer(run.waits[0].link, action="approve", by="Ada")
             assert (await engine.wait_finished(run.id, timeout_s=60)).status == "succeeded"
 
 
