@@ -34,6 +34,7 @@ from executor.blocks.agent_tools import (
 from executor.blocks.asking import ATTEMPTS, SPENT, Spent, conversation_of, model_params, repair, reply_to, wrong
 from executor.blocks.base import Context, Done
 from executor.blocks.memory import memory_params, read_memory, turn_of
+from executor.blocks.model_files import file_ids, with_files
 from executor.blocks.shared_params import invalid, text
 from executor.core.events import StepEffect
 from executor.errors import BlockError
@@ -58,7 +59,7 @@ _PARAMS: dict[str, Any] = {
     "required": ["model"],
     "additionalProperties": False,
     "properties": {
-        **model_params(1),
+        **model_params(1, 8.5),
         "system": {
             "type": "string",
             "title": "Instructions",
@@ -72,7 +73,7 @@ _PARAMS: dict[str, Any] = {
         },
         "messages": {
             "title": "Messages",
-            "description": "Earlier messages: a list of {role, content}, of user and assistant.",
+            "description": "Earlier messages: a list of {role, content, files}, of user and assistant.",
             "x-ui": {"order": 9, "widget": "json", "advanced": True},
         },
         **memory_params(17),
@@ -432,12 +433,15 @@ def _messages(params: Mapping[str, Any]) -> list[Message]:
         role = item.get("role") if isinstance(item, dict) else None
         if role not in ("system", "user", "assistant"):
             raise invalid("each message must have a role: system, user or assistant")
-        found.append(Message(role, render(item.get("content"))))
+        files = file_ids(item.get("files"), "files of a message")
+        if files and role != "user":
+            raise invalid("only messages of the user can have files")
+        found.append(Message(role, render(item.get("content")), files=files))
     if params.get("prompt") not in (None, ""):
         found.append(Message("user", render(params["prompt"])))
     if not any(message.role == "user" for message in found):
         raise invalid("prompt is required")
-    return found
+    return with_files(found, params)
 
 
 def _output_spec(params: Mapping[str, Any]) -> OutputSpec | None:

@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from executor.blocks.base import Context
 from executor.blocks.connected import CONNECTION, signed_in
+from executor.blocks.model_files import files_param, loader, with_files
 from executor.blocks.shared_params import FILLED, invalid, seconds, text
 from executor.blocks.steps import Stepped
 from executor.errors import BadRequest, BlockError
@@ -43,8 +44,9 @@ USAGE: dict[str, Any] = {
 SPENT: dict[str, Any] = {"model": {"type": "string"}, "usage": USAGE, "cost": COST}  # part of each output
 
 
-def model_params(order: int) -> dict[str, Any]:
-    """The params that say which model is asked; the first one has this place in the form."""
+def model_params(order: int, files: float) -> dict[str, Any]:
+    """The params that say which model is asked; the first one has this place in the form. `files`: the place of the
+    files that it sees."""
     return {
         "model": {
             **FILLED,
@@ -52,6 +54,7 @@ def model_params(order: int) -> dict[str, Any]:
             "description": "<endpoint>:<model>, such as openai:gpt-5-mini or anthropic:claude-sonnet-4-6.",
             "x-ui": {"order": order, "widget": "text"},
         },
+        "files": files_param(files),
         "api_key": {
             "type": "string",
             "x-weft": "secret",
@@ -133,6 +136,7 @@ def conversation_of(ctx: Context, messages: Sequence[Message], output: OutputSpe
         temperature=_number(ctx.params, "temperature", 0, 2),
         timeout_s=min(seconds(ctx.params, "timeout_s", 120) or 120, _TIMEOUT_MAX_S),
         api_key=text(ctx.params, "api_key"),
+        load=loader(ctx, messages),
     )
 
 
@@ -142,7 +146,7 @@ async def ask(
     """The answer of the model to these messages, an object of this schema, and what it cost. `check` says what else is
     wrong with an answer. Raises BlockError: params_invalid, output_invalid, and those of executor.llm.base.Models."""
     spent = Spent()
-    asked = list(messages)
+    asked = with_files(messages, ctx.params)
     problems: Sequence[str] = ()
     for _ in range(2):
         conversation = conversation_of(ctx, asked, OutputSpec(schema))

@@ -22,7 +22,7 @@ _PARAMS: dict[str, Any] = {
     "required": ["model", "metrics"],
     "additionalProperties": False,
     "properties": {
-        **model_params(3),
+        **model_params(3, 1.5),
         "content": {
             "title": "Content",
             "description": "What is scored.",

@@ -29,7 +29,7 @@ _JUDGED = {
     "required": ["reason", "passed"],
     "additionalProperties": False,
 }
-_OF_MODEL = {name: {**param, "x-when": {"check": ["model"]}} for name, param in model_params(10).items()}
+_OF_MODEL = {name: {**param, "x-when": {"check": ["model"]}} for name, param in model_params(10, 9.5).items()}
 
 _PARAMS: dict[str, Any] = {
     "type": "object",

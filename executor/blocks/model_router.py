@@ -17,7 +17,7 @@ _PARAMS: dict[str, Any] = {
     "required": ["model", "routes"],
     "additionalProperties": False,
     "properties": {
-        **model_params(3),
+        **model_params(3, 1.5),
         "context": {
             "title": "Context",
             "description": "What the model decides about, such as a message.",

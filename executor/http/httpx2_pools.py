@@ -7,6 +7,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, Final
 
 import httpcore
@@ -19,6 +20,7 @@ from executor.http.binding import check_place
 from executor.http.exchanges import tls_context
 from executor.http.response import BoundedHead
 
+_CHECKED_ASIDE_BYTES: Final = 256 * 1024
 _SAME: Final = {
     httpcore.ConnectTimeout: httpcore2.ConnectTimeout,
     httpcore.ReadTimeout: httpcore2.ReadTimeout,
@@ -89,7 +91,12 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
         request.headers = httpx2.Headers([*kept, *self._own])
         heads = (f"{name}: {value}" for name, value in request.headers.items())
         host = request.url.raw_host.decode("ascii")
-        check_place(host, self._origin[2] or 0, str(request.url), *heads, await request.aread())
+        body = await request.aread()
+        check = partial(check_place, host, self._origin[2] or 0, str(request.url), *heads, body)
+        if len(body) > _CHECKED_ASIDE_BYTES:  # secrets are looked for in all of it
+            await asyncio.to_thread(check)
+        else:
+            check()
         response = await super().handle_async_request(request)
         stream = response.extensions.get("network_stream")
         if isinstance(stream, _Stream):  # from here on the body is read, which has its own limit

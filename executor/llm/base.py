@@ -10,7 +10,7 @@ A conversation is a list of messages of four kinds:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, Protocol
 
@@ -36,14 +36,27 @@ class ToolCall(Struct, frozen=True, omit_defaults=True):
     invalid: str | None = None
 
 
+class Content(Struct, frozen=True):
+    """A file as a model is shown it: an image, a PDF, or text (`text/plain`, in UTF-8)."""
+
+    name: str
+    media_type: str
+    data: bytes
+
+
+LoadFiles = Callable[[], Awaitable[Mapping[str, Content]]]
+
+
 class Message(Struct, frozen=True, omit_defaults=True):
-    """One message. `calls`: of an assistant; `call_id` and `tool`: of the call that a tool message answers."""
+    """One message. `calls`: of an assistant; `call_id` and `tool`: of the call that a tool message answers; `files`:
+    the ids of those that a user shows."""
 
     role: Role
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     call_id: str = ""
     tool: str = ""
+    files: tuple[str, ...] = ()
 
 
 class ToolSpec(Struct, frozen=True):
@@ -66,7 +79,8 @@ class OutputSpec(Struct, frozen=True):
 
 class Conversation(Struct, frozen=True):
     """One request. `model`: `openai:gpt-5-mini`, `anthropic:…`, or `<endpoint>:<model>`; `api_key` None: the one that
-    belongs to the endpoint. `credential`: of a connection, instead of a key. `timeout_s`: for all of the reply."""
+    belongs to the endpoint. `credential`: of a connection, instead of a key. `timeout_s`: for all of the reply.
+    `load`: reads the files that messages name, by id."""
 
     model: str
     messages: Sequence[Message]
@@ -78,6 +92,7 @@ class Conversation(Struct, frozen=True):
     api_key: str | None = None
     seed: int | None = None
     credential: Credential | None = None
+    load: LoadFiles | None = None
 
     def __repr__(self) -> str:
         """Without the key and the messages: it may end up in a log."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from executor.llm.provider import Provider
 
 REPLIES_MAX = 50  # of a process at the same time; further ones wait
+WITH_FILES_MAX = 8  # of them, those that have files in memory
 _PROVIDER = "executor.llm.provider"
 
 
@@ -36,6 +37,7 @@ class ModelClient:
         self._http = http
         self._env = env
         self._room = asyncio.Semaphore(replies)
+        self._files_room = asyncio.Semaphore(WITH_FILES_MAX)
         self._provider: Provider | None = None
 
     async def reply(
@@ -48,7 +50,15 @@ class ModelClient:
         with waiting() if self._room.locked() else nullcontext():
             await self._room.acquire()
         try:
-            return await provider.reply(endpoint, model, key, conversation, on_delta)
+            if conversation.load is None:
+                return await provider.reply(endpoint, model, key, conversation, {}, on_delta)
+            with waiting() if self._files_room.locked() else nullcontext():
+                await self._files_room.acquire()
+            try:
+                files = await conversation.load()
+                return await provider.reply(endpoint, model, key, conversation, files, on_delta)
+            finally:
+                self._files_room.release()
         finally:
             self._room.release()
 

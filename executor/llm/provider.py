@@ -31,7 +31,7 @@ from executor.errors import BlockError
 from executor.http.backend import GuardedBackend
 from executor.http.exchanges import unbroken
 from executor.http.httpx2_pools import Connections
-from executor.llm.base import Conversation, Message, OnDelta, OutputSpec, Reply, Stop, ToolCall, Usage
+from executor.llm.base import Content, Conversation, Message, OnDelta, OutputSpec, Reply, Stop, ToolCall, Usage
 from executor.llm.endpoints import Endpoint
 from executor.llm.prices import cost_of
 from executor.llm.transport import Transport
@@ -53,25 +53,40 @@ class Provider:
         self._connections = Connections(guard)
 
     async def reply(
-        self, endpoint: Endpoint, model: str, key: str | None, conversation: Conversation, on_delta: OnDelta | None
+        self,
+        endpoint: Endpoint,
+        model: str,
+        key: str | None,
+        conversation: Conversation,
+        files: Mapping[str, Content],
+        on_delta: OnDelta | None,
     ) -> Reply:
-        """See executor.llm.base.Models."""
+        """See executor.llm.base.Models. `files`: those of the messages, by id."""
         shown = f"{endpoint.name}:{model}"
         try:
             async with asyncio.timeout(conversation.timeout_s):
-                return await unbroken(self._reply(endpoint, model, key, conversation, on_delta))
+                return await unbroken(self._reply(endpoint, model, key, conversation, files, on_delta))
         except TimeoutError as error:
             message = f"{shown}: no complete reply within {conversation.timeout_s:g} s"
             raise BlockError(message, code="model_timeout") from error
         except Exception as error:
-            raise _block_error(shown, error) from error
+            found = _block_error(shown, error)
+            if found.code == "model_refused" and files:
+                found.hint = "the model may not take such files: use one that sees images or PDF"
+            raise found from error
 
     async def close(self) -> None:
         """Close all connections."""
         await self._connections.close()
 
     async def _reply(
-        self, endpoint: Endpoint, name: str, key: str | None, conversation: Conversation, on_delta: OnDelta | None
+        self,
+        endpoint: Endpoint,
+        name: str,
+        key: str | None,
+        conversation: Conversation,
+        files: Mapping[str, Content],
+        on_delta: OnDelta | None,
     ) -> Reply:
         pool = await self._connections.pool(endpoint.url.startswith("https://"))
         client = httpx2.AsyncClient(
@@ -81,7 +96,7 @@ class Provider:
         )
         model = _model(endpoint, name, client)
         parameters = _parameters(conversation, model)
-        asked = _messages(conversation.messages)
+        asked = _messages(conversation.messages, files)
         settings = _settings(conversation, endpoint)
         if on_delta is None:
             response = await model_request(
@@ -172,7 +187,7 @@ def _parameters(conversation: Conversation, model: Model[Any]) -> ModelRequestPa
     return ModelRequestParameters(function_tools=tools, output_mode=mode, output_object=wanted)
 
 
-def _messages(messages: Sequence[Message]) -> list[their.ModelMessage]:
+def _messages(messages: Sequence[Message], files: Mapping[str, Content]) -> list[their.ModelMessage]:
     """Theirs alternate: what is between two replies is one request."""
     found: list[their.ModelMessage] = []
     parts: list[their.ModelRequestPart] = []
@@ -181,7 +196,8 @@ def _messages(messages: Sequence[Message]) -> list[their.ModelMessage]:
             case "system":
                 parts.append(their.SystemPromptPart(message.text))
             case "user":
-                parts.append(their.UserPromptPart(message.text))
+                shown = [_shown_file(files[id]) for id in message.files]
+                parts.append(their.UserPromptPart([message.text, *shown] if shown else message.text))
             case "tool":
                 parts.append(their.ToolReturnPart(message.tool, message.text, tool_call_id=message.call_id))
             case "assistant":
@@ -197,6 +213,13 @@ def _messages(messages: Sequence[Message]) -> list[their.ModelMessage]:
     if parts:
         found.append(their.ModelRequest(parts))
     return found
+
+
+def _shown_file(file: Content) -> their.UserContent:
+    """Text is a part of the message: not every server takes it as a file."""
+    if file.media_type == "text/plain":
+        return f"\n\nThe file {file.name}:\n\n{file.data.decode()}"
+    return their.BinaryContent(file.data, media_type=file.media_type, identifier=file.name)
 
 
 def _delta(event: Any) -> str:

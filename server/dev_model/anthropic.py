@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from server.dev_model.files import Seen, cut, of_base64
 from server.dev_model.script import Answer, Asked, Failure
 
 PATHS = ("/v1/messages",)
@@ -18,6 +19,7 @@ def read(body: Mapping[str, Any]) -> Asked:
     system, last, rounds = _text(body.get("system")), "", 0
     names: dict[str, str] = {}
     results: list[tuple[str, str]] = []
+    files: tuple[Seen, ...] = ()
     for message in body["messages"]:
         content = message["content"]
         blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
@@ -28,6 +30,7 @@ def read(body: Mapping[str, Any]) -> Asked:
         said = "".join(block["text"] for block in blocks if block["type"] == "text")
         if said:
             last, results = said, []
+            files = _files(blocks)
         for block in blocks:
             if block["type"] == "tool_result":
                 results.append((names[block["tool_use_id"]], _text(block.get("content"))))
@@ -45,8 +48,14 @@ def read(body: Mapping[str, Any]) -> Asked:
         output_tool=output_tool,
         required=(body.get("tool_choice") or {}).get("type") in ("any", "tool"),
         stream=bool(body.get("stream")),
-        chars=len(json.dumps(body["messages"])),
+        chars=len(json.dumps(cut(body["messages"]))),
+        files=files,
     )
+
+
+def _files(blocks: Any) -> tuple[Seen, ...]:
+    sources = [block["source"] for block in blocks if block["type"] in ("image", "document")]
+    return tuple(of_base64(source["media_type"], source["data"]) for source in sources)
 
 
 def whole(asked: Asked, answer: Answer, number: int) -> dict[str, Any]:

@@ -17,12 +17,13 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from server.dev_model import anthropic, openai
+from server.dev_model.files import cut
 from server.dev_model.oauth import OAuth
 from server.dev_model.script import Answer, Asked, Failure, Player, Script
 
 HOST: Final = "127.0.0.1"
 CALLS_KEPT: Final = 1000
-BODY_BYTES_MAX: Final = 8 * 1024 * 1024
+BODY_BYTES_MAX: Final = 20 * 1024 * 1024
 _KEY_SHOWN: Final = 4
 _KEYS: Final = ("authorization", "x-api-key")
 
@@ -48,7 +49,7 @@ def build_app(script: Script) -> Starlette:
             number = next(numbers)
             headers = {name: _shown(name, value) for name, value in request.headers.items()}
             answer = player.answer(asked)
-            calls.append({"n": number, "path": request.url.path, "headers": headers, "body": body})
+            calls.append({"n": number, "path": request.url.path, "headers": headers, "body": cut(body)})
             if isinstance(answer, Failure):
                 return _failed(format, answer)
             if asked.stream:

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from server.dev_model.files import Seen, cut, of_url
 from server.dev_model.script import Answer, Asked, Failure
 
 PATHS = ("/v1/chat/completions", "/chat/completions")
@@ -17,13 +18,14 @@ def read(body: Mapping[str, Any]) -> Asked:
     system, last, rounds = "", "", 0
     names: dict[str, str] = {}
     results: list[tuple[str, str]] = []
+    files: tuple[Seen, ...] = ()
     for message in body["messages"]:
         text = _text(message.get("content"))
         match message["role"]:
             case "system" | "developer":
                 system += text
             case "user":
-                last, results = text, []
+                last, results, files = text, [], _files(message.get("content"))
             case "assistant":
                 rounds, results = rounds + 1, []
                 names |= {call["id"]: call["function"]["name"] for call in message.get("tool_calls") or ()}
@@ -49,7 +51,8 @@ def read(body: Mapping[str, Any]) -> Asked:
         required=body.get("tool_choice") not in (None, "auto", "none"),
         stream=bool(body.get("stream")),
         usage_wanted=bool((body.get("stream_options") or {}).get("include_usage")),
-        chars=len(json.dumps(body["messages"])),
+        chars=len(json.dumps(cut(body["messages"]))),
+        files=files,
     )
 
 
@@ -87,6 +90,12 @@ def error(failure: Failure) -> dict[str, Any]:
     """The body of an error."""
     kind = "rate_limit_exceeded" if failure.status == 429 else "server_error" if failure.status >= 500 else "invalid"
     return {"error": {"message": failure.message, "type": kind, "param": None, "code": kind}}
+
+
+def _files(content: Any) -> tuple[Seen, ...]:
+    parts = content if isinstance(content, list) else ()
+    urls = {"image_url": "url", "file": "file_data"}
+    return tuple(of_url(part[part["type"]][urls[part["type"]]]) for part in parts if part["type"] in urls)
 
 
 def _text(content: Any) -> str:

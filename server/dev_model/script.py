@@ -9,9 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from server.dev_model.files import Seen
 from server.shipped import examples_folder
 
-_PLACE: Final = re.compile(r"\{\{(last|tool)\}\}")
+_PLACE: Final = re.compile(r"\{\{(last|tool|files)\}\}")
 DEPTH_MAX: Final = 8
 CHARS_PER_TOKEN: Final = 4
 
@@ -19,7 +20,8 @@ CHARS_PER_TOKEN: Final = 4
 class When(Struct, frozen=True, forbid_unknown_fields=True):
     """A request fits when all that is set holds. `last`, `system`: a text in the last message of the user or in the
     instructions, in any case; `tool`: the last result is of this tool, `""`: there is none since the user spoke;
-    `offers`: it offers this tool; `round`: how many replies it has; `model`: its name."""
+    `offers`: it offers this tool; `round`: how many replies it has; `model`: its name; `file`: the last message of the
+    user has a file whose media type begins so, `""`: it has none."""
 
     last: str | None = None
     system: str | None = None
@@ -27,6 +29,7 @@ class When(Struct, frozen=True, forbid_unknown_fields=True):
     offers: str | None = None
     round: int | None = None
     model: str | None = None
+    file: str | None = None
 
 
 class Call(Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,8 +59,9 @@ class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """`text`, `calls` and `output` are the reply. In texts `{{last}}` is the last message of the user, `{{tool}}` the
-    last result of a tool. `output`: sent in the way in which the request asks for it. `times`: how often the rule
-    can be used. `pause_ms`: before each piece. `cut_after`: the connection ends after this number of pieces."""
+    last result of a tool, `{{files}}` what is seen of the files of the user, also in texts of an output. `output`: sent
+    in the way in which the request asks for it. `times`: how often the rule can be used. `pause_ms`: before each piece.
+    `cut_after`: the connection ends after this number of pieces."""
 
     when: When = When()
     text: str = ""
@@ -79,7 +83,8 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Asked(Struct, frozen=True):
     """A request, whichever format it came in. `results`: tools whose results came since the last reply. `schema`: what
-    the output has to be, and `output_tool` the tool that takes it; `required`: the model has to call a tool."""
+    the output has to be, and `output_tool` the tool that takes it; `required`: the model has to call a tool. `files`:
+    those of the last message of the user."""
 
     model: str
     system: str
@@ -93,6 +98,7 @@ class Asked(Struct, frozen=True):
     stream: bool = False
     usage_wanted: bool = True
     chars: int = 0
+    files: tuple[Seen, ...] = ()
 
 
 class Answer(Struct, frozen=True):
@@ -122,10 +128,11 @@ class Player:
         text = _filled(rule.text, asked)
         calls = [(call.name, call.arguments) for call in rule.calls]
         if rule.output is not None:
+            output = _filled_in(rule.output, asked)
             if asked.output_tool is not None:
-                calls.append((asked.output_tool, rule.output))
+                calls.append((asked.output_tool, output))
             else:
-                text += _json(rule.output)
+                text += _json(output)
         numbered = tuple(
             (name, f"call_{asked.round}_{n}", given if isinstance(given, str) else _json(given))
             for n, (name, given) in enumerate(calls)
@@ -212,12 +219,27 @@ def _fits(when: When, asked: Asked) -> bool:
         and (when.offers is None or when.offers in asked.tools)
         and (when.round is None or when.round == asked.round)
         and (when.model is None or when.model == asked.model)
+        and (when.file is None or _shows(when.file, asked))
     )
 
 
+def _shows(media_type: str, asked: Asked) -> bool:
+    return any(file.media_type.startswith(media_type) for file in asked.files) if media_type else not asked.files
+
+
 def _filled(text: str, asked: Asked) -> str:
-    values = {"last": asked.last, "tool": asked.results[-1][1] if asked.results else ""}
+    files = "; ".join(file.about for file in asked.files) or "no files"
+    values = {"last": asked.last, "tool": asked.results[-1][1] if asked.results else "", "files": files}
     return _PLACE.sub(lambda place: values[place[1]], text)
+
+
+def _filled_in(value: Any, asked: Asked) -> Any:
+    """Only the places of files: other texts of an output are sent as they are."""
+    if isinstance(value, dict):
+        return {name: _filled_in(inner, asked) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [_filled_in(inner, asked) for inner in value]
+    return _filled(value, asked) if isinstance(value, str) and "{{files}}" in value else value
 
 
 def _json(value: Any) -> str:

@@ -65,6 +65,7 @@ ORDER = (
     "agent",
     "support-triage",
     "spreadsheet-summary",
+    "receipt-summary",
     "daily-report",
     "signed-orders",
 )

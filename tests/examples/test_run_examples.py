@@ -143,6 +143,19 @@ def test_a_spreadsheet_becomes_a_summary(tmp_path: Path) -> None:
         assert missing.returncode == 4 and "no file" in missing.stderr
 
 
+def test_a_model_reads_a_receipt(tmp_path: Path) -> None:
+    with with_a_model(tmp_path) as weft:
+        receipt = FOLDER / "files" / "receipt.png"
+        ran = weft("run", example("receipt-summary"), "--file", f"receipt={receipt}", "--follow")
+        assert ran.returncode == 0, ran.stderr
+        output = json.loads(ran.stdout)
+        assert output["receipt"]["total"] == 21.8 and len(output["receipt"]["items"]) == 3
+        assert output["receipt"]["note"] == f"Seen: image/png, {receipt.stat().st_size} bytes, 320 x 330."
+        sales = FOLDER / "files" / "sales.csv"
+        other = weft("run", example("receipt-summary"), "--file", f"receipt={sales}", "--follow")
+        assert other.returncode == 3, other.stderr  # a person is asked
+
+
 def test_a_chat_remembers_what_was_said(tmp_path: Path) -> None:
     with with_a_model(tmp_path) as weft:
         assert weft("deploy", example("chat")).returncode == 0

@@ -215,6 +215,7 @@ def _of_model(s: Scene) -> Document:
     optional = s.some(
         api_key=("${KEY}",), connection=("crm", ""), temperature=(0, 1.5), max_tokens=(5,), timeout_s=(0.5, 5)
     )
+    optional |= s.some(files=(f"<{s.head()}>", [f"<{s.head()}>"]))
     return {"model": s.pick("dev:m", "openai:m", f"<{s.head()}>"), **optional}
 
 

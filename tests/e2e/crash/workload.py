@@ -19,6 +19,7 @@ ELSEWHERE = {
     "child-run",
     "daily-report",
     "oauth-orders",  # needs a sign-in; see test_connection_renewal.py
+    "receipt-summary",
     "signed-orders",
     "spreadsheet-summary",
     "sql-report",
