@@ -34,6 +34,8 @@ from server.cli import (
     secrets,
     serve,
     sql,
+    top,
+    trace,
     transfer,
     triggers,
     upkeep,
@@ -47,7 +49,7 @@ from server.variables import DEFAULT_URL, server_url
 # How `weft --help` is laid out: commands by purpose, in the order in which one needs them.
 SECTIONS = (
     ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "promote", "connector")),
-    ("Watch runs", ("runs", "events", "why", "state", "diff", "usage")),
+    ("Watch runs", ("runs", "top", "events", "trace", "why", "state", "diff", "usage")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
     ("Start runs automatically", ("cron", "hooks")),
@@ -147,6 +149,8 @@ for _topic in (
     secrets,
     serve,
     sql,
+    top,
+    trace,
     transfer,
     triggers,
     upkeep,
