@@ -258,8 +258,12 @@ class _Region:
 
 
 def graph_handles(graph: _Document, block_id: str) -> list[str]:
-    """Exits of the block that have a connection."""
-    return [handle for source, handle in graph.after if source == block_id]
+    """Exits of the block that have a connection, without those that lead into it."""
+    return [
+        handle
+        for (source, handle), targets in graph.after.items()
+        if source == block_id and any(graph.parent(target) != block_id for target in targets if target in graph.blocks)
+    ]
 
 
 def _one(steps: list[Call]) -> Any:

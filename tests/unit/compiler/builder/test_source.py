@@ -102,6 +102,17 @@ def test_only_the_container_with_an_odd_graph_is_written_so() -> None:
     )
 
 
+def test_a_container_with_two_ways_in() -> None:
+    """`body` is the one that sequences know."""
+    inside = {name: value(1) | {"parent": "loop"} for name in "ab"}
+    document = flow(
+        {"start": START, "loop": {"type": "loop", "params": {"mode": "for", "count": 2}}, **inside, "end": value(2)},
+        "start loop, loop:body a, loop:other b, loop end",
+    )
+    text = round_trip(document)
+    assert text.count("Graph(") == 1 and 'Edge("loop", "b", "other")' in text and "on=" not in text
+
+
 def test_nothing_is_lost() -> None:
     odd = {
         "type": "connector.slack",
