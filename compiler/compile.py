@@ -18,11 +18,11 @@ from compiler.bind import Binder
 from compiler.catalog import Catalog
 from compiler.check import check, check_cycles
 from compiler.diagnostics import Diagnostic, Report
-from compiler.document import Document, Limits, decode, read
+from compiler.document import AlertsDoc, Document, Limits, decode, read
 from compiler.flow import Flow
 from compiler.imports import sim
 from compiler.needs import Gatherer
-from compiler.plan import Group, Limit, Plan, Rate, Settings
+from compiler.plan import Alerts, Group, Limit, Plan, Rate, Settings
 from compiler.queue import check_queue
 from compiler.regions import lay_out, make_regions
 from compiler.secrets import check_secrets
@@ -124,10 +124,19 @@ def _compile(
             fair=settings.fair,
             limits=tuple(Limit(limit.key, limit.at_most) for limit in settings.limits),
             rates=tuple(Rate(rate.key, rate.per_s) for rate in settings.rates),
+            alerts=_alerts(settings.alerts),
+            error_workflow=settings.error_workflow,
         ),
         variables=document.variables,
         input_schema=document.input,
     )
+
+
+def _alerts(alerts: AlertsDoc | None) -> Alerts | None:
+    if alerts is None:
+        return None
+    late_ms = None if alerts.waiting_s is None else max(1, round(alerts.waiting_s * 1000))
+    return Alerts(tuple(alerts.email), alerts.webhook, late_ms)
 
 
 def _flows(wiring: Wiring) -> dict[str, Flow]:

@@ -139,6 +139,25 @@ class RateDoc(Struct, frozen=True):
     per_s: Annotated[float, Meta(gt=0, le=100_000)]
 
 
+_MailAddress = Annotated[str, Meta(pattern=r"^[^@\s,]+@[^@\s,]+$", max_length=254)]
+
+
+class AlertsDoc(Struct, frozen=True):
+    """Who hears of failed runs, late waits and missed times, beside the addresses of the installation."""
+
+    email: Annotated[list[_MailAddress], Meta(max_length=20)] = []
+    webhook: Annotated[str, Meta(pattern=r"^https?://[^\s/]\S*$", max_length=2_000)] | None = None
+    waiting_s: _Seconds | None = None
+
+
+class RetentionDoc(Struct, frozen=True):
+    """Runs that ended longer ago are deleted, but for the `keep` newest, in place of the rule of the installation.
+    `days` None: as many as there; if there are none, and `keep` is set, 0."""
+
+    days: Annotated[float, Meta(ge=0, le=36_500)] | None = None
+    keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+
+
 class SettingsDoc(Struct, frozen=True):
     max_concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 100
     timeout_s: _Seconds = 86_400
@@ -151,6 +170,9 @@ class SettingsDoc(Struct, frozen=True):
     fair: _Key | None = None
     limits: list[LimitDoc] = []
     rates: list[RateDoc] = []
+    alerts: AlertsDoc | None = None
+    error_workflow: Annotated[str, Meta(min_length=1, max_length=200)] | None = None
+    retention: RetentionDoc | None = None
 
 
 class Document(Struct, frozen=True):
@@ -209,7 +231,11 @@ _CACHE = frozenset(CacheDoc.__struct_fields__)
 _BLOCK_LIMIT = frozenset(BlockLimitDoc.__struct_fields__)
 _SETTINGS = frozenset(SettingsDoc.__struct_fields__)
 _LIMIT = frozenset(LimitDoc.__struct_fields__)
+_ALERTS = frozenset(AlertsDoc.__struct_fields__)
+_RETENTION = frozenset(RetentionDoc.__struct_fields__)
 _RATE = frozenset(RateDoc.__struct_fields__)
+
+_APART: Final = ("limits", "rates", "alerts", "retention")  # settings that are decoded by themselves
 
 T = TypeVar("T")
 
@@ -310,12 +336,22 @@ def _settings(raw: Any, report: Report) -> SettingsDoc:
     """Each limit and each rate on its own, so that what is wrong with one is said with its place."""
     if not isinstance(raw, dict):
         return _convert(raw, SettingsDoc, "/settings", report) or SettingsDoc()
-    plain = {key: value for key, value in raw.items() if key not in ("limits", "rates")}
+    plain = {key: value for key, value in raw.items() if key not in _APART}
     settings = _convert(plain, SettingsDoc, "/settings", report) or SettingsDoc()
     _unknown_fields(raw, _SETTINGS, "/settings", report)
     limits = _listed(raw.get("limits"), LimitDoc, _LIMIT, "/settings/limits", report)
     rates = _listed(raw.get("rates"), RateDoc, _RATE, "/settings/rates", report)
-    return msgspec.structs.replace(settings, limits=limits, rates=rates)
+    alerts = _part(raw.get("alerts"), AlertsDoc, _ALERTS, "/settings/alerts", report)
+    retention = _part(raw.get("retention"), RetentionDoc, _RETENTION, "/settings/retention", report)
+    return msgspec.structs.replace(settings, limits=limits, rates=rates, alerts=alerts, retention=retention)
+
+
+def _part(raw: Any, kind: type[T], known: frozenset[str], pointer: str, report: Report) -> T | None:
+    if raw is None:
+        return None
+    _unknown_fields(raw, known, pointer, report)
+    made: T | None = _convert(raw, kind, pointer, report)
+    return made
 
 
 def _listed(raw: Any, kind: type[T], known: frozenset[str], pointer: str, report: Report) -> list[T]:

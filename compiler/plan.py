@@ -189,6 +189,14 @@ class Rate(Struct, frozen=True, array_like=True):
     per_s: float
 
 
+class Alerts(Struct, frozen=True, omit_defaults=True):
+    """Addresses that hear of this workflow beside those of the installation; how long a wait may be open."""
+
+    email: tuple[str, ...] = ()
+    webhook: str | None = None
+    waiting_ms: int | None = None
+
+
 class Settings(Struct, frozen=True, omit_defaults=True):
     """Limits of one run, and its place in the queue. Source of the defaults: docs/reference/limits.md. `fair` and keys
     may have references to the input; `fair` None: the name of the workflow."""
@@ -203,6 +211,8 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     fair: str | None = None
     limits: tuple[Limit, ...] = ()
     rates: tuple[Rate, ...] = ()
+    alerts: Alerts | None = None
+    error_workflow: str | None = None
 
 
 class Plan(Struct, frozen=True, omit_defaults=True, dict=True):

@@ -22,6 +22,7 @@ from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from executor.blocks.registry import Registry
 from executor.errors import DatabaseWriteFailed
+from executor.notifications.alerts import Alerts
 from executor.notifications.outbox import Notifications
 from executor.runtime.bus import Bus, Wakes
 from executor.runtime.clock import Clock, SystemClock
@@ -111,6 +112,7 @@ class Engine:
         self.connectors = Connectors(parts)
         self.upkeep = Upkeep(parts)
         self.notifications = Notifications(parts, self.waits)
+        self.alerts = Alerts(parts, self.runs)
         self._worker = worker
         self._wakes: Wakes | None = None
 
@@ -168,6 +170,7 @@ class Engine:
             engine._worker.start()
             engine.notifications.start()
             engine.traces.start()
+            engine.alerts.start()
             engine.schedules.scheduler.start()
             try:
                 await engine._worker.first_look(FIRST_LOOK_S)
@@ -182,6 +185,7 @@ class Engine:
         self.store.stop_retrying()
         await self.schedules.scheduler.stop()
         await self.notifications.stop()
+        await self.alerts.stop()
         await self.upkeep.stop()
         await self._worker.stop(grace_s)
         await self.traces.stop()

@@ -45,6 +45,19 @@ class NotifySettings:
     webhook: str | None = None
 
 
+@dataclass(slots=True)
+class AlertSettings:
+    """Of the installation: addresses that hear of failed runs, of what takes too long (`waiting_ms`: an open wait,
+    `queued_ms`: a run that no worker has begun; None: nothing does) and of missed times of schedules; the workflow that
+    is started for a failed run, unless its own settings name another."""
+
+    email: tuple[str, ...] = ()
+    webhook: str | None = None
+    waiting_ms: int | None = None
+    queued_ms: int | None = None
+    error_workflow: str | None = None
+
+
 class RunLimits(Struct, frozen=True):
     """Bounds of what runs leave behind: runs below one run; bytes of the outputs of a run, and of a run with all below
     it; of the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while
@@ -73,6 +86,7 @@ class Services:
     http: GuardedClient
     mail: MailSettings = field(default_factory=MailSettings)
     notify: NotifySettings = field(default_factory=NotifySettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8765"

@@ -115,6 +115,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         http=GuardedClient(settings.allow_private, own=Own(settings.authority, [settings.base_url])),
         mail=settings.mail,
         notify=NotifySettings(settings.notify_email, settings.notify_webhook),
+        alerts=settings.alerts,
         env=settings.workflow_env,
         secrets=settings.secret_names,
         base_url=settings.base_url,

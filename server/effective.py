@@ -37,7 +37,7 @@ Source = Literal["variable", "option", "file", "default"]
 SET: Final = "(set, not shown)"
 _SECRET: Final = frozenset(
     [
-        "WEFT_TOKEN", "WEFT_SECRET_KEY", "WEFT_OLD_SECRET_KEY", "WEFT_NOTIFY_WEBHOOK",
+        "WEFT_TOKEN", "WEFT_SECRET_KEY", "WEFT_OLD_SECRET_KEY", "WEFT_NOTIFY_WEBHOOK", "WEFT_ALERT_WEBHOOK",
         "WEFT_MAIL_PASSWORD", "WEFT_OIDC_CLIENT_SECRET", "WEFT_OTLP_HEADERS", "WEFT_SECRETS_COMMAND",
     ]
 )  # fmt: skip

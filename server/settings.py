@@ -19,6 +19,11 @@ WEFT_OLD_SECRET_KEY      the key before it, until `weft secret rekey` has encryp
 WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
 WEFT_NOTIFY_EMAIL        mail addresses that hear of every wait for a person, comma list
 WEFT_NOTIFY_WEBHOOK      a web address that does, by a signed POST of JSON; printed nowhere
+WEFT_ALERT_EMAIL         mail addresses that hear of failed runs and missed times of schedules, comma list
+WEFT_ALERT_WEBHOOK       a web address that does, by a signed POST of JSON; printed nowhere
+WEFT_ALERT_WAITING_S     and of waits that are open for longer than this; without it of none
+WEFT_ALERT_QUEUED_S      and of runs that no worker has begun for longer than this; without it of none
+WEFT_ERROR_WORKFLOW      a workflow that is started for each run that fails, unless its own settings name another
 WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
 WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
 WEFT_SECRET_<NAME>       the same, but secret whatever WEFT_NOT_SECRET says; WEFT_SECRET_KEY is the one above
@@ -68,7 +73,7 @@ from msgspec.structs import replace
 from compiler.document import POOL_PATTERN
 from executor.http.addresses import Allowed
 from executor.llm.endpoints import Endpoints
-from executor.services import MailSettings
+from executor.services import AlertSettings, MailSettings
 from executor.vault.command import SecretsCommand
 from server import setting_values as checked
 from server.oidc.settings import OidcSettings
@@ -101,6 +106,7 @@ SECRET_BYTES_MIN = 16
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
 RETENTION_DAYS_MAX = 36_500
 PROCESSES_MAX = 1_000
+ALERT_S_MAX = 31_536_000  # a year
 FILE_MAX_MIB, FILE_LARGEST_MIB = 100, 2_048
 CONCURRENCY_MAX = 1_000  # what a worker does without the setting; not imported, as each command reads settings
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -153,6 +159,11 @@ class Settings(Struct, frozen=True):
     oidc: OidcSettings | None = None
     notify_email: tuple[str, ...] = ()
     notify_webhook: str | None = None
+    alert_email: tuple[str, ...] = ()
+    alert_webhook: str | None = None
+    alert_waiting_s: float | None = None
+    alert_queued_s: float | None = None
+    error_workflow: str | None = None
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     not_secret: tuple[str, ...] = ()
@@ -212,6 +223,18 @@ class Settings(Struct, frozen=True):
         return None if self.retention_days is None else round(self.retention_days * 86_400_000)
 
     @property
+    def alerts(self) -> AlertSettings:
+        """What operators hear of, and where."""
+        waiting, queued = self.alert_waiting_s, self.alert_queued_s
+        return AlertSettings(
+            self.alert_email,
+            self.alert_webhook,
+            None if waiting is None else round(waiting * 1000),
+            None if queued is None else round(queued * 1000),
+            self.error_workflow,
+        )
+
+    @property
     def file_bytes(self) -> int:
         """Of the largest file."""
         return self.file_max * 1024 * 1024
@@ -261,6 +284,7 @@ class Settings(Struct, frozen=True):
             *filter(None, (self.oidc.client_secret if self.oidc else None,)),
             *(self.otlp_header_map.values() if self.otlp_headers else ()),
             *filter(None, (self.token, self.secret_key, self.old_secret_key, self.mail.password, self.notify_webhook)),
+            *filter(None, (self.alert_webhook,)),
         ]
 
     def check(self) -> None:
@@ -382,6 +406,7 @@ def _check_values(settings: Settings) -> None:
         except ValueError as error:
             raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
     checked.check_addresses("WEFT_NOTIFY_EMAIL", settings.notify_email)
+    _check_alerts(settings)
     if settings.public_url:
         checked.check_url("WEFT_BASE_URL", settings.public_url, bare=True)
     _check_places(settings)
@@ -431,6 +456,23 @@ def _check_values(settings: Settings) -> None:
             f"WEFT_ALLOW_PRIVATE: {error}; use networks (10.0.0.0/8), addresses or names, with or without :port, "
             "separated by commas"
         ) from None
+
+
+def _check_alerts(settings: Settings) -> None:
+    checked.check_addresses("WEFT_ALERT_EMAIL", settings.alert_email)
+    if settings.alert_webhook:
+        checked.check_url("WEFT_ALERT_WEBHOOK", settings.alert_webhook)
+    told = settings.alert_email or settings.alert_webhook
+    for name, seconds in (
+        ("WEFT_ALERT_WAITING_S", settings.alert_waiting_s),
+        ("WEFT_ALERT_QUEUED_S", settings.alert_queued_s),
+    ):
+        if seconds is None:
+            continue
+        if not 1 <= seconds <= ALERT_S_MAX:
+            raise SettingsError(f"{name} must be between 1 and {ALERT_S_MAX} (seconds)")
+        if name == "WEFT_ALERT_QUEUED_S" and not told:
+            raise SettingsError(f"{name} needs WEFT_ALERT_EMAIL or WEFT_ALERT_WEBHOOK")
 
 
 def _check_places(settings: Settings) -> None:
@@ -512,6 +554,8 @@ _WANTED = {  # what is no text; the values are no secrets
     "concurrency": "a whole number of runs",
     "queue_max": "a whole number of runs",
     "retention_days": "a number of days",
+    "alert_waiting_s": "a number of seconds",
+    "alert_queued_s": "a number of seconds",
     "processes": "a whole number",
     "metrics_port": "a whole number",
     "log_level": "debug, info, warning or error",

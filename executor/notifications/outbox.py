@@ -8,44 +8,37 @@ run waits for a message, and a message that cannot be sent fails nothing: it say
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import hmac
 import logging
 import random
 from collections.abc import Mapping
 from typing import Any, Final
-
-import orjson
 
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
 from executor.http.binding import Hosts, bound_to
 from executor.notifications.jobs import CHANNEL, KubernetesJobs
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
+from executor.notifications.sending import (
+    ATTEMPTS_MAX,
+    ERROR_CHARS_MAX,
+    IDLE_MAX_S,
+    LEASE_MS,
+    back_off_ms,
+    post_signed,
+)
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import NotificationRow
 from executor.topics.callbacks import Callbacks
 from executor.topics.waits import Waits
-from executor.values.redact import Redactor, sealed_names, unseal
+from executor.values.redact import sealed_names, unseal
 from executor.views import WaitView
 
 log = logging.getLogger("weft.notifications")
 
 SENDING_MAX: Final = 16  # at the same time
-REQUEST_S: Final = 15.0
-LEASE_MS: Final = 90_000  # longer than any try takes: a mail server has 30 s for each step
-# 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours the receiver is gone.
-ATTEMPTS_MAX: Final = 8
-BACK_OFF_MS: Final = 5_000
-BACK_OFF_FACTOR: Final = 4
-BACK_OFF_MAX_MS: Final = 3_600_000
-JITTER: Final = 0.1
-IDLE_MAX_S: Final = 5.0  # another process may have written a message
-ERROR_CHARS_MAX: Final = 500
 # The wait has ended since the message was claimed: it is not sent, and nothing went wrong.
 OVER: Final = BlockError("the wait has ended", retryable=False)
-_RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 class Notifications:
@@ -186,62 +179,5 @@ class Notifications:
     async def _request(
         self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
     ) -> None:
-        content = orjson.dumps(body)
         key = self._parts.links.signing_key("requests" if row.channel == "request" else "notifications")
-        at_s = self._clock.now_ms() // 1000
-        own = {
-            "Content-Type": "application/json",
-            "Idempotency-Key": f"{row.run_id}:{row.wait_id}",
-            "X-Weft-Timestamp": str(at_s),
-            "X-Weft-Signature": sign(key, at_s, content),
-        }
-        custom = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
-        try:
-            answer = await self._parts.services.http.request(
-                method,
-                url,
-                headers={**custom, **own},
-                content=content,
-                timeout_s=REQUEST_S,
-                max_bytes=64 * 1024,
-                waiting=None,  # SENDING_MAX is the bound; a lease runs, so it must not wait behind blocks
-            )
-        except BlockError as error:
-            if error.code == "response_too_large":
-                return  # it was accepted; what the answer says does not matter
-            raise BlockError(_without_path(error.message, url), code=error.code, retryable=error.retryable) from None
-        if answer.status >= 400:
-            raise BlockError(
-                f"{_place(url)} answered {answer.status}",
-                code="http_status",
-                retryable=answer.status >= 500 or answer.status in _RETRYABLE,
-            )
-
-
-def sign(key: bytes, at_s: int, body: bytes) -> str:
-    """`v1=` and the hexadecimal HMAC-SHA256 of `<seconds>.<body>`."""
-    return "v1=" + hmac.new(key, b"%d." % at_s + body, hashlib.sha256).hexdigest()
-
-
-def back_off_ms(attempts: int, chance: float) -> int:
-    """The pause after attempt number `attempts`; `chance` in 0..1 spreads it."""
-    pause = float(min(BACK_OFF_MS * BACK_OFF_FACTOR ** (attempts - 1), BACK_OFF_MAX_MS))
-    return round(pause * (1 + JITTER * (2 * chance - 1)))
-
-
-def _place(url: str) -> str:
-    import httpx  # of the client, which loads it with the first request
-
-    parsed = httpx.URL(url)
-    return f"{parsed.scheme}://{parsed.netloc.decode()}"
-
-
-def _without_path(text: str, url: str) -> str:
-    """The address of a webhook is a credential: errors name its server alone."""
-    import httpx
-
-    try:
-        parsed = httpx.URL(url)
-    except (httpx.InvalidURL, ValueError):
-        return text
-    return Redactor([url, parsed.path, parsed.raw_path.decode("ascii", "replace")]).redact(text)
+        await post_signed(self._parts, url, method, headers, body, key, f"{row.run_id}:{row.wait_id}")

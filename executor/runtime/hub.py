@@ -133,6 +133,7 @@ class Hub:
         self._deltas: dict[str, set[Deltas]] = {}
         self.tails = Tails()
         self.messages = asyncio.Event()  # there may be something to send
+        self.alerts = asyncio.Event()  # to operators
         self.signals = 0  # so far; a read that began at another count may have missed a commit
 
     # --- what has happened

@@ -327,6 +327,8 @@ class RunLoop:
                 tracing.run_ended(self.id)
         if append.notifications:
             self._parts.hub.messages.set()
+        if append.alerts:
+            self._parts.hub.alerts.set()
         if append.waits and not self._state.parked and any(wait.kind == "signal" for wait in append.waits):
             self._inbox.changed()  # the signal may be here; a run that parks looks for it as it leaves
         if append.children or append.posts or append.cancels:

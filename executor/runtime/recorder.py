@@ -36,6 +36,7 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
+from executor.runtime.alerts import alerts_of_failure, alerts_of_wait
 from executor.runtime.answers import ASK_PEOPLE
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
@@ -47,6 +48,7 @@ from executor.runtime.results import Payload, Result
 from executor.runtime.step_note import StepNote
 from executor.runtime.usage import usage_row
 from executor.services import NotifySettings
+from executor.store.alerts import AlertRow
 from executor.store.rows import (
     Append,
     CacheRow,
@@ -79,6 +81,7 @@ class _More(Struct):
     cancels: list[tuple[str, bytes]] = []
     cached: list[CacheRow] = []
     usage: list[UsageRow] = []
+    alerts: list[AlertRow] = []
     places: list[tuple[str, int]] | None = None
     status: RunStatus | None = None
     output: bytes | None = None
@@ -262,6 +265,7 @@ class Recorder:
                 family_max=self._parts.services.limits.family,
                 cached=tuple(more.cached),
                 usage=tuple(more.usage),
+                alerts=tuple(more.alerts),
                 places=None if more.places is None else tuple(more.places),
                 status=more.status,
                 output=more.output,
@@ -354,6 +358,8 @@ class Recorder:
             correlation=suspend.correlation,
         )
         self._beside.waits.append(row)
+        alerts = self._parts.services.alerts
+        self._beside.alerts += alerts_of_wait(self._run.row, row, self._plan.settings, alerts)
         self._beside.notifications += notifications_of(row, suspend.messages, self._parts.services.notify)
         extra: dict[str, Any] = {"wait": wait_id}
         if suspend.child is not None:
@@ -383,6 +389,8 @@ class Recorder:
         extra: dict[str, Any] | None = None
         if event.status != "succeeded":
             more.error = None if event.error is None else msgspec.json.encode(event.error)
+            if event.status == "failed":
+                more.alerts += alerts_of_failure(row, self._plan.settings, self._parts.services.alerts, self._at_ms)
         elif self._response is not None:
             more.output = encode_payload(self._response["body"])
             extra = {"response": dict(self._response)}

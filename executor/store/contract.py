@@ -144,6 +144,15 @@ Usage (`executor.store.usage`)
 How much there is to do (`executor.store.load`)
 
 45. `load` counts what is open without waiting for writes, and looks at no more than COUNTED_MAX rows of each kind.
+
+Alerts (`executor.store.alerts`)
+
+46. What operators are to hear of is written in the transaction of what it is about (`Append.alerts`, `Fire.alerts`), or
+    with `add_alerts`. Of one cause there is one alert for each address, and it is in one message.
+47. Of two messages to one address the second is made `every_ms` after the first at the earliest, with all that has come
+    up meanwhile. An alert about a wait that is closed when it is due is in no message.
+48. Messages are claimed and settled as notifications are. Alerts about a run, and the start of its error workflow, are
+    deleted with the run.
 """
 
 from __future__ import annotations
@@ -152,6 +161,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
+from executor.store.alerts import AlertStore
 from executor.store.connectors import ConnectorStore
 from executor.store.files import FileStore
 from executor.store.load import LoadStore
@@ -636,11 +646,17 @@ class UpkeepStore(Protocol):
         parts."""
 
     async def find_removable(
-        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+        self,
+        ended_before_ms: int,
+        keep: int = 0,
+        limit: int = 100,
+        after: str | None = None,
+        workflow: str | None = None,
+        but_not: Sequence[str] = (),
     ) -> list[Removable]:
         """Oldest first (created_at, id): runs that ended before this time and may be deleted. `keep`: except so
         many of each workflow, the newest that have ended; children follow their parent and are not counted. `after`: a
-        run id, what was created up to it is left out."""
+        run id, what was created up to it is left out. `workflow`: only its runs; `but_not`: all but those of these."""
 
     async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
         """One transaction. Returns the ids that were deleted: those that may not be, or do not exist, are left out."""
@@ -696,6 +712,7 @@ class Store(
     MemoryStore,
     UsageStore,
     LoadStore,
+    AlertStore,
     Protocol,
 ):
     """All of them. Every method raises DatabaseWriteFailed or DatabaseUnavailable (executor.errors) when the database

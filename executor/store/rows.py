@@ -11,6 +11,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.plan import CacheScope
+from executor.store.alerts import AlertRow
 from executor.store.placement import Placement
 from executor.store.usage import UsageRow
 
@@ -427,7 +428,8 @@ class Append(Struct, frozen=True, gc=False):
     `cancel_run` posts it; `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
     its row is changed, and `output_bytes` are added to it. `snapshot`: of events before this append. `places`: of
     limits, which attempts leave that end here: node key and number of each; with them, if only with an empty list, go
-    those of older epochs, and all when the run ends. `usage`: of steps that end here."""
+    those of older epochs, and all when the run ends. `usage`: of steps that end here. `alerts`: what operators are to
+    hear of."""
 
     run_id: str
     epoch: int
@@ -455,6 +457,7 @@ class Append(Struct, frozen=True, gc=False):
     snapshot: SnapshotRow | None = None
     places: tuple[tuple[str, int], ...] | None = None
     usage: tuple[UsageRow, ...] = ()
+    alerts: tuple[AlertRow, ...] = ()
 
 
 class Appended(Struct, frozen=True, gc=False):
@@ -525,6 +528,7 @@ class Fire(Struct, frozen=True):
     next_run_at_ms  where `due` moves the schedule
     due_ms          the fire time a run is for; of several missed ones the last
     run             None: there is none, `error` says why, or the fire time was missed
+    alerts          what operators hear of it
     """
 
     schedule_id: str
@@ -536,6 +540,7 @@ class Fire(Struct, frozen=True):
     overlap: Overlap
     run: NewRun | None = None
     error: str | None = None
+    alerts: tuple[AlertRow, ...] = ()
 
 
 class Fired(Struct, frozen=True):

@@ -11,10 +11,13 @@ import asyncio
 import logging
 from typing import Final, Protocol
 
+from msgspec.structs import replace
+
 from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.runtime.elsewhere import SCHEDULES
 from executor.runtime.parts import Parts
 from executor.runtime.task import RETRY_S, BackgroundTask
+from executor.store.alerts import AlertRow
 from executor.store.contract import ScheduleStore
 from executor.store.rows import Fire, Fired, ScheduleRow
 from executor.values import cron
@@ -35,6 +38,9 @@ class Starter(Protocol):
 
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
         """Create the run of a fire time and record the fire. None: another process has. Raises StoreError."""
+
+    async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:
+        """What operators hear of a fire time that was missed. Raises StoreError."""
 
 
 class Scheduler:
@@ -109,12 +115,15 @@ class Scheduler:
             times = cron.parse(row.cron, row.tz)
         except (CronInvalid, ZoneUnknown) as error:  # the machine's time zones are others than they were
             lost = Fire(row.id, "due", expected_ms, None, expected_ms, now_ms, row.overlap, error=error.message)
+            lost = replace(lost, alerts=await self._starter.alerts_of(row, expected_ms))
             return await self._store.fire(lost) is not None or done
         last_ms = max(expected_ms, times.previous(now_ms) or 0)
         times_due = _before(times, last_ms, expected_ms) if row.catch_up == "all" else [last_ms]
         after = [*times_due[1:], times.next(now_ms)]
         for due_ms, next_ms in zip(times_due, after, strict=True):
             fire = Fire(row.id, "due", expected_ms, next_ms, due_ms, now_ms, row.overlap)
+            if now_ms - expected_ms > LATE_MS:
+                fire = replace(fire, alerts=await self._starter.alerts_of(row, due_ms))
             if row.catch_up == "none" and now_ms - due_ms > LATE_MS:
                 fired = await self._store.fire(fire)
             else:

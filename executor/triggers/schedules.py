@@ -14,12 +14,15 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from compiler.diagnostics import CompileError
+from compiler.plan import Settings
 from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.journal.reader import keep_plan
+from executor.runtime.alerts import alerts_of_missed
 from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
+from executor.store.alerts import AlertRow
 from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
 from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler
@@ -166,6 +169,17 @@ class Schedules:
         """Its next five fire times. Raises CronInvalid, ZoneUnknown."""
         return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
 
+    async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:
+        """What operators hear of a fire time that was missed, at the addresses of the workflow as it is now, too."""
+        try:
+            settings = (await start_of(self._parts, row)).plan.settings
+        except StoreError:
+            raise
+        except Exception:  # the addresses of the installation are known all the same
+            settings = Settings()
+        now_ms = self._parts.clock.now_ms()
+        return alerts_of_missed(row.id, row.workflow, due_ms, now_ms, settings, self._parts.services.alerts)
+
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
         """Fire once, for the scheduler: the run is created here, or why there is none is recorded. None: another
         process has dealt with it. Raises StoreError."""
@@ -177,11 +191,13 @@ class Schedules:
             raise
         except (WeftError, CompileError) as error:
             log.warning("schedule %s could not start a run: %s", row.id, error)
-            return await self._store.fire(replace(fire, error=str(error)[:ERROR_CHARS_MAX]))
+            alerts = fire.alerts or await self.alerts_of(row, fire.due_ms)
+            return await self._store.fire(replace(fire, error=str(error)[:ERROR_CHARS_MAX], alerts=alerts))
         except Exception:
             log.exception("schedule %s could not start a run", row.id)
             error_text = "internal error; see the server log"
-            return await self._store.fire(replace(fire, error=error_text))
+            alerts = fire.alerts or await self.alerts_of(row, fire.due_ms)
+            return await self._store.fire(replace(fire, error=error_text, alerts=alerts))
         return await self._fire(replace(fire, run=run), start)
 
     async def _fire(self, fire: Fire, start: StartOf) -> Fired | None:

@@ -129,6 +129,8 @@ _GIVEN_BACK = """
 SELECT count(*), min(id) FROM heads WHERE owner IS NULL AND status = 'waiting' AND epoch > seq + :claims"""
 _UNSENT = "SELECT count(*) FROM notifications WHERE status = 'pending' AND due_at_ms < :since"
 _FAILED_MESSAGES = "SELECT count(*) FROM notifications WHERE status = 'failed'"
+_UNSENT_ALERTS = "SELECT count(*) FROM alert_messages WHERE status = 'pending' AND due_at_ms < :since"
+_FAILED_ALERTS = "SELECT count(*) FROM alert_messages WHERE status = 'failed'"
 _LATE_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled = 1 AND next_run_at_ms < :since"
 _FAILED_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled = 1 AND error IS NOT NULL"
 
@@ -146,6 +148,15 @@ def _work(db: Reading, now_ms: int) -> Iterator[Condition]:
     yield _count(db, "messages", _UNSENT, since, "messages about waits are due, but are not being sent", serve)
     yield _count(
         db, "failed messages", _FAILED_MESSAGES, {}, "messages could not be delivered", "`weft inbox` lists their links"
+    )
+    yield _count(db, "alerts", _UNSENT_ALERTS, since, "alerts are due, but are not being sent", serve)
+    yield _count(
+        db,
+        "failed alerts",
+        _FAILED_ALERTS,
+        {},
+        "alerts could not be delivered, or error workflows not be started",
+        "the log of the server says why; see docs/howto/alerts.md",
     )
     yield _count(db, "schedules", _LATE_SCHEDULES, since, "schedules are due, but do not start runs", serve)
     yield _count(

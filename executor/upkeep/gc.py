@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from executor.store.contract import Store
 from executor.store.rows import Orphans, Removable, RunRow
+from executor.upkeep.retention import Rule, dropped_before, rules_of
 
 # A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Another process's
 # commit may wait for it: about 30 ms on a busy machine with two cores (0.2 s with 5,000 events).
@@ -24,6 +25,7 @@ Row = TypeVar("Row", Removable, RunRow)
 # What no run refers to is deleted when it was not used for so long: a run may be about to begin with it.
 UNUSED_MS = 3_600_000
 DAY_MS = 86_400_000
+ALERTS_KEPT_MS = 30 * DAY_MS  # since they were sent
 # Where journals are in parts, there are about so many: a part has the runs of a day, or of as many as make that.
 PARTS = 30
 DAYS_WITHOUT_AGE = 30  # of a part, when no run is deleted by its age
@@ -55,27 +57,22 @@ async def collect(
     store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0, *, by_days: bool = False
 ) -> Collected:
     """Delete runs that ended more than `older_than_ms` ago (None: no run), but for the `keep` newest of each workflow,
-    children after their parents; then what no run refers to any more, unless it was used in the last hour, turns of
-    agents of that age, and cached results that have expired. `by_days`: where the database can drop the journals of
-    whole days, runs wait for that."""
+    and those of workflows with a rule of their own by that; children after their parents. Then what no run refers to
+    any more, unless it was used in the last hour, turns of agents of that age, alerts that were sent a month ago, and
+    cached results that have expired. `by_days`: where the database can drop the journals of whole days, runs wait for
+    that."""
     total = Collected()
     every_days = days_of_part(older_than_ms)
-    before = None if older_than_ms is None or keep else now_ms - older_than_ms
+    rules = await rules_of(store, older_than_ms, keep)
+    before = dropped_before(rules, now_ms)
     retired = await store.retire_days(before, every_days)
     waiting_ms = 0
     if retired is not None:
         total.runs, total.events = retired.runs, retired.events
-        if by_days and older_than_ms is not None and older_than_ms >= BY_DAYS_MIN * DAY_MS:
+        if by_days and before is not None and older_than_ms is not None and older_than_ms >= BY_DAYS_MIN * DAY_MS:
             waiting_ms = (every_days + 1) * DAY_MS  # until the last runs of its part have ended
-    while older_than_ms is not None:
-        found = await store.find_removable(now_ms - older_than_ms - waiting_ms, keep, RUNS_PER_BATCH)
-        batch = _batch(found)
-        deleted = set(await store.delete_runs([run.id for run in batch]))
-        if not deleted:
-            break
-        total.runs += len(deleted)
-        total.events += sum(run.seq for run in batch if run.id in deleted)
-        await asyncio.sleep(PAUSE_S)
+    for rule in rules:
+        await _collect_runs(store, rule, now_ms - (0 if rule.workflow else waiting_ms), total)
     while (orphans := await store.delete_orphans(now_ms - UNUSED_MS, ROWS_PER_BATCH)).total:
         total.add(orphans)
         await asyncio.sleep(PAUSE_S)
@@ -83,10 +80,28 @@ async def collect(
         if not await store.delete_old_memory(now_ms - older_than_ms, ROWS_PER_BATCH):
             break
         await asyncio.sleep(PAUSE_S)
+    while True:
+        if not await store.delete_old_alerts(now_ms - ALERTS_KEPT_MS, ROWS_PER_BATCH):
+            break
+        await asyncio.sleep(PAUSE_S)
     while expired := await store.delete_expired_cache(now_ms, ROWS_PER_BATCH):
         total.cached += expired
         await asyncio.sleep(PAUSE_S)
     return total
+
+
+async def _collect_runs(store: Store, rule: Rule, now_ms: int, total: Collected) -> None:
+    while True:
+        found = await store.find_removable(
+            now_ms - rule.older_than_ms, rule.keep, RUNS_PER_BATCH, None, rule.workflow, rule.but_not
+        )
+        batch = _batch(found)
+        deleted = set(await store.delete_runs([run.id for run in batch]))
+        if not deleted:
+            return
+        total.runs += len(deleted)
+        total.events += sum(run.seq for run in batch if run.id in deleted)
+        await asyncio.sleep(PAUSE_S)
 
 
 def days_of_part(older_than_ms: int | None) -> int:
@@ -96,16 +111,16 @@ def days_of_part(older_than_ms: int | None) -> int:
 async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
     """What `collect` would delete of runs, and what no run refers to as it is now. Changes nothing."""
     total = Collected(dry_run=True)
-    after: str | None = None
-    while older_than_ms is not None:
-        found = await store.find_removable(now_ms - older_than_ms, keep, RUNS_PER_BATCH, after)
-        if not found:
-            break
-        after = found[-1].id
-        for run in found:
-            total.runs += 1
-            total.events += run.seq
-            await _add_children(store, run.id, total)
+    for rule in await rules_of(store, older_than_ms, keep):
+        after: str | None = None
+        while found := await store.find_removable(
+            now_ms - rule.older_than_ms, rule.keep, RUNS_PER_BATCH, after, rule.workflow, rule.but_not
+        ):
+            after = found[-1].id
+            for run in found:
+                total.runs += 1
+                total.events += run.seq
+                await _add_children(store, run.id, total)
     total.add(await store.count_orphans(now_ms - UNUSED_MS))
     return total
 

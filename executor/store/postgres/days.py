@@ -40,7 +40,7 @@ Db = psycopg.AsyncConnection[Row]
 # Tables that have numbers of runs, and what has the journals as the last of them.
 NUMBERED: Final = ("run_details", "heads", "snapshots", "slots", "places", "batches")
 # Rows that belong to a run by its id.
-OWN: Final = ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs")
+OWN: Final = ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
 RUNS_PER_TRANSACTION: Final = 500
 # A part with more runs than these that outlive it is left as it is; its other runs are deleted one by one.
 MOVED_RUNS_MIN: Final = 100

@@ -20,6 +20,7 @@ from executor.store.statements import (
     of_old_rows,
     those_of,
 )
+from executor.store.topics.alerts import add_alerts
 from executor.store.topics.cache import put_cached
 from executor.store.topics.contents import add_blob, add_blob_ref
 from executor.store.topics.families import append_to_family, check_family
@@ -194,6 +195,8 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
         put_cached(tx, change.cached)
     if change.usage:
         add_usage(tx, change.usage)
+    if change.alerts:
+        add_alerts(tx, change.alerts)
 
 
 def lone_batch(change: Append) -> Batch | None:
@@ -224,6 +227,7 @@ def writes_only_itself(change: Append) -> bool:
         or change.cancels
         or change.cached
         or change.usage
+        or change.alerts
         or change.root is not None
         or change.move is not None
         or change.snapshot is not None

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from executor.store.rows import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
 from executor.store.rules import merged_schedule, outcome_of
 from executor.store.statements import OPEN, keep_workflow
+from executor.store.topics.alerts import add_alerts
 from executor.store.topics.runs import create_run
 from executor.store.tx import Readers, Tx
 
@@ -151,6 +152,7 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
     handled = {"id": fire.schedule_id, "due": fire.due_ms, "now": fire.now_ms, "outcome": outcome}
     tx.run(ADD_FIRE, {**handled, "run": run.id if run else None, "error": fire.error})
     tx.run(FORGET_FIRES, {"id": fire.schedule_id, "limit": FIRES_KEPT - 1})
+    add_alerts(tx, fire.alerts)
     return Fired(outcome, run)
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from executor.store.alerts import AlertMessage
 from executor.store.people import has_changed, present_act
 from executor.store.rows import NotificationRow, Orphans, Retired
 from executor.store.topics import (
+    alerts,
     audit,
     cache,
     checkpoints,
@@ -202,6 +204,26 @@ class TopicStore:
         if not await outbox.is_any_due(self._readers, now_ms):
             return []
         return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
+
+    # alerts
+    add_alerts = write(alerts.add_alerts)
+    next_alert_ms = read(alerts.next_alert_ms)
+    settle_alert_message = write(alerts.settle_alert_message)
+    alerts_of = read(alerts.alerts_of)
+    count_alerts_of = read(alerts.count_alerts_of)
+    queued_since = read(alerts.queued_since)
+    delete_old_alerts = write(alerts.delete_old_alerts)
+
+    async def group_alerts(self, now_ms: int, every_ms: int) -> int:
+        """A reader finds out that none is due."""
+        if not await alerts.is_any_due(self._readers, now_ms):
+            return 0
+        return await self._writer.submit(alerts.group_alerts, now_ms, every_ms)
+
+    async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
+        if not await alerts.is_message_due(self._readers, now_ms):
+            return []
+        return await self._writer.submit(alerts.claim_alert_messages, now_ms, lease_ms, limit)
 
     # cached results
     find_cached = read(cache.find_cached)

@@ -28,6 +28,8 @@ _NOT_NEWEST = f"""
 FIND_REMOVABLE = f"""
 SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r {by_index("runs_by_time")}
  WHERE r.created_at_ms < :before AND r.finished_at_ms < :before AND {_MAY_GO}"""
+OF_WORKFLOW = " AND r.workflow = :workflow"
+BUT_NOT_OF = f" AND r.workflow NOT IN {any_of(':but_not')}"
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
 # First of all, as everything that refers to the run begins with its row (executor.store.rules).
@@ -35,7 +37,7 @@ DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETUR
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = :id"
-    for table in ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs")
+    for table in ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
 )
 DELETE_OLD_EVENTS = of_old_rows("DELETE FROM old_events WHERE run_id = :id")
 DELETE_BATCHES = "DELETE FROM batches WHERE n = :n"
@@ -75,10 +77,18 @@ COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orp
 
 
 async def find_removable(
-    readers: Readers, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+    readers: Readers,
+    ended_before_ms: int,
+    keep: int = 0,
+    limit: int = 100,
+    after: str | None = None,
+    workflow: str | None = None,
+    but_not: Sequence[str] = (),
 ) -> list[Removable]:
-    query = FIND_REMOVABLE + (_NOT_NEWEST if keep else "") + (BEHIND if after is not None else "") + IN_ORDER
+    which = (OF_WORKFLOW if workflow is not None else "") + (BUT_NOT_OF if but_not else "")
+    query = FIND_REMOVABLE + which + (_NOT_NEWEST if keep else "") + (BEHIND if after is not None else "") + IN_ORDER
     values = {"before": ended_before_ms, "keep": keep, "after": after, "limit": limit}
+    values |= {"workflow": workflow, "but_not": as_list(but_not)}
     return [Removable(*row) for row in await readers.all(query, values)]
 
 

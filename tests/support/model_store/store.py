@@ -469,6 +469,7 @@ class ModelStore(
             await self.cancel_run(target, message, change.now_ms)
         self._put_cached(change.cached)
         self._add_usage(change.usage)
+        self._add_alerts(change.alerts)
         run.row = replace(
             run.row,
             seq=seq,

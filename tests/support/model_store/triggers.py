@@ -23,12 +23,13 @@ from executor.store.rows import (
     WebhookRow,
 )
 from executor.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
+from tests.support.model_store.alerts import ModelAlerts
 
 if TYPE_CHECKING:
     from executor.store.rows import NewRun, RunRow
 
 
-class ModelTriggers:
+class ModelTriggers(ModelAlerts):
     """What ModelStore can do with schedules and webhooks."""
 
     _open: dict[str, Any]  # these two are the store's own
@@ -118,6 +119,7 @@ class ModelTriggers:
         fires = self._fires.setdefault(id, [])
         fires.append(FireRow(fire.due_ms, fire.now_ms, outcome, run.id if run else None, fire.error))
         self._fires[id] = [*(old for old in fires[:-FIRES_KEPT] if old.run_id in self._open), *fires[-FIRES_KEPT:]]
+        await self.add_alerts(fire.alerts)
         return Fired(outcome, run)
 
     def _has_open_run(self, schedule_id: str) -> bool:

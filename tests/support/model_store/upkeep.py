@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 from executor.store.rows import TERMINAL, Orphans, Removable, Retired, RunRow
 from executor.store.rules import blobs_of
+from tests.support.model_store.alerts import ModelAlerts
 from tests.support.model_store.usage import ModelUsage
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run
 
 
-class ModelUpkeep(ModelUsage):
+class ModelUpkeep(ModelUsage, ModelAlerts):
     """What ModelStore can delete."""
 
-    _runs: dict[str, _Run]
     _open: dict[str, _Run]
     _workflows: dict[str, list[Any]]
     _active: dict[str, tuple[int, int]]
@@ -41,7 +41,13 @@ class ModelUpkeep(ModelUsage):
         return None
 
     async def find_removable(
-        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+        self,
+        ended_before_ms: int,
+        keep: int = 0,
+        limit: int = 100,
+        after: str | None = None,
+        workflow: str | None = None,
+        but_not: Sequence[str] = (),
     ) -> list[Removable]:
         rows = sorted((run.row for run in self._runs.values()), key=_age)
         newest: set[str] = set()
@@ -60,6 +66,7 @@ class ModelUpkeep(ModelUsage):
             for row in rows
             if row.finished_at_ms is not None and row.finished_at_ms < ended_before_ms
             if row.id not in newest and self._may_go(row, sources)
+            if workflow in (None, row.workflow) and row.workflow not in but_not
         )
         return list(islice(found, limit))
 
@@ -79,6 +86,7 @@ class ModelUpkeep(ModelUsage):
                 self._by_token.pop(wait.token_hash, None)
             for key in [key for key in self._notifications if key[0] == id]:
                 del self._notifications[key]
+            self._delete_alerts_of_run(id)
             for place in [place for place in self._checkpoints if place[0] == id]:
                 del self._checkpoints[place]
             for name in [name for name, row in self._cache.items() if row.run_id == id and row.scope == "run"]:

@@ -22,7 +22,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable
 from executor.http.client import GuardedClient
-from executor.notifications import outbox
+from executor.notifications import outbox, sending
 from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore
@@ -207,10 +207,10 @@ async def test_it_stops_after_the_last_try_and_the_run_is_not_affected(tmp_path:
             while (told := (await engine.waits.get(wait.run, wait.id)).notifications[0]).status == "pending":
                 pause_ms = (told.due_at_ms or 0) - clock.now_ms()
                 # While it is being sent, it is due when its lease is over: past that it would be sent once more.
-                if told.error and pause_ms != outbox.LEASE_MS:
+                if told.error and pause_ms != sending.LEASE_MS:
                     clock.advance(max(0, pause_ms))
                 await asyncio.sleep(0.01)
-        assert (told.status, told.attempts, len(server.seen)) == ("failed", outbox.ATTEMPTS_MAX, outbox.ATTEMPTS_MAX)
+        assert (told.status, told.attempts, len(server.seen)) == ("failed", sending.ATTEMPTS_MAX, sending.ATTEMPTS_MAX)
         assert told.error == f"{server.url} answered 500"
         assert wait.link
         await engine.answer(wait.link.rpartition("/")[2], {}, action="approve")
@@ -292,7 +292,7 @@ async def test_a_process_that_died_leaves_its_messages_to_the_next(tmp_path: Pat
         async with engine_on(tmp_path / "db", clock) as engine:
             await asyncio.sleep(0.05)
             assert len(server.seen) == 1, "it is not known yet whether it was sent"
-            clock.advance(outbox.LEASE_MS)
+            clock.advance(sending.LEASE_MS)
             (told,) = await settled(engine, wait)
             assert (told.status, told.attempts) == ("sent", 2)
     assert len(server.seen) == 2
@@ -312,7 +312,7 @@ async def test_two_processes_send_it_once(tmp_path: Path) -> None:
 
 
 async def test_a_slow_receiver_delays_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outbox, "REQUEST_S", 600.0)
+    monkeypatch.setattr(sending, "REQUEST_S", 600.0)
 
     async def slow(request: Request) -> bytes:
         await asyncio.sleep(600)
@@ -374,9 +374,9 @@ async def test_the_outbox_survives_a_restart_without_a_worker(tmp_path: Path) ->
 
 
 def test_pauses_grow_to_an_hour() -> None:
-    pauses = [outbox.back_off_ms(attempt, 0.5) for attempt in range(1, outbox.ATTEMPTS_MAX)]
+    pauses = [sending.back_off_ms(attempt, 0.5) for attempt in range(1, sending.ATTEMPTS_MAX)]
     assert pauses == [5_000, 20_000, 80_000, 320_000, 1_280_000, 3_600_000, 3_600_000]
-    assert outbox.back_off_ms(1, 0) == 4_500 and outbox.back_off_ms(1, 1) == 5_500
+    assert sending.back_off_ms(1, 0) == 4_500 and sending.back_off_ms(1, 1) == 5_500
 
 
 @pytest.mark.parametrize("error", [DatabaseUnavailable("the disk is away"), RuntimeError("a bug")], ids=type)

@@ -1,0 +1,171 @@
+"""Alerts on their way: one task of the engine that groups what has come up, sends it, and starts error workflows;
+`engine.alerts`.
+
+What happened is in the database already (`executor.runtime.alerts`). Here all that is due for one address becomes one
+message, and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. Messages
+are claimed, sent and settled as those about waits are, at least once, with the same key in each try. The run of an
+error workflow has the run that failed in its idempotency key, so there is one, however often it is asked for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Any, Final
+
+import orjson
+
+from compiler.diagnostics import CompileError
+from executor.blocks.email import compose, post
+from executor.errors import BlockError, Conflict, QueueFull, StoreError, WeftError
+from executor.notifications.alert_texts import alert_body, error_input, mail_of
+from executor.notifications.sending import (
+    ATTEMPTS_MAX,
+    ERROR_CHARS_MAX,
+    IDLE_MAX_S,
+    LEASE_MS,
+    back_off_ms,
+    post_signed,
+)
+from executor.runtime.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
+from executor.runtime.parts import Parts
+from executor.runtime.task import BackgroundTask
+from executor.store.alerts import AlertMessage
+from executor.topics.runs import Runs
+
+log = logging.getLogger("weft.notifications")
+
+EVERY_MS: Final = 300_000  # between two messages to one address
+SENDING_MAX: Final = 8  # at the same time
+SHOWN_MAX: Final = 20  # alerts in a message; the others are counted
+LOOK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
+
+
+class Alerts:
+    def __init__(self, parts: Parts, runs: Runs) -> None:
+        self._parts = parts
+        self._runs = runs
+        self._store = parts.store
+        self._clock = parts.clock
+        self._settings = parts.services.alerts
+        self._looked_ms = 0
+        self._task = BackgroundTask(
+            "alerts", self._step, failed="alerts cannot be sent", log=log, wake=parts.hub.alerts
+        )
+
+    def start(self) -> None:
+        self._clock.on_jump(self._task.wake.set)
+        self._task.start()
+
+    async def stop(self) -> None:
+        """Sends under way are cancelled; they are tried again when their leases are over."""
+        await self._task.stop()
+
+    async def _step(self) -> float:
+        """One round. Returns the seconds until the next."""
+        now_ms = self._clock.now_ms()
+        await self._look_at_queue(now_ms)
+        await self._store.group_alerts(now_ms, EVERY_MS)
+        messages = await self._store.claim_alert_messages(now_ms, LEASE_MS, SENDING_MAX)
+        if messages:
+            await asyncio.gather(*(self._try(message) for message in messages))
+            return 0
+        due_ms = await self._store.next_alert_ms()
+        if due_ms is None or due_ms <= now_ms:  # the latter: its message has to wait for the one before
+            return IDLE_MAX_S
+        return min(IDLE_MAX_S, (due_ms - now_ms) / 1000 + 0.001)
+
+    async def _look_at_queue(self, now_ms: int) -> None:
+        late_ms = self._settings.queued_ms
+        if late_ms is None or 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
+            return
+        self._looked_ms = now_ms
+        for run in await self._store.queued_since(now_ms - late_ms):
+            alerts = alerts_of_queued(run.id, run.workflow, run.created_at_ms, now_ms, self._settings)
+            await self._store.add_alerts(alerts)
+
+    # --- one message ---
+
+    async def _try(self, message: AlertMessage) -> None:
+        """One attempt. What goes wrong with it is recorded; if even that fails, the lease brings the message back."""
+        try:
+            error = await self._attempt(message)
+            now_ms = self._clock.now_ms()
+            if error is None:
+                await self._store.settle_alert_message(message.id, message.attempts, "sent", now_ms)
+                return
+            shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
+            if error.retryable and message.attempts < ATTEMPTS_MAX:
+                due_ms = now_ms + back_off_ms(message.attempts, random.random())
+                await self._store.settle_alert_message(message.id, message.attempts, "pending", now_ms, due_ms, shown)
+                return
+            what = f"the error workflow {message.target}" if message.channel == "workflow" else "an alert"
+            log.warning("%s was abandoned: %s", what, shown)
+            await self._store.settle_alert_message(message.id, message.attempts, "failed", now_ms, None, shown)
+        except StoreError as failure:
+            log.error("alert %s is not settled: %s", message.id, failure)
+
+    async def _attempt(self, message: AlertMessage) -> BlockError | None:
+        """Why it was not sent; None when it was. Raises StoreError."""
+        try:
+            if message.channel == "workflow":
+                await self._start_error_workflow(message)
+            else:
+                await self._send(message)
+        except BlockError as error:
+            return error
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("alert %s cannot be sent", message.id)
+            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
+        return None
+
+    async def _start_error_workflow(self, message: AlertMessage) -> None:
+        """Raises BlockError, StoreError."""
+        failed = await self._store.get_run(message.run_id)
+        if failed is None:  # deleted meanwhile, with all that was to come of it
+            return
+        key = f"{ERROR_KEY}{failed.id}"
+        if await self._store.runs_by_key(message.target, key, key, 1):
+            return  # by a process that ended before it could say so
+        try:
+            await self._runs.submit(
+                message.target, input=error_input(failed, self._parts.services.base_url), idempotency_key=key
+            )
+        except Conflict:
+            return  # started by another process just now, from another version
+        except StoreError:
+            raise
+        except QueueFull as error:
+            raise BlockError(error.message, code=error.code, retryable=True) from error
+        except (WeftError, CompileError) as error:
+            raise BlockError(str(error), code="error_workflow", retryable=False) from error
+
+    async def _send(self, message: AlertMessage) -> None:
+        """Raises BlockError, StoreError."""
+        alerts = await self._store.alerts_of(message.id, SHOWN_MAX)
+        counts = await self._store.count_alerts_of(message.id)
+        if not alerts:  # the runs were deleted meanwhile
+            return
+        errors: dict[str, Any] = {}
+        for alert in alerts:
+            run = await self._store.get_run(alert.run_id) if alert.kind == "run.failed" else None
+            if run is not None and run.error is not None:
+                errors[alert.run_id] = orjson.loads(run.error)
+        base_url, services = self._parts.services.base_url, self._parts.services
+        if message.channel == "email":
+            to = list(self._settings.email) if message.target == INSTALLATION else message.target.split(",")
+            subject, text = mail_of(alerts, counts, errors, base_url)
+            params = {"to": to, "subject": subject, "body": text}
+            mail, recipients = compose(params, services.mail.sender, message.id, message.created_at_ms)
+            if refused := await post(mail, recipients, services, f"alert {message.id}"):
+                raise BlockError(
+                    f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
+                )
+            return
+        url = (self._settings.webhook or "") if message.target == INSTALLATION else message.target
+        body = alert_body(message.id, alerts, counts, errors, base_url)
+        key = self._parts.links.signing_key("notifications")
+        await post_signed(self._parts, url, "POST", {}, body, key, f"alert:{message.id}")

@@ -1,0 +1,90 @@
+"""How a message leaves: a signed request, and the pause before the next try."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from executor.errors import BlockError
+from executor.runtime.parts import Parts
+from executor.values.redact import Redactor
+
+REQUEST_S: Final = 15.0
+LEASE_MS: Final = 90_000  # longer than any try takes: a mail server has 30 s for each step
+# 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours the receiver is gone.
+ATTEMPTS_MAX: Final = 8
+BACK_OFF_MS: Final = 5_000
+BACK_OFF_FACTOR: Final = 4
+BACK_OFF_MAX_MS: Final = 3_600_000
+JITTER: Final = 0.1
+IDLE_MAX_S: Final = 5.0  # another process may have written a message
+ERROR_CHARS_MAX: Final = 500
+_RETRYABLE: Final = frozenset({408, 425, 429})
+
+
+async def post_signed(
+    parts: Parts, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any], signing_key: bytes, key: str
+) -> None:
+    """`key`: the Idempotency-Key, the same in each try. Raises BlockError."""
+    content = orjson.dumps(body)
+    at_s = parts.clock.now_ms() // 1000
+    own = {
+        "Content-Type": "application/json",
+        "Idempotency-Key": key,
+        "X-Weft-Timestamp": str(at_s),
+        "X-Weft-Signature": sign(signing_key, at_s, content),
+    }
+    custom = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
+    try:
+        answer = await parts.services.http.request(
+            method,
+            url,
+            headers={**custom, **own},
+            content=content,
+            timeout_s=REQUEST_S,
+            max_bytes=64 * 1024,
+            waiting=None,  # the outbox has a bound; a lease runs, so it must not wait behind blocks
+        )
+    except BlockError as error:
+        if error.code == "response_too_large":
+            return  # it was accepted; what the answer says does not matter
+        raise BlockError(_without_path(error.message, url), code=error.code, retryable=error.retryable) from None
+    if answer.status >= 400:
+        raise BlockError(
+            f"{_place(url)} answered {answer.status}",
+            code="http_status",
+            retryable=answer.status >= 500 or answer.status in _RETRYABLE,
+        )
+
+
+def sign(key: bytes, at_s: int, body: bytes) -> str:
+    """`v1=` and the hexadecimal HMAC-SHA256 of `<seconds>.<body>`."""
+    return "v1=" + hmac.new(key, b"%d." % at_s + body, hashlib.sha256).hexdigest()
+
+
+def back_off_ms(attempts: int, chance: float) -> int:
+    """The pause after attempt number `attempts`; `chance` in 0..1 spreads it."""
+    pause = float(min(BACK_OFF_MS * BACK_OFF_FACTOR ** (attempts - 1), BACK_OFF_MAX_MS))
+    return round(pause * (1 + JITTER * (2 * chance - 1)))
+
+
+def _place(url: str) -> str:
+    import httpx  # of the client, which loads it with the first request
+
+    parsed = httpx.URL(url)
+    return f"{parsed.scheme}://{parsed.netloc.decode()}"
+
+
+def _without_path(text: str, url: str) -> str:
+    """The address of a webhook is a credential: errors name its server alone."""
+    import httpx
+
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return text
+    return Redactor([url, parsed.path, parsed.raw_path.decode("ascii", "replace")]).redact(text)

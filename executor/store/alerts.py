@@ -1,0 +1,96 @@
+"""What operators are told of: what a store is asked for. See rules 46 to 48 of the contract."""
+
+from __future__ import annotations
+
+from typing import Final, Literal, Protocol
+
+from msgspec import Struct
+
+AlertKind = Literal["run.failed", "run.waiting", "run.queued", "schedule.missed"]
+AlertChannel = Literal["email", "webhook", "workflow"]
+AlertStatus = Literal["pending", "sent", "failed", "cancelled"]
+QUEUED_LOOKED_AT: Final = 100  # the runs that have been queued for longest
+
+
+class AlertRow(Struct, frozen=True):
+    """Something to tell one address. `cause`: there is one alert about it; `target`: mail addresses by commas, a URL,
+    or empty for those of the installation; of channel `workflow`, the error workflow that is to be started. `item`: the
+    id of a wait or a schedule. `run_id` empty: it is about no run. `due_at_ms`: not before this time."""
+
+    cause: str
+    channel: AlertChannel
+    target: str
+    kind: AlertKind
+    workflow: str
+    run_id: str
+    item: str
+    at_ms: int
+    due_at_ms: int
+
+
+class AlertMessage(Struct, frozen=True):
+    """To one address, about any number of causes. `run_id`: for which an error workflow is to be started, else empty.
+    `attempts`, `due_at_ms`: as of a notification."""
+
+    id: str
+    channel: AlertChannel
+    target: str
+    run_id: str
+    status: AlertStatus
+    attempts: int
+    created_at_ms: int
+    due_at_ms: int
+    settled_at_ms: int | None = None
+    error: str | None = None
+
+
+class AlertCount(Struct, frozen=True):
+    kind: AlertKind
+    workflow: str
+    count: int
+
+
+class QueuedRun(Struct, frozen=True):
+    id: str
+    workflow: str
+    plan_hash: str
+    created_at_ms: int
+
+
+class AlertStore(Protocol):
+    async def add_alerts(self, alerts: tuple[AlertRow, ...]) -> int:
+        """Those whose cause is new for the address. Returns how many these are."""
+
+    async def group_alerts(self, now_ms: int, every_ms: int) -> int:
+        """Make a message for each address that alerts are due for, of all of them, unless its last message is younger
+        than `every_ms`. Alerts about waits that are closed are deleted. Returns how many messages were made."""
+
+    async def next_alert_ms(self) -> int | None:
+        """When the next alert or message is due; None: there is none."""
+
+    async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
+        """As `claim_notifications`."""
+
+    async def settle_alert_message(
+        self,
+        id: str,
+        attempt: int,
+        status: AlertStatus,
+        now_ms: int,
+        due_at_ms: int | None = None,
+        error: str | None = None,
+    ) -> bool:
+        """As `settle_notification`."""
+
+    async def alerts_of(self, message_id: str, limit: int) -> list[AlertRow]:
+        """Oldest first (at_ms, cause)."""
+
+    async def count_alerts_of(self, message_id: str) -> list[AlertCount]:
+        """Of all, the most frequent first."""
+
+    async def queued_since(self, before_ms: int) -> list[QueuedRun]:
+        """Of the QUEUED_LOOKED_AT runs that were created first and no worker has begun, those created before this time
+        that there is no alert about."""
+
+    async def delete_old_alerts(self, before_ms: int, limit: int) -> int:
+        """At most `limit` messages that were settled before this time, with their alerts. Returns how many."""
