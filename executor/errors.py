@@ -253,6 +253,12 @@ class DatabaseReplaced(DatabaseUnavailable):
     code = "db_replaced"
 
 
+class ReadOnly(StoreError):
+    """This server is read-only."""
+
+    code = "read_only"
+
+
 class ForeignDatabase(StoreError):
     """The file is a database of another program."""
 

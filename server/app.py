@@ -107,6 +107,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
     """Open the database and start to work. `work=False`: runs, schedules, messages and upkeep are left to other
     processes. Raises StoreError when the file cannot be used, SettingsError when a
     function cannot be imported."""
+    work = work and not settings.read_only
     own = own_blocks(settings)
     known = connectors(Path(settings.connectors) if settings.connectors else None)
     sandbox = Sandbox()
@@ -147,6 +148,8 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
 
 def _store(settings: Settings) -> Store:
     """Of the database that is set. Raises SettingsError."""
+    if settings.read_only:
+        return _read_only_store(settings)
     if settings.db_address is None:
         Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return SQLiteStore(settings.db_path)
@@ -156,6 +159,20 @@ def _store(settings: Settings) -> Store:
             from executor.store.postgres.store import PostgresStore
         check_address("WEFT_DB", settings.db_address)
     return PostgresStore(settings.db_address)
+
+
+def _read_only_store(settings: Settings) -> Store:
+    """Raises SettingsError."""
+    if settings.db_address is None:
+        from executor.store.sqlite.read_only import ReadOnlySQLite
+
+        return ReadOnlySQLite(settings.db_path)
+    with _of_settings():
+        with needs_psycopg():
+            from executor.store.postgres.connection import check_address
+            from executor.store.postgres.read_only import ReadOnlyPostgres
+        check_address("WEFT_DB", settings.db_address)
+    return ReadOnlyPostgres(settings.db_address)
 
 
 def _bus(settings: Settings) -> Bus | None:

@@ -49,6 +49,7 @@ WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs
 WEFT_METRICS_PORT        a port of 127.0.0.1 with /metrics and /healthz that ask for no token; 0 takes a free one
 WEFT_OTLP_ENDPOINT       a collector of OpenTelemetry that traces of runs are sent to, http://host:4318 (extra `otel`)
 WEFT_OTLP_HEADERS        headers for it, `name=value` by commas; kept out of the log
+WEFT_READ_ONLY           true: show everything, execute and change nothing; see docs/howto/run-in-production.md
 WEFT_LOG                 log level: debug, info, warning (default), error
 WEFT_LOG_FORMAT          `text` (default), or `json`: one object for each line
 """
@@ -184,6 +185,7 @@ class Settings(Struct, frozen=True):
     metrics_port: int | None = None
     otlp_endpoint: str | None = None
     otlp_headers: str | None = None
+    read_only: bool = False
     log_level: LogLevel = "warning"
     log_format: LogFormat = "text"
     limits: Limits = Limits()
@@ -561,6 +563,7 @@ _WANTED = {  # what is no text; the values are no secrets
     "log_level": "debug, info, warning or error",
     "log_format": "text or json",
     "start_tls": "true or false",
+    "read_only": "true or false",
     "private": "true or false",
 }
 

@@ -47,6 +47,7 @@ TEXTS = {
     "WEFT_METRICS_PORT": "metrics_port",
     "WEFT_OTLP_ENDPOINT": "otlp_endpoint",
     "WEFT_OTLP_HEADERS": "otlp_headers",
+    "WEFT_READ_ONLY": "read_only",
     "WEFT_LOG": "log_level",
     "WEFT_LOG_FORMAT": "log_format",
 }

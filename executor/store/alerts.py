@@ -1,4 +1,4 @@
-"""What operators are told of: what a store is asked for. See rules 46 to 48 of the contract."""
+"""Alerts for operators: what a store is asked for. See rules 46 to 48 of the contract."""
 
 from __future__ import annotations
 

@@ -38,6 +38,7 @@ from server.variables import SettingsError
     help="Serve /metrics without a token on this port of 127.0.0.1 (WEFT_METRICS_PORT). 0: a free one.",
 )
 @click.option("--no-worker", is_flag=True, help="Execute no runs here: `weft worker` does, on the same database.")
+@click.option("--read-only", is_flag=True, help="Show everything, execute and change nothing (WEFT_READ_ONLY).")
 @click.option(
     "--dev-model",
     is_flag=True,
@@ -51,6 +52,7 @@ def serve(
     behind_proxy: str | None,
     metrics_port: int | None,
     no_worker: bool,
+    read_only: bool,
     dev_model: bool,
 ) -> int:
     """Start the server and resume the runs that were open.
@@ -65,6 +67,7 @@ def serve(
     options = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
     options["WEFT_BEHIND_PROXY"] = behind_proxy
     options["WEFT_METRICS_PORT"] = metrics_port
+    options["WEFT_READ_ONLY"] = "true" if read_only else None
     environ = {**os.environ, **{name: str(v) for name, v in options.items() if v is not None}}
     with ExitStack() as stack:
         try:

@@ -21,6 +21,7 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
+from executor.errors import ReadOnly
 from executor.store.patience import patience
 from executor.store.people import Act, Role, acting
 from executor.tracing import with_parent
@@ -71,6 +72,7 @@ class RouteSpec(Struct, frozen=True):
     media     media types of the 2xx body, the usual one first
     documented  shown in openapi.json
     links     what to ask next
+    signs     it signs in or out, and is there on a read-only server too, which refuses all else but GET
     """
 
     method: str
@@ -93,6 +95,7 @@ class RouteSpec(Struct, frozen=True):
     media: tuple[str, ...] = ("application/json",)
     documented: bool = True
     links: tuple[Link, ...] = ()
+    signs: bool = False
 
     @property
     def is_audited(self) -> bool:
@@ -163,6 +166,9 @@ class _Endpoint:
 
     async def _response(self, request: Request, spec: RouteSpec) -> Response:
         limits: Limits = request.app.state.settings.limits
+        if request.app.state.settings.read_only and spec.method != "GET" and not spec.signs:
+            hint = "Ask the server that executes the runs."
+            raise ReadOnly("This server is read-only: it executes and changes nothing.", hint=hint)
         bounds = limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes)
         call = Call(request, bounds, spec.query)
         with patience(limits.write_s):

@@ -98,8 +98,9 @@ TABLE = (
         public=True,
         body_bytes=LOGIN_BYTES_MAX,
         documented=False,
+        signs=True,
     ),
-    RouteSpec("POST", "/logout", log_out, "Sign out", "pages", public=True, documented=False),
+    RouteSpec("POST", "/logout", log_out, "Sign out", "pages", public=True, documented=False, signs=True),
     RouteSpec(
         "DELETE", "/api/sessions", end_all, "Sign out all browsers", "server", needs="admin", answer=SessionsEnded
     ),
@@ -113,6 +114,7 @@ TABLE = (
         answer=SignInLink,
         status=201,
         statuses=(409,),
+        signs=True,
     ),
     *(
         RouteSpec("GET", path, editor, summary, "pages", public=True, documented=False)

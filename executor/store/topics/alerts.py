@@ -1,4 +1,4 @@
-"""What operators are told of: alerts, and the messages that tell of them."""
+"""Alerts for operators, and the messages that carry them."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 

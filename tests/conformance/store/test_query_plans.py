@@ -45,6 +45,7 @@ ALLOWED = {
     "FROM slots INDEXED BY slots_freed WHERE freed = 1": "an index of those alone, which the next claim empties",
     "SELECT (SELECT count(*) FROM plans": "`weft gc --dry-run`, on request",
     "FROM agent_memory  GROUP BY": "the list of conversations, on request",
+    "WHERE h.status = 'queued' ORDER BY h.n LIMIT": "open runs, in the order of their numbers; ends after a hundred",
     "SELECT DISTINCT hash, ": "each hour, by a reader: what nothing refers to",
 }
 # These do not grow with the work: what people make, and what is there as long as a process or a sign-in.
@@ -118,6 +119,8 @@ ARGUMENTS: dict[str, Any] = {
     "node": "n",
     "waits": [("open", "ask!1")],
     "schedule_id": "s",
+    "before_ms": T0,
+    "message_id": "m",
     "asker": "p1",
     "keys": ["k", "other"],
     "webhook_id": "h",

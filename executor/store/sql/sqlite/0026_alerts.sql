@@ -15,7 +15,7 @@ CREATE TABLE alerts (
     message_id TEXT,
     PRIMARY KEY (cause, channel, target)
 ) STRICT, WITHOUT ROWID;
-CREATE INDEX alerts_open ON alerts (channel, target, due_at_ms) WHERE message_id IS NULL;
+CREATE INDEX alerts_open ON alerts (due_at_ms, channel, target) WHERE message_id IS NULL;
 CREATE INDEX alerts_by_message ON alerts (message_id) WHERE message_id IS NOT NULL;
 CREATE INDEX alerts_by_run ON alerts (run_id);
 
@@ -34,5 +34,6 @@ CREATE TABLE alert_messages (
     error         TEXT
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX alert_messages_due ON alert_messages (due_at_ms, id) WHERE status = 'pending';
+CREATE INDEX alert_messages_settled ON alert_messages (settled_at_ms, id) WHERE settled_at_ms IS NOT NULL;
 CREATE INDEX alert_messages_by_target ON alert_messages (channel, target, created_at_ms);
 CREATE INDEX alert_messages_by_run ON alert_messages (run_id);

@@ -169,7 +169,7 @@ async def test_a_failure_that_is_caught_is_none(tmp_path: Path) -> None:
         rows = await engine.store.read_audit()
         assert rows == []
         messages = await engine.store.claim_alert_messages(2**61, 1, 100)
-        assert {message.run_id for message in messages} <= {"", failed.id}, "the parent's failure alone is told of"
+        assert {message.run_id for message in messages} <= {"", failed.id}, "there is an alert about the parent alone"
 
 
 async def test_a_wait_that_is_open_for_too_long(tmp_path: Path) -> None:
