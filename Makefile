@@ -27,7 +27,7 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format docs lock soak mutants bench bench-peers peers clean
+.PHONY: not-built help serve install test check browser lint format docs lock soak mutants bench bench-peers peers compare clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
@@ -41,7 +41,8 @@ help:
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
 	@echo "make mutants  plant bugs, one at a time; the simulations and the tests named for each must find it (twenty minutes)"
 	@echo "make bench    measure everything beside its floor, and write docs/reference/performance.md (make bench-peers: other systems)"
-	@echo "make peers    install the other systems that benchmarks compare with (LangGraph, DBOS), in $(PEERS)"
+	@echo "make peers    install the other systems that benchmarks and examples compare with (LangGraph, DBOS, ...), in $(PEERS)"
+	@echo "make compare  run the workflows of examples/compare in weft, DBOS, Prefect, LangGraph and Hamilton, with kills (ten minutes)"
 	@echo "make lock     pin the newest versions that pyproject.toml allows"
 	@echo "make clean    remove what was built; databases stay"
 
@@ -118,6 +119,11 @@ bench-peers: $(INSTALLED_DEV) $(INSTALLED_PEERS)
 	$(BIN)/python -m benchmarks.page
 
 peers: $(INSTALLED_PEERS)
+
+# The five workflows of examples/compare in each system, with a kill -9 in three of them; nothing leaves the machine.
+compare: $(INSTALLED) $(INSTALLED_PEERS)
+	$(BIN)/python -m examples.compare.check weft
+	$(PEERS)/bin/python -m examples.compare.check dbos prefect langgraph hamilton
 
 # Everything that is installed has its hash here: what runs, what tests and builds, and the Node that builds the editor.
 COMPILE := $(BIN)/python -m uv pip compile -q -U --universal --python-version 3.11 --generate-hashes \

@@ -1,0 +1,1 @@
+"""The same five workflows in weft and in other systems; see README.md."""

@@ -1,0 +1,53 @@
+"""What `weft dev` finds in a file, and what it says of one that it cannot use."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.server import ROOT
+
+STEP = "import weft\n@weft.step\ndef one(n: int) -> int:\n    return n\n"
+
+
+def check(folder: Path, text: str) -> subprocess.CompletedProcess[str]:
+    file = folder / "weft_test_flow.py"
+    file.write_text(text)
+    command = [sys.executable, "-m", "server.dev.check", str(file)]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+
+
+def test_it_prints_the_documents_whatever_the_file_prints(tmp_path: Path) -> None:
+    flows = "@weft.workflow\ndef flow(n: int):\n    return one(n)\nclassic = weft.Workflow('b', weft.Set(1))\n"
+    text = f"print('hello')\n{STEP}{flows}"
+    done = check(tmp_path, text)
+    found = json.loads(done.stdout)
+    assert (sorted(found["documents"]), found["steps"]) == (["b", "flow"], True)
+    assert found["documents"]["flow"]["blocks"]["one"]["params"]["function"] == "weft_test_flow.one"
+    assert "hello" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (STEP, "has no workflow"),
+        ("import weft\nweft.nope\n", "line 2"),
+        (
+            f"{STEP}@weft.workflow\ndef flow(n: int):\n    return one(n + 1)\n",
+            "line 7: a traced value cannot be computed",
+        ),
+        (
+            f"{STEP}@weft.workflow(name='a')\ndef b():\n    one(1)\n@weft.workflow(name='a')\ndef c():\n    one(1)\n",
+            "the name 'a'",
+        ),
+        ("import weft\nflow = weft.Workflow('b', weft.HitEndpoint(' '))\n", "b has errors:"),
+    ],
+)
+def test_it_says_what_is_wrong(text: str, said: str, tmp_path: Path) -> None:
+    done = check(tmp_path, text)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
