@@ -14,6 +14,7 @@ from server.cli.render import plain
 
 ROLES = ("viewer", "approver", "editor", "admin")
 ROLE = click.Choice(ROLES)
+TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 
 
 @click.group()
@@ -147,12 +148,18 @@ def revoke(url: str, id: str) -> int:
 @click.group(invoke_without_command=True)
 @click.option("--limit", type=click.IntRange(1, 1000), default=50, show_default=True)
 @click.option("--actor", help="Only this one, such as user:ada or token:ID.")
+@click.option("--text", help="Only rows with this in the action, the object or the detail.")
+@click.option("--since", type=click.DateTime(TIMES), help="Only from this time on, in UTC.")
+@click.option("--until", type=click.DateTime(TIMES), help="Only before this time, in UTC.")
+@click.option("--before", type=click.IntRange(1), metavar="N", help="Only rows before number N: the next page.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context
-def audit(context: click.Context, limit: int, actor: str | None, as_json: bool) -> int:
+def audit(context: click.Context, /, as_json: bool, **only: Any) -> int:
     """List what was changed, and by whom, newest first."""
     if context.invoked_subcommand is None:
-        found = call(context.obj, lambda client: client.audit(limit, actor))
+        for name in ("since", "until"):
+            only[name] = None if only[name] is None else round(only[name].replace(tzinfo=UTC).timestamp() * 1000)
+        found = call(context.obj, lambda client: client.audit(**only))
         show(found, as_json, [_audit_line(row) for row in found["rows"]])
     return OK
 

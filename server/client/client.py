@@ -3,7 +3,7 @@
 with Client("http://127.0.0.1:8765") as weft:
     run = weft.run("expense-approval", {"amount": 120})
     if run["status"] == "waiting":
-        weft.answer(run["waits"][0]["link"], "approve")
+        weft.answer(run["waits"][0], "approve")
 """
 
 from __future__ import annotations

@@ -59,9 +59,7 @@ def test_a_run_and_its_answer(server: SyncServerProcess) -> None:
         asked = client.run("asking")
         assert asked["status"] == "waiting"
         (wait,) = asked["waits"]
-        link = wait.get("link")
-        assert link is not None
-        client.answer(link, "approve", {"amount": 3}, by="ada")
+        client.answer(wait, "approve", {"amount": 3}, by="ada")
         ended = client.wait_for(asked["id"], timeout_s=60)
         assert ended["status"] == "succeeded"
         events = list(client.follow(asked["id"]))
@@ -74,8 +72,7 @@ def test_a_run_and_its_answer(server: SyncServerProcess) -> None:
 async def test_the_same_awaited(server: SyncServerProcess) -> None:
     async with weft.AsyncClient(server.url) as client:
         asked = await client.run(asking())
-        link = asked["waits"][0].get("link")
-        assert link is not None
+        link = asked["waits"][0]["link"]
         assert (await client.read_link(link))["title"] == "Pay?"
         await client.answer(link, "reject", {"amount": 1})
         types = [event.type async for event in client.follow(asked["id"])]
@@ -129,8 +126,7 @@ async def test_nor_with_the_client_that_blocks(lossy: Lossy) -> None:
 async def test_what_may_have_been_done_is_not_sent_again(lossy: Lossy) -> None:
     async with weft.AsyncClient(lossy.url) as client:
         run = await client.run(asking())
-        link = run["waits"][0].get("link")
-        assert link is not None
+        link = run["waits"][0]["link"]
         lossy.lose = 1
         with pytest.raises(weft.ServerUnreachable, match="was lost"):
             await client.answer(link, "approve", {"amount": 1})

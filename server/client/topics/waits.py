@@ -7,9 +7,14 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from server.client.call import Call, call, present
+from server.client.errors import ClientError
 
 if TYPE_CHECKING:
     from server.client.answers import CallbackTaken, PublicWait, Wait, WaitPage
+
+
+# A resume link, its token, or a wait that has one.
+Link = str | Mapping[str, Any] | None
 
 
 class Waits:
@@ -45,30 +50,36 @@ class Waits:
         return Call("DELETE", "/api/runs/{id}/waits/{key}", (run, wait), body=present(by=by, reason=reason))
 
     @call
-    def read_link(self, link: str) -> Call[PublicWait]:
-        """What a resume link, or its token, asks for. Reading it changes nothing."""
+    def read_link(self, link: Link) -> Call[PublicWait]:
+        """What a resume link asks for; its token or its wait will do. Reading it changes nothing."""
         return Call("GET", "/api/resume/{token}", (token_of(link),))
 
     @call
     def answer(
         self,
-        link: str,
+        link: Link,
         action: str | None = None,
         fields: Mapping[str, Any] | None = None,
         *,
         by: str | None = None,
     ) -> Call[PublicWait]:
-        """Answer the wait of a resume link (or of its token), once. `action` is one of its `actions`. ApiError 409:
-        already answered. 422: the fields do not fit its form, the wait stays open."""
+        """Answer a wait by its link, once; its token, or the wait itself, will do. `action` is one of its `actions`.
+        ApiError 409: already answered. 422: the fields do not fit its form, the wait stays open."""
         body = present(action=action, fields=dict(fields or {}), by=by)
         return Call("POST", "/api/resume/{token}", (token_of(link),), body=body)
 
     @call
-    def call_back(self, link: str, value: Any) -> Call[CallbackTaken]:
+    def call_back(self, link: Link, value: Any) -> Call[CallbackTaken]:
         """Answer the wait of a callback block: any JSON."""
         return Call("POST", "/callbacks/{token}", (token_of(link),), body=value)
 
 
-def token_of(link: str) -> str:
-    """The last part of the path of a link; a token is itself."""
+def token_of(link: Link) -> str:
+    """The last part of the path of a link; a token is itself. Raises ClientError for a wait without a link."""
+    if isinstance(link, Mapping):
+        link = link.get("link")
+    if not link:
+        raise ClientError(
+            "The wait has no link.", "It was answered or it expired, or the token of this client has the role viewer."
+        )
     return unquote(urlsplit(link).path.rstrip("/").rpartition("/")[2])

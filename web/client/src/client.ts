@@ -49,6 +49,9 @@ export interface Follow {
   signal?: AbortSignal
 }
 
+/** A resume link, its token, or a wait that has one. */
+export type Link = string | { link?: string | null } | null | undefined
+
 /** `run` has failed or was cancelled. */
 export class RunFailed extends Error {
   readonly run: RunDetail
@@ -237,15 +240,15 @@ export class Weft {
     }
   }
 
-  /** What the resume link of a wait, or its token, asks for. */
-  readLink(link: string): Promise<PublicWait> {
-    return this.call('GET /api/resume/{token}', { path: { token: tokenOf(link) } })
+  /** What a resume link asks for; its token or its wait will do. */
+  readLink(link: Link): Promise<PublicWait> {
+    return this.call('GET /api/resume/{token}', { path: { token: tokenIn(link) } })
   }
 
-  /** Answer the wait of a resume link, or of its token, once. ApiError 409: already answered; 422: the fields do not fit. */
-  answer(link: string, action?: string | null, fields: JsonObject = {}, by?: string): Promise<PublicWait> {
+  /** Answer a wait by its link, once; its token, or the wait itself, will do. ApiError 409: already answered; 422: the fields do not fit. */
+  answer(link: Link, action?: string | null, fields: JsonObject = {}, by?: string): Promise<PublicWait> {
     const body = { action: action ?? null, fields, by: by ?? null }
-    return this.call('POST /api/resume/{token}', { path: { token: tokenOf(link) }, body })
+    return this.call('POST /api/resume/{token}', { path: { token: tokenIn(link) }, body })
   }
 
   /** Store a file: the value that an input, an answer or a signal names it by. */
@@ -297,6 +300,12 @@ export class Weft {
       await pause(ms, sent.signal)
     }
   }
+}
+
+function tokenIn(link: Link): string {
+  const text = typeof link === 'string' ? link : link?.link
+  if (text) return tokenOf(text)
+  throw new Error('The wait has no link: it is over, or the token of this client has the role viewer.')
 }
 
 /** Nothing but an answer or a signal moves it: no timer is set, no retry is due, no child works. */

@@ -3,5 +3,5 @@
 export { ApiError } from '../../src/api/core.js'
 export type { Operations } from '../../src/api/operations.js'
 export type * from '../../src/api/schemas.js'
-export { RunFailed, Weft, type Follow, type Options, type Request, type Start } from './client.js'
+export { RunFailed, Weft, type Follow, type Link, type Options, type Request, type Start } from './client.js'
 export type { RunEvent } from './events.js'

@@ -45,4 +45,10 @@ async def test_the_audit_is_listed_and_verified(weft: Callable[..., Any], engine
     lines = (await weft("audit", "--limit", "1")).stdout.splitlines()
     assert len(lines) == 1 and lines[0].endswith("user:ada           DELETE /api/drafts/1 (detail)")
     assert (await weft("audit", "--actor", "user:bob")).stdout.strip() == ""
+    every = (await weft("audit", "--until", "2020-01-01")).stdout.splitlines()
+    assert len(every) == 2
+    assert (await weft("audit", "--since", "2020-01-01T10:30")).stdout.strip() == ""
+    assert (await weft("audit", "--text", "no such thing")).stdout.strip() == ""
+    assert (await weft("audit", "--before", "2")).stdout.splitlines() == every[1:]
+    assert "does not match the format" in (await weft("audit", "--since", "yesterday")).stderr
     assert "2 rows, as they were written" in (await weft("audit", "verify")).stdout

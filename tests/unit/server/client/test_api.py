@@ -132,6 +132,9 @@ def test_a_link_or_its_token() -> None:
     assert token_of("http://127.0.0.1:8765/resume/abc.def?x=1") == "abc.def"
     assert token_of("/api/resume/abc%2Edef/") == "abc.def"
     assert token_of("abc.def") == "abc.def"
+    assert token_of({"link": "http://x/resume/abc", "title": "Pay?"}) == "abc"
+    with pytest.raises(ClientError, match="has no link"):
+        token_of({"link": None, "title": "Pay?"})
 
 
 def test_the_address_and_the_token_are_those_of_commands(monkeypatch: pytest.MonkeyPatch) -> None:
