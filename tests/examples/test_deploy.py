@@ -181,4 +181,5 @@ def test_the_names_in_all_files_exist() -> None:
         assert set(re.findall(r"\bWEFT_[A-Z_]+\b", path.read_text())) <= set(KNOWN), path.name
     page = (FOLDER.parent / "run-on-postgresql.md").read_text()
     assert set(re.findall(r"\bWEFT_[A-Z_]+\b", page)) <= set(KNOWN)
-    assert all(f"(deploy/{path.name})" in page for path in FOLDER.iterdir())
+    pages = page + (FOLDER.parent / "observe.md").read_text()
+    assert all(f"(deploy/{path.name})" in pages for path in FOLDER.iterdir())

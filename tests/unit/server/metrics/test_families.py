@@ -30,7 +30,7 @@ def test_names_are_as_prometheus_wants_them() -> None:
         assert metric.kind != "histogram" or metric.name.endswith("_seconds"), metric.name
 
 
-OBSERVE = ROOT / "docs/howto/deploy/observe"
+OBSERVE = ROOT / "docs/howto/deploy"
 
 
 def _known(expression: str) -> set[str]:
