@@ -33,6 +33,7 @@ export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
   const server = useData(() => api.server(), [])
   const me = useData(people.me, [])
+  const editor = me.value?.role === 'admin' || me.value?.role === 'editor'
   const theme = useStore(uiStore, (state) => state.theme)
   return (
     <div className="screen">
@@ -86,12 +87,10 @@ export default function Settings(): ReactElement {
           )}
         </section>
         {me.value?.role === 'admin' ? <Secrets /> : null}
-        {me.value?.role === 'admin' || me.value?.role === 'editor' ? (
-          <Connections isAdmin={me.value.role === 'admin'} />
-        ) : null}
+        {editor ? <Connections isAdmin={me.value?.role === 'admin'} /> : null}
         <Connectors admin={me.value?.role === 'admin'} />
-        <Schedules />
-        <Webhooks />
+        <Schedules editor={editor} />
+        <Webhooks editor={editor} />
         <section aria-labelledby="set-starts">
           <h2 id="set-starts">Starting runs from outside</h2>
           <p className="quiet">

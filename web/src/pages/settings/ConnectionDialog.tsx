@@ -23,9 +23,9 @@ const SECRETS: Record<Kind, string> = {
   basic: 'Password',
   bearer: 'Token',
 }
-type Text = 'username' | 'authorize_url' | 'token_url' | 'client_id' | 'scopes' | 'prefix' | 'name'
+type Text = 'username' | 'authorize_url' | 'token_url' | 'client_id' | 'scopes' | 'issuer' | 'prefix' | 'name'
 const TEXTS: Record<Kind, readonly Text[]> = {
-  oauth2_code: ['authorize_url', 'token_url', 'client_id', 'scopes'],
+  oauth2_code: ['authorize_url', 'token_url', 'client_id', 'scopes', 'issuer'],
   oauth2_client: ['token_url', 'client_id', 'scopes'],
   api_key: ['name', 'prefix'],
   basic: ['username'],
@@ -37,10 +37,19 @@ const LABELS: Record<Text, { label: string; about?: string; optional?: boolean }
   token_url: { label: 'Token address', about: 'Such as https://id.example.com/token' },
   client_id: { label: 'Client ID' },
   scopes: { label: 'Scopes', about: 'With spaces between', optional: true },
+  issuer: { label: 'Issuer', about: 'Who the provider says it is in its answer, if it does', optional: true },
   name: { label: 'Name of the header or parameter', about: 'Such as Authorization or X-Api-Key' },
   prefix: { label: 'In front of the key', about: 'Such as Token, with a space behind it', optional: true },
 }
-const FIELDS = ['id', 'hosts', 'secret', 'where', 'parameters', ...(Object.keys(LABELS) as Text[])] as const
+const FIELDS = [
+  'id',
+  'hosts',
+  'secret',
+  'where',
+  'client_auth',
+  'parameters',
+  ...(Object.keys(LABELS) as Text[]),
+] as const
 
 interface Props {
   connection: ConnectionView | null
@@ -57,8 +66,10 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
   const [hosts, setHosts] = useState(connection?.hosts.join('\n') ?? '')
   const [secret, setSecret] = useState('')
   const [where, setWhere] = useState<'header' | 'query'>('header')
+  const [clientAuth, setClientAuth] = useState<'body' | 'header'>('body')
   const [parameters, setParameters] = useState('')
   const [texts, setTexts] = useState<Partial<Record<Text, string>>>({ name: 'Authorization' })
+  const isOAuth = kind === 'oauth2_code' || kind === 'oauth2_client'
   const textOf = (name: Text): string => texts[name] ?? ''
   const duplicate = connection === null && names.includes(id.trim()) ? 'Another connection has this name.' : null
   const missing = TEXTS[kind].find((name) => !LABELS[name].optional && !textOf(name).trim())
@@ -77,7 +88,15 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
       TEXTS[kind].map((name) => [name, name === 'prefix' ? textOf(name) : textOf(name).trim()]),
     ) as Partial<ConnectionSpec>
     const own = kind === 'api_key' ? { where } : kind === 'oauth2_code' ? { parameters: pairsOf(parameters) } : {}
-    const spec: ConnectionSpec = { kind, secret, hosts: hosts.split(/[\s,]+/).filter(Boolean), ...named, ...own }
+    const auth = isOAuth ? { client_auth: clientAuth } : {}
+    const spec: ConnectionSpec = {
+      kind,
+      secret,
+      hosts: hosts.split(/[\s,]+/).filter(Boolean),
+      ...named,
+      ...own,
+      ...auth,
+    }
     await connections.put(id.trim(), spec)
     onDone()
     toast(`Stored the connection ${id.trim()}`, 'ok')
@@ -189,6 +208,21 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
           >
             {(ids) => area(ids, 'secret', secret, setSecret)}
           </Part>
+          {isOAuth ? (
+            <Part name="client_auth" label="Client secret is sent in" needed found={found}>
+              {(ids) => (
+                <select
+                  id={ids.control}
+                  data-testid="connection-client_auth"
+                  value={clientAuth}
+                  onChange={(event) => setClientAuth(event.target.value as 'body' | 'header')}
+                >
+                  <option value="body">The body of the request</option>
+                  <option value="header">A header (Basic)</option>
+                </select>
+              )}
+            </Part>
+          ) : null}
           {kind === 'oauth2_code' ? (
             <Part
               name="parameters"

@@ -32,9 +32,11 @@ export function Connectors({ admin }: { admin: boolean }): ReactElement {
     <section aria-labelledby="set-connectors" id="connectors">
       <div className="settings__head">
         <h2 id="set-connectors">Connectors</h2>
-        <Button icon="upload" onClick={() => setOpen(true)}>
-          Import OpenAPI
-        </Button>
+        {admin ? (
+          <Button icon="upload" onClick={() => setOpen(true)}>
+            Import OpenAPI
+          </Button>
+        ) : null}
       </div>
       <p className="quiet">Services with a block of their own, in the palette of the editor.</p>
       <ul className="connectors">

@@ -14,10 +14,11 @@ import { messageOf } from '../../ui/words'
 import { ScheduleDialog } from './ScheduleDialog'
 import { Belongs, LastRun, OwnActions, TriggerRow, TriggerSection } from './Trigger'
 
-export function Schedules(): ReactElement {
+export function Schedules({ editor }: { editor: boolean }): ReactElement {
   return (
     <TriggerSection
       what="schedule"
+      editor={editor}
       load={triggers.schedules}
       row={(each, onChange, onEdit) => <Schedule key={each.id} schedule={each} onChange={onChange} onEdit={onEdit} />}
       dialog={({ edited, ...rest }) => <ScheduleDialog schedule={edited} {...rest} />}

@@ -24,6 +24,8 @@ export interface TriggerDialogProps<T> {
 
 interface TriggerSectionProps<T> {
   what: 'schedule' | 'webhook'
+  /** Whether who is signed in may add one. */
+  editor: boolean
   load: () => Promise<T[]>
   row: (trigger: T, onChange: () => void, onEdit: () => void) => ReactElement
   dialog: (props: TriggerDialogProps<T>) => ReactElement
@@ -32,6 +34,7 @@ interface TriggerSectionProps<T> {
 /** All triggers of one kind, with the dialog that adds or edits one. */
 export function TriggerSection<T extends { id: string }>({
   what,
+  editor,
   load,
   row,
   dialog,
@@ -39,11 +42,11 @@ export function TriggerSection<T extends { id: string }>({
   const data = usePolled(load, [], POLL_MS)
   const [form, setForm] = useState<T | 'new' | null>(null)
   const kind = what === 'schedule' ? 'Schedule' : 'Webhook'
-  const add = (
+  const add = editor ? (
     <Button icon="plus" onClick={() => setForm('new')}>
       {`New ${what}`}
     </Button>
-  )
+  ) : null
   return (
     <section aria-labelledby={`set-${what}s`} id={`${what}s`}>
       <div className="settings__head">
@@ -57,7 +60,7 @@ export function TriggerSection<T extends { id: string }>({
         <ListState data={data} empty>
           <EmptyState icon={what} title={`No ${what}s`}>
             <p>
-              Publish a workflow that starts with a {kind} block, or create a {what} here.
+              Publish a workflow that starts with a {kind} block{editor ? `, or create a ${what} here` : ''}.
             </p>
             {add}
           </EmptyState>

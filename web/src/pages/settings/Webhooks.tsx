@@ -12,10 +12,11 @@ import { ListState, usePolled } from '../parts'
 import { Belongs, LastRun, OwnActions, TriggerRow, TriggerSection } from './Trigger'
 import { WebhookDialog } from './WebhookDialog'
 
-export function Webhooks(): ReactElement {
+export function Webhooks({ editor }: { editor: boolean }): ReactElement {
   return (
     <TriggerSection
       what="webhook"
+      editor={editor}
       load={triggers.webhooks}
       row={(each, onChange, onEdit) => <Webhook key={each.id} webhook={each} onChange={onChange} onEdit={onEdit} />}
       dialog={({ edited, ...rest }) => <WebhookDialog webhook={edited} {...rest} />}
