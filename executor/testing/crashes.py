@@ -23,6 +23,7 @@ import orjson
 from msgspec import Struct
 
 from executor.blocks.base import Block
+from executor.blocks.python_modules import steps_of
 from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.testing.child import BROKEN, DONE, ERROR_FILE, in_child
@@ -94,15 +95,16 @@ async def crash_everywhere(
     - no node that had succeeded is run again;
     - each effect happened as often: what was recorded in `outside`, and requests that may change something.
 
-    `answers`: see weft.testing.finish. Blocks and functions may be anything, also local ones. What they keep in memory
-    is lost with the process, as in a real crash; what they do outside must be outside: in `outside`, a file, a server.
+    `document` may be a workflow in Python: its steps are known. `answers`: see weft.testing.finish. Blocks and
+    functions may be anything, also local ones. What they keep in memory is lost with the process, as in a real crash;
+    what they do outside must be outside: in `outside`, a file, a server.
     Raises AssertionError with the problems, unless `check` is off; and when the run without a crash does not end."""
     with TemporaryDirectory(prefix="weft-crashes-", ignore_cleanup_errors=True) as folder:
         workflow = Workflow(
             document=document,
             input=input,
             blocks=list(blocks),
-            functions=dict(functions or {}),
+            functions={**steps_of([document]), **(functions or {})},
             answers=dict(answers or {}),
             env=dict(env or {}),
             secrets=tuple(secrets),

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from executor.blocks.base import Block
 from executor.blocks.python import Python
+from executor.blocks.python_modules import steps_of
 from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.engine import Engine
@@ -30,6 +31,7 @@ async def engine(
     *,
     blocks: Iterable[Block] = (),
     functions: Mapping[str, Callable[..., Any]] | None = None,
+    workflows: Iterable[Any] = (),
     clock: Clock | None = None,
     database: str | Path | Store | None = None,
     env: Mapping[str, str] | None = None,
@@ -43,7 +45,8 @@ async def engine(
     attempts, take real time."""
     time = ManualClock() if clock is None else clock
     sandbox = Sandbox(threads=1)
-    extra = [*connectors(), *([Python(functions)] if functions else ()), *blocks]
+    called: dict[str, Callable[..., Any]] = {**steps_of(workflows), **(functions or {})}
+    extra = [*connectors(), *([Python(called)] if called else ()), *blocks]
     with TemporaryDirectory(prefix="weft-test-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, "weft.db") if database is None else database
         opened = await Engine.open(

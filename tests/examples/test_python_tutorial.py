@@ -33,7 +33,12 @@ class Newcomer:
         self.left = [line for line in COMMANDS if line not in INSTALL]
         own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
         path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-        more = {"WEFT_PORT": str(free_port(random.Random())), "WEFT_LEASE_MS": "1000", "PYTHONUNBUFFERED": "1", "PYTHONPATH": path}
+        more = {
+            "WEFT_PORT": str(free_port(random.Random())),
+            "WEFT_LEASE_MS": "1000",
+            "PYTHONUNBUFFERED": "1",
+            "PYTHONPATH": path,
+        }
         self.environ = {**own, **more}
         self.dev: subprocess.Popen[str] | None = None
 
