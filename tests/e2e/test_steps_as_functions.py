@@ -90,7 +90,7 @@ async def test_a_run_survives_kills_in_its_steps(tmp_path: Path, monkeypatch: py
     server = _server(tmp_path, file)
     async with _client(server) as client:
         wait = await _open_wait(client, run, "approval")
-        assert (wait["title"], _calls(tmp_path, "load")) == ("Pay 7 for a?", 2)  # effect read: it was repeated
+        assert (wait["title"], _calls(tmp_path, "load")) == ("Pay 7.0 for a?", 2)  # effect read: it was repeated
         assert (await client.post(f"/resume/{_token(wait)}", json={"action": "approve"})).status_code == 200
         await _until(lambda: _calls(tmp_path, "pay") == 1)
         server.kill()
