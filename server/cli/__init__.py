@@ -27,6 +27,7 @@ from server.cli import (
     inbox,
     lifecycle,
     memory,
+    new_block,
     people,
     promote,
     python,
@@ -48,7 +49,10 @@ from server.variables import DEFAULT_URL, server_url
 
 # How `weft --help` is laid out: commands by purpose, in the order in which one needs them.
 SECTIONS = (
-    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "promote", "connector")),
+    (
+        "Make workflows",
+        ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "promote", "connector", "new-block"),
+    ),
     ("Watch runs", ("runs", "top", "events", "trace", "why", "state", "diff", "usage")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
@@ -142,6 +146,7 @@ for _topic in (
     inbox,
     lifecycle,
     memory,
+    new_block,
     people,
     promote,
     python,

@@ -62,20 +62,6 @@ def test_functions_are_known_to_the_command_line(tmp_path: Path) -> None:
     assert (refused.returncode, "WEFT_FUNCTIONS: shop:nope" in refused.stderr) == (2, True)
 
 
-async def test_the_block_type_throws_dice() -> None:
-    names: dict[str, Any] = {}
-    exec(compile(block("# my_package/dice.py"), "dice.py", "exec"), names)
-    flow = {
-        "format": "weft/1",
-        "name": "dice",
-        "blocks": {"start": {"type": "start"}, "throw": {"type": "dice", "params": {"sides": 2}}},
-        "edges": [{"source": "start", "target": "throw"}],
-    }
-    async with open_engine(blocks=[names["block"]]) as engine:
-        run = await engine.run(flow, timeout_s=60)
-        assert run.output in ({"thrown": 1}, {"thrown": 2})
-
-
 async def test_the_import_continues_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(compile(block("# mails.py"), "mails.py", "exec"), names)

@@ -1,0 +1,1 @@
+"""A block type for weft."""

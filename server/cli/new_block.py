@@ -1,0 +1,57 @@
+"""`weft new-block`: a package with a block type of one's own, made from the one in the examples."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+from typing import Final
+
+import click
+
+from server.cli.common import OK, Refused
+from server.shipped import examples_folder
+
+MODEL: Final = "word_count"
+_FILES: Final = (
+    "README.md",
+    "pyproject.toml",
+    "tests/test_word_count.py",
+    "word_count/__init__.py",
+    "word_count/block.py",
+)
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{1,39}")
+
+
+@click.command("new-block")
+@click.argument("name")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write it. Default: ./NAME.")
+def new_block(name: str, folder: Path | None) -> int:
+    """Write a package with a block type NAME, and its tests.
+
+    It is complete: `pip install -e FOLDER` makes the block available to a server of this environment, and
+    `pytest FOLDER` passes. Files that are there are never overwritten.
+    """
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in ("tests", "weft"):
+        raise Refused(
+            f"{name!r} cannot be the name of a block: use 2 to 40 small letters, digits and _, as in fetch_price."
+        )
+    target = folder or Path(name)
+    if target.exists() and any(target.iterdir()):
+        raise Refused(f"{target} is not empty. Choose another folder with --folder.")
+    for source in _FILES:
+        text = (examples_folder() / "block-package" / source).read_text(encoding="utf-8")
+        path = target / _named(source, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_named(text, name))
+        click.echo(path)
+    click.echo(f"Next: pip install -e {target}, then edit {target / name / 'block.py'}", err=True)
+    return OK
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace(MODEL, name).replace(MODEL.replace("_", "-"), name.replace("_", "-"))
+
+
+COMMANDS = (new_block,)
