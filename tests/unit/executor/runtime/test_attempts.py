@@ -9,6 +9,7 @@ import pytest
 
 from compiler.keys import NodeKey
 from executor.core import facts as f
+from executor.doing import Doing
 from executor.runtime import attempts as module
 from executor.runtime.attempt_log import Keep
 from executor.runtime.attempts import Attempts
@@ -27,6 +28,12 @@ class Launcher:
         self.cleaned = asyncio.Event()
         self.keeps: dict[NodeKey, Keep] = {}
         self.cancels = 0
+
+    def type_of(self, key: NodeKey) -> str:
+        return "set"
+
+    def doing(self, key: NodeKey, attempt: int) -> Doing:
+        return Doing("r", "w", str(key), attempt)
 
     def place_left(self, key: NodeKey, attempt: int) -> None:
         """None has a limit."""

@@ -10,6 +10,7 @@ import pytest
 
 from compiler.keys import NodeKey
 from executor.core import facts as f
+from executor.doing import Doing
 from executor.runtime.attempt_log import Keep
 from executor.runtime.attempts import Attempts
 from executor.runtime.results import Payload, Result
@@ -25,6 +26,12 @@ class Launcher:
 
     def __init__(self) -> None:
         self.began: list[Any] = []
+
+    def type_of(self, key: NodeKey) -> str:
+        return "set"
+
+    def doing(self, key: NodeKey, attempt: int) -> Doing:
+        return Doing("r", "w", str(key), attempt)
 
     def place_left(self, key: NodeKey, attempt: int) -> None:
         """None has a limit."""
