@@ -8,6 +8,9 @@ How a block is read follows from where it stands. Seen from the innermost contai
 upstream of the reader, it is read in this scope (`current`), or, if it lies in a loop, in the loop's last iteration
 (`last`); otherwise feedback: the iteration before (`previous`), if there is a loop around; without one it cannot be
 read at all.
+
+A cleanup comes after all that it cleans up for: in that of a loop, the loop's blocks are read in its last iteration; in
+that of the run, every block of the root is upstream. Whatever it reads there may not have run.
 """
 
 from __future__ import annotations
@@ -20,6 +23,7 @@ from msgspec import Struct
 
 from compiler.diagnostics import Report, closest, suggest
 from compiler.flow import Flow
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.plan import Ref
 from compiler.references import Found, Parsed, normalize, parse, unblanked
 from compiler.variables import Variables
@@ -200,13 +204,25 @@ class Binder:
                 hint = f"Use <{self._name(holder)}.results>, a list with one entry per branch."
                 self._report.add("reference_into_parallel", pointer, message, hint=hint, block=reader.block)
                 return None
-            holder, seen, crossed = self._wiring.parent[holder], holder, True
+            holder, seen, crossed = self._wiring.parent[holder], holder.removesuffix(CLEANUP_SUFFIX), True
+        if self._is_cleaned_up(holder, seen, crossed, positions[holder], reader):
+            self._may_not_have_run(seen, found, parsed, reader, pointer)
+            node, default = self._places.node[block], parsed.default
+            return Ref(
+                found.text,
+                "block",
+                node=node,
+                mode="last" if crossed else "current",
+                path=path,
+                default=default,
+                strict=strict,
+            )
         position = positions[holder]
         node = self._places.node[block]
         if not self._sound:
             return Ref(found.text, "block", node=node, path=path, default=parsed.default, strict=strict)
         flow = self._flows[holder]
-        if position is not None and flow.graph.is_upstream(seen, position):
+        if position is not None and seen != ROOT and flow.graph.is_upstream(seen, position):
             failed = bool(path) and path[0] == "error"  # it is there only when the block failed: no news
             if parsed.default is None and not failed and not flow.always_ran(seen, position):
                 message = f"<{found.text}> is null when {self._wiring.called(seen)} is skipped."
@@ -243,6 +259,19 @@ class Binder:
             strict=strict,
         )
 
+    def _is_cleaned_up(self, holder: str, seen: str, crossed: bool, position: str | None, reader: Reader) -> bool:
+        """Is it a block of what the reader, or a container around it, cleans up for?"""
+        around = self._around(reader)
+        if holder == ROOT and CLEANUP_SUFFIX in around:
+            return seen != ROOT
+        return crossed and seen == position and seen + CLEANUP_SUFFIX in around
+
+    def _may_not_have_run(self, seen: str, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> None:
+        if parsed.default is None and seen != self._wiring.trigger:
+            message = f"<{found.text}> is null when {self._wiring.called(seen)} did not run before the cleanup."
+            hint = f"Add a default: <{found.text} ?? ...>."
+            self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
+
     def _positions(self, reader: Reader) -> dict[str, str | None]:
         """By container around the reader: the block there that holds it; None when it stands ahead of them all."""
         if reader.container == ROOT:
@@ -251,7 +280,7 @@ class Binder:
         at: str | None = None if reader.ahead else reader.block
         for container in (*self._around(reader), ROOT):
             positions[container] = at
-            at = container
+            at = container.removesuffix(CLEANUP_SUFFIX)
         return positions
 
     def _check_field(self, block: str, path: Segments, found: Found, reader: Reader, pointer: str) -> bool:

@@ -14,6 +14,7 @@ from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc, Limits
 from compiler.flow import Flow
 from compiler.graph import Graph
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.references import escape, normalize
 from compiler.schema import checker_of, is_open, schema_error
 from compiler.variables import parse_path
@@ -56,6 +57,8 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
         _params(block, spec, wiring, report)
         if spec.inside is not None:
             _inside(block, spec.inside, wiring, report)
+        if CLEANUP_SUFFIX in wiring.bodies or wiring.cleanups:
+            _in_cleanup(block, spec, wiring, report)
         if spec.container:
             _body(block, spec.container, wiring, report)
             _size(block, spec, limits, wiring, report)
@@ -152,6 +155,20 @@ def _inside(block: BlockDoc, kind: str, wiring: Wiring, report: Report) -> None:
         around = wiring.parent[around]
     message = f"{wiring.called(block.id)} is not inside a {kind}."
     report.add("break_outside_loop", pointer_to(block.id), message, block=block.id)
+
+
+def _in_cleanup(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) -> None:
+    at = wiring.parent[block.id]
+    while at != ROOT and not at.endswith(CLEANUP_SUFFIX):
+        at = wiring.parent[at]
+    if at == ROOT:
+        return
+    if spec.ends_run:
+        message = f"{wiring.called(block.id)} ends the run, but a cleanup runs because something has ended."
+        report.add("cleanup_response", pointer_to(block.id), message, block=block.id)
+    elif spec.pauses and spec.category == "people":
+        message = f"{wiring.called(block.id)} waits for a person, but a cleanup has a time limit."
+        report.add("cleanup_waits", pointer_to(block.id), message, block=block.id)
 
 
 def _policy(block: BlockDoc, wiring: Wiring, report: Report) -> None:

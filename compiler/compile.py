@@ -21,6 +21,7 @@ from compiler.diagnostics import Diagnostic, Report
 from compiler.document import AlertsDoc, Document, Limits, decode, read
 from compiler.flow import Flow
 from compiler.imports import sim
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.needs import Gatherer
 from compiler.plan import Alerts, Group, Limit, Plan, Rate, Settings
 from compiler.queue import check_queue
@@ -119,6 +120,7 @@ def _compile(
             on_failure=settings.on_failure,
             durability=settings.durability,
             max_executions=settings.max_executions,
+            cleanup_timeout_ms=_cleanup_timeout_ms(settings.cleanup_timeout_s),
             pool=settings.pool,
             priority=settings.priority,
             fair=settings.fair,
@@ -139,9 +141,21 @@ def _alerts(alerts: AlertsDoc | None) -> Alerts | None:
     return Alerts(tuple(alerts.email), alerts.webhook, late_ms)
 
 
+def _cleanup_timeout_ms(seconds: float) -> int:
+    """As the constant, if it is the default: then plans of before stay the same, because msgspec leaves out what is the
+    default itself, not what is equal to it."""
+    default = Settings().cleanup_timeout_ms
+    wanted = max(1, round(seconds * 1000))
+    return default if wanted == default else wanted
+
+
 def _flows(wiring: Wiring) -> dict[str, Flow]:
     """One per container that is reached, ROOT included."""
-    containers = [container for container in wiring.children if container == ROOT or container in wiring.reached]
+    containers = [
+        container
+        for container in wiring.children
+        if (around := container.removesuffix(CLEANUP_SUFFIX)) == ROOT or around in wiring.reached
+    ]
     return {container: Flow(wiring, container) for container in containers}
 
 

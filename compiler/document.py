@@ -165,6 +165,7 @@ class SettingsDoc(Struct, frozen=True):
     on_failure: Literal["drain", "cancel"] = "drain"
     durability: Literal["strict", "ahead"] = "strict"
     max_executions: Annotated[int, Meta(ge=1, le=100_000_000)] = 10_000
+    cleanup_timeout_s: _Seconds = 300
     pool: Annotated[str, Meta(pattern=POOL_PATTERN)] = "default"
     priority: Priority = 0
     fair: _Key | None = None

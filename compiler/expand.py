@@ -1,12 +1,12 @@
 """The flat view of a plan: every node by name, parallels stamped out as branch-indexed copies `send[0] … send[n-1]`.
 
-A loop's body is shown once, with its back edge; a parallel whose number of branches comes from data, or is too large to
-draw, is shown once with the index `[*]`.
+A cleanup is shown behind the end of its container, by the handle `finally`. A loop's body is shown once, with its back
+edge; a parallel whose number of branches comes from data, or is too large to draw, is shown once with the index `[*]`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -57,6 +57,9 @@ def expand(plan: Plan, limit: int = NODES_MAX) -> Flat:
     open_regions: list[tuple[int, tuple[int, ...]]] = [(0, ())]
     for index, branches in open_regions:  # grows while it is walked
         region = plan.regions[index]
+        if not index and region.cleanup >= 0:
+            open_regions.append((region.cleanup, branches))
+            edges.extend(_to_cleanup(plan, region.cleanup, plan.node(region.entries[0]).id, branches))
         for offset, node in enumerate(region.nodes):
             name = copy_name(node.id, branches)
             nodes.append(FlatNode(name, region.first + offset, node.type, region.id, branches))
@@ -72,9 +75,17 @@ def expand(plan: Plan, limit: int = NODES_MAX) -> Flat:
                     edges.extend(
                         FlatEdge(copy_name(inner.id, copy), end, "done") for inner in body.nodes if not inner.out
                     )
+                if body.cleanup >= 0:
+                    open_regions.append((body.cleanup, branches))
+                    edges.extend(_to_cleanup(plan, body.cleanup, end, branches))
                 if body.kind == "loop":
                     edges.append(FlatEdge(end, name, "again", back=True))
     return Flat(tuple(nodes), tuple(edges))
+
+
+def _to_cleanup(plan: Plan, cleanup: int, source: str, branches: tuple[int, ...]) -> Iterator[FlatEdge]:
+    for entry in plan.regions[cleanup].entries:
+        yield FlatEdge(source, copy_name(plan.node(entry).id, branches), "finally")
 
 
 def _copies(kind: str, count: int | None, branches: tuple[int, ...], size: int, room: int) -> list[tuple[int, ...]]:

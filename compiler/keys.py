@@ -5,9 +5,9 @@ A *path* is the chain of open scopes from the root: `((region, index), ...)`; `(
 iteration of a loop or the branch of a parallel. A *key* is `(path, node)`, `node` being the plan-wide node number.
 
 Text: `node` at the root; `node@loop#3` in iteration 3 of a loop, `node@fan[2]` in branch 2 of a parallel; nested scopes
-are joined with `/`, outermost first. The id of a wait is the text of its key, `!` and the number of the attempt. Node
-and container ids may hold `[A-Za-z0-9_.-]` (sentinels add `:`), so none of `@ # / [ ] !` can be part of an id.
-"""
+are joined with `/`, outermost first. A cleanup is named without a number: `close@review:finally`, `close@:finally`. The
+id of a wait is the text of its key, `!` and the number of the attempt. Node and container ids may hold `[A-Za-z0-9_.-]`
+(sentinels add `:`), so none of `@ # / [ ] !` can be part of an id."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ Path = tuple[tuple[int, int], ...]
 NodeKey = tuple[Path, int]
 
 ROOT: Path = ()
+# Behind the id of a container; behind nothing for the root. No block id ends like this.
+CLEANUP_SUFFIX = ":finally"
 
 
 def format_path(plan: Plan, path: Path) -> str:
@@ -27,7 +29,10 @@ def format_path(plan: Plan, path: Path) -> str:
     parts: list[str] = []
     for region_index, index in path:
         region = plan.regions[region_index]
-        parts.append(f"{region.id}#{index}" if region.kind == "loop" else f"{region.id}[{index}]")
+        if region.kind == "cleanup":
+            parts.append(region.id)
+        else:
+            parts.append(f"{region.id}#{index}" if region.kind == "loop" else f"{region.id}[{index}]")
     return "/".join(parts)
 
 
@@ -65,6 +70,12 @@ def parse_path(plan: Plan, text: str) -> Path:
         return ROOT
     path: list[tuple[int, int]] = []
     for part in text.split("/"):
+        if part.endswith(CLEANUP_SUFFIX):
+            cleanup = plan.region_index(part)
+            if cleanup is None:
+                raise ValueError(f"scope {part!r} is not a cleanup of this plan")
+            path.append((cleanup, 0))
+            continue
         name, sep, number = part.rpartition("#")
         if not sep:
             if not part.endswith("]"):

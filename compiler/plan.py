@@ -11,6 +11,11 @@ that leave the container by `out` leave `review:end`; edges by `error` leave fro
 so a target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a
 dependency.
 
+A container with a cleanup has a second region, of kind `cleanup`: what its `finally` handle leads to. It is opened
+once, in the scope of the container and beside its body, when the body has ended in any way; then the container leaves
+or fails as it would have without it. The root may have one as well (`regions[0].cleanup`), wired to the trigger's
+`finally`.
+
 In a body region the entry nodes (those the container's `body` handle points to) have indegree 1: one virtual edge
 from the start sentinel, resolved live when a scope opens.
 """
@@ -18,6 +23,7 @@ from the start sentinel, resolved live when a scope opens.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable
 from functools import cached_property
 from typing import Any, Literal
 
@@ -26,7 +32,7 @@ from msgspec import Raw, Struct
 
 PLAN_VERSION = 1
 
-RegionKind = Literal["root", "loop", "parallel"]
+RegionKind = Literal["root", "loop", "parallel", "cleanup"]
 RefKind = Literal["block", "scope", "variable", "input", "env"]
 RefMode = Literal["current", "previous", "last"]
 OnError = Literal["fail", "continue"]
@@ -149,17 +155,19 @@ class Node(Struct, frozen=True, omit_defaults=True):
 
 
 class Region(Struct, frozen=True, omit_defaults=True):
-    """The root, or the body of a container. `indegree[i]` counts the in-edges of node `first + i`.
+    """The root, the body of a container, or a cleanup. `indegree[i]` counts the in-edges of node `first + i`.
 
-    id         container's block id; "" for the root
-    parent     index of the region that holds the container; -1 for the root
+    id         container's block id; "" for the root; a cleanup adds `:finally`
+    parent     index of the region that holds the container; -1 for the root, 0 for its cleanup
     entries    plan-wide numbers of the nodes the body starts with (the trigger, for the root)
     ends       plan-wide numbers of the nodes whose outputs are a scope's results, in plan order: those without
                out-edges, or (a body with `results: all`) every node but start sentinels. A container is its end
                sentinel
-    limit      parallel: most branches open at one time; loop: 1; root: 0
+    limit      parallel: most branches open at one time; loop, cleanup: 1; root: 0
     count      literal number of branches or iterations when the document gives one, else None
     on_branch_error  parallel: what an unhandled failure inside a branch does
+    start, end  the sentinels; of the root's cleanup both are the trigger
+    cleanup    index of the cleanup region; -1: there is none
     """
 
     id: str
@@ -175,6 +183,7 @@ class Region(Struct, frozen=True, omit_defaults=True):
     on_branch_error: OnBranchError = "fail"
     start: int = -1
     end: int = -1
+    cleanup: int = -1
 
 
 class Group(Struct, frozen=True):
@@ -206,6 +215,7 @@ class Settings(Struct, frozen=True, omit_defaults=True):
     on_failure: Literal["drain", "cancel"] = "drain"
     durability: Literal["strict", "ahead"] = "strict"
     max_executions: int = 10_000
+    cleanup_timeout_ms: int = 300_000
     pool: str = "default"
     priority: int = 0
     fair: str | None = None
@@ -241,6 +251,15 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
     def has_limits(self) -> bool:
         """Whether a block of it may have to wait for others of the same key."""
         return any(node.policy.limit is not None for node in self.nodes)
+
+    @cached_property
+    def has_cleanup(self) -> bool:
+        """Whether something runs after a container, or after the run."""
+        return any(region.kind == "cleanup" for region in self.regions)
+
+    def in_cleanup(self, path: Iterable[tuple[int, int]]) -> bool:
+        """Whether the scope lies in a cleanup, at any depth."""
+        return self.has_cleanup and any(self.regions[region].kind == "cleanup" for region, _ in path)
 
     @cached_property
     def root_ends(self) -> frozenset[int]:

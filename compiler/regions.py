@@ -17,6 +17,7 @@ from compiler.catalog import CONCURRENCY_DEFAULT, LOOP_MAX_DEFAULT, BlockSpec
 from compiler.check import literal_count, mode_of, whole_number
 from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.needs import Needs
 from compiler.plan import Cache, Edge, Effect, Limit, Node, OnBranchError, Policy, Region, Retry
 from compiler.wiring import ERROR, OUT, ROOT, Wiring
@@ -53,12 +54,16 @@ def lay_out(wiring: Wiring, flows: Mapping[str, Flow]) -> Layout:
     number = 0
     for container in containers:  # grows while it is walked
         order = flows[container].graph.order
+        if container + CLEANUP_SUFFIX in wiring.bodies and container == ROOT:
+            containers.append(CLEANUP_SUFFIX)
         first.append(number)
         blocks.append(order)
         for block in order:
             start[block] = number
             if block in wiring.bodies:
                 containers.append(block)
+                if block + CLEANUP_SUFFIX in wiring.bodies:
+                    containers.append(block + CLEANUP_SUFFIX)
                 number += 1
             node[block] = number
             number += 1
@@ -93,16 +98,20 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
         for edge in node.out:
             indegree[edge.target - first] += 1
     entries = tuple(layout.start[block] for block in flow.entries)
+    ends = tuple(first + i for i, node in enumerate(nodes) if not node.out)
+    cleanup = layout.places.region.get(container + CLEANUP_SUFFIX, -1)
     if container == ROOT:
-        ends = tuple(first + i for i, node in enumerate(nodes) if not node.out)
-        return Region("", "root", -1, first, nodes, tuple(indegree), entries, ends)
+        return Region("", "root", -1, first, nodes, tuple(indegree), entries, ends, cleanup=cleanup)
     for entry in entries:
         indegree[entry - first] += 1  # the virtual edge from the start sentinel
+    if container.endswith(CLEANUP_SUFFIX):
+        return _cleanup(wiring, layout, container, first, nodes, indegree, entries, ends)
     block, kind = wiring.blocks[container], _spec(wiring, container).container
     assert kind is not None, "only containers have bodies"
     params = block.params
     every = params.get("results") == "all"
-    ends = tuple(first + i for i, node in enumerate(nodes) if (node.sentinel != "start" if every else not node.out))
+    if every:
+        ends = tuple(first + i for i, node in enumerate(nodes) if node.sentinel != "start")
     on_branch_error: OnBranchError = "fail"
     if kind == "parallel":
         # As the constant: msgspec leaves out what is the default itself, not what is equal to it.
@@ -121,6 +130,34 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
         on_branch_error=on_branch_error,
         start=layout.start[container],
         end=layout.places.node[container],
+        cleanup=cleanup,
+    )
+
+
+def _cleanup(
+    wiring: Wiring,
+    layout: Layout,
+    container: str,
+    first: int,
+    nodes: tuple[Node, ...],
+    indegree: list[int],
+    entries: tuple[int, ...],
+    ends: tuple[int, ...],
+) -> Region:
+    around = container.removesuffix(CLEANUP_SUFFIX) or wiring.trigger
+    assert around is not None, "only a trigger has the cleanup of a run"
+    return Region(
+        id=container,
+        kind="cleanup",
+        parent=layout.places.region[wiring.parent[container]],
+        first=first,
+        nodes=nodes,
+        indegree=tuple(indegree),
+        entries=entries,
+        ends=ends,
+        limit=1,
+        start=layout.start[around],
+        end=layout.places.node[around],
     )
 
 
@@ -192,8 +229,8 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
 def _group(wiring: Wiring, block: BlockDoc, groups: Mapping[str, int]) -> int:
     """Its own group, or that of the innermost container around it that has one."""
     at = block
-    while at.policy.group is None and wiring.parent[at.id] != ROOT:
-        at = wiring.blocks[wiring.parent[at.id]]
+    while at.policy.group is None and wiring.around(at.id) != ROOT:
+        at = wiring.blocks[wiring.around(at.id)]
     return groups.get(at.policy.group or "", 0)
 
 

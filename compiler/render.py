@@ -7,6 +7,7 @@ from typing import Literal, assert_never
 import msgspec
 
 from compiler.expand import Flat, expand
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.plan import Plan, Region, encode
 
 Format = Literal["text", "json", "dot", "mermaid"]
@@ -56,6 +57,9 @@ def _text(plan: Plan) -> str:
             lines.append(f"{'  ' * depth}  {node.id} ({node.type}){f' -> {ways}' if ways else ''}{reads}")
             if node.sentinel == "start":
                 inner.append(node.body)
+                inner += [plan.regions[node.body].cleanup] if plan.regions[node.body].cleanup >= 0 else []
+        if region.kind == "root" and region.cleanup >= 0:
+            inner.append(region.cleanup)
         stack.extend((body, depth + 1) for body in reversed(inner))
     return "\n".join(lines) + "\n"
 
@@ -63,6 +67,9 @@ def _text(plan: Plan) -> str:
 def _title(region: Region) -> str:
     if region.kind == "root":
         return "root"
+    if region.kind == "cleanup":
+        around = region.id.removesuffix(CLEANUP_SUFFIX)
+        return f"cleanup of {around}" if around else "cleanup"
     size = f", {_counted(region.count, 'time')}" if region.count is not None else ""
     limit = f", {region.limit} at the same time" if region.kind == "parallel" else ""
     return f"{region.kind} {region.id}{size}{limit}"

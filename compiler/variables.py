@@ -13,6 +13,7 @@ from compiler.catalog import BlockSpec
 from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc
 from compiler.flow import Flow
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.references import escape, normalize
 from compiler.wiring import ROOT, Wiring
 
@@ -110,6 +111,9 @@ def _first_clash(blocks: list[str], wiring: Wiring, flows: Mapping[str, Flow]) -
             return other, other
         for one in blocks[:i]:
             here, there, container = _siblings(one, other, wiring)
+            if CLEANUP_SUFFIX in (here, there):  # that of the run, after everything else
+                continue
+            here, there = here.removesuffix(CLEANUP_SUFFIX), there.removesuffix(CLEANUP_SUFFIX)
             graph = flows[container].graph
             if here == there or graph.is_upstream(here, there) or graph.is_upstream(there, here):
                 continue

@@ -1,7 +1,10 @@
 """Blocks and edges as a graph: what is enabled, what sits in what, which edges are good, what the trigger reaches.
 
 Whatever is wrong is reported and left out, so that later steps see a sound graph: every edge joins two blocks of one
-container (or is a container's `body` edge to a child), and containers form a tree.
+container (or is a container's `body` or `finally` edge to a child), and containers form a tree.
+
+The blocks that the `finally` handle of a container leads to are a container of their own from here on, beside it:
+`review:finally`. So are those behind the `finally` handle of the trigger, the cleanup of the run: `:finally`.
 """
 
 from __future__ import annotations
@@ -15,18 +18,20 @@ from compiler.catalog import BlockSpec, Catalog
 from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc, Document, EdgeDoc, Limits
 from compiler.graph import Graph
+from compiler.keys import CLEANUP_SUFFIX
 from compiler.references import escape
 
 ROOT = ""  # the container of blocks that have none
 BODY = "body"
 ERROR = "error"
 OUT = "out"
+FINALLY = "finally"
 
 
 class Wiring(Struct):
     """`blocks`: enabled ones, in document order. `children` and `edges` by container id, ROOT for the outermost;
-    `bodies`: first blocks of each container, each once. `reached`: what the trigger reaches, containers' bodies
-    included."""
+    `bodies`: first blocks of each container, each once. `cleanups`: what the `finally` handles of containers and
+    triggers lead to, by block. `reached`: what the trigger reaches, containers' bodies included."""
 
     document: Document
     specs: dict[str, BlockSpec | None]
@@ -35,6 +40,7 @@ class Wiring(Struct):
     children: dict[str, list[str]]
     edges: dict[str, list[EdgeDoc]]
     bodies: dict[str, list[str]]
+    cleanups: dict[str, list[str]] = {}
     trigger: str | None = None
     reached: set[str] = set()
 
@@ -46,6 +52,10 @@ class Wiring(Struct):
         """All handles an edge may leave this block by; () when its type is unknown."""
         spec = self.specs[block_id]
         return handles_of(spec, self.blocks[block_id].params) if spec else ()
+
+    def around(self, block_id: str) -> str:
+        """The container block that it lies in, in its body or its cleanup; ROOT."""
+        return self.parent[block_id].removesuffix(CLEANUP_SUFFIX)
 
 
 def called(block: BlockDoc, spec: BlockSpec | None) -> str:
@@ -79,7 +89,34 @@ def wire(document: Document, catalog: Catalog, limits: Limits, report: Report) -
         bodies={container: [] for container in children if container != ROOT},
     )
     _edges(wiring, dropped, report)
+    for container, targets in wiring.cleanups.items():
+        if container in wiring.bodies:
+            _set_apart(wiring, container, wiring.bodies[container], targets, report)
     return wiring
+
+
+def _set_apart(wiring: Wiring, container: str, starts: list[str], targets: list[str], report: Report) -> None:
+    """Make a container of the cleanup: what `targets` lead to, and `starts` do not."""
+    graph = Graph(wiring.children[container], [(edge.source, edge.target) for edge in wiring.edges[container]])
+    normal = graph.reach(starts)
+    after = graph.reach(targets)
+    for block in targets:
+        if block in normal or any(other in normal for other in graph.reach([block])):
+            shared = next(other for other in wiring.children[container] if other in normal and other in after)
+            message = f"{wiring.called(shared)} would run both in the cleanup and before it."
+            report.add("cleanup_shared", f"/blocks/{escape(shared)}", message, block=shared)
+            break
+    after -= normal
+    apart = container + CLEANUP_SUFFIX
+    wiring.specs[apart] = None
+    wiring.parent[apart] = ROOT if container == ROOT else wiring.parent[container]
+    wiring.children[apart] = [block for block in wiring.children[container] if block in after]
+    wiring.children[container] = [block for block in wiring.children[container] if block not in after]
+    wiring.parent.update(dict.fromkeys(after, apart))
+    edges = wiring.edges[container]
+    wiring.edges[apart] = [edge for edge in edges if edge.source in after and edge.target in after]
+    wiring.edges[container] = [edge for edge in edges if edge.source not in after and edge.target not in after]
+    wiring.bodies[apart] = [block for block in targets if block in after]
 
 
 def too_many_triggers(wiring: Wiring, limits: Limits, report: Report) -> bool:
@@ -111,6 +148,8 @@ def choose_trigger(wiring: Wiring, wanted: str | None, report: Report) -> None:
         else:
             triggers.append(block_id)
     wiring.trigger = _chosen(wiring, triggers, wanted, report)
+    if wiring.trigger is not None and (targets := wiring.cleanups.get(wiring.trigger)):
+        _set_apart(wiring, ROOT, [wiring.trigger], targets, report)
     graph = Graph(wiring.children[ROOT], [(e.source, e.target) for e in wiring.edges[ROOT]])
     wiring.reached = _reach(wiring, graph, [wiring.trigger]) if wiring.trigger else set(wiring.blocks)
     if triggers:
@@ -120,9 +159,9 @@ def choose_trigger(wiring: Wiring, wanted: str | None, report: Report) -> None:
 def handles_of(spec: BlockSpec, params: Mapping[str, object]) -> tuple[str, ...]:
     """All handles a block with these params has."""
     if spec.container:
-        return (BODY, OUT, ERROR)
+        return (BODY, OUT, ERROR, FINALLY)
     named = tuple(case.id for case in spec.cases(params)) if spec.cases else ()
-    return (*spec.handles, *named) if spec.trigger else (*spec.handles, *named, ERROR)
+    return (*spec.handles, *named, FINALLY) if spec.trigger else (*spec.handles, *named, ERROR)
 
 
 def _containment(
@@ -192,17 +231,20 @@ def _edges(wiring: Wiring, dropped: set[str], report: Report) -> None:
             continue
         key = (edge.source, edge.handle, edge.target)
         is_body = edge.handle == BODY and wiring.parent[edge.target] == edge.source
+        is_cleanup = edge.handle == FINALLY
         if key in seen:
             message = (
                 f"{wiring.called(edge.source)} and {wiring.called(edge.target)} are connected twice from handle "
                 f'"{edge.handle}".'
             )
             report.add("edge_duplicate", f"/edges/{edge.index}", message)
-            if is_body:
+            if is_body or is_cleanup:
                 continue
         seen.add(key)
         if is_body:
             wiring.bodies[edge.source].append(edge.target)
+        elif is_cleanup:
+            wiring.cleanups.setdefault(edge.source, []).append(edge.target)
         else:
             wiring.edges.setdefault(wiring.parent[edge.source], []).append(edge)
 
@@ -251,11 +293,14 @@ def _edge_is_good(edge: EdgeDoc, handles: tuple[str, ...], wiring: Wiring, repor
         return False
     inside, outside = wiring.parent[source], wiring.parent[target]
     spec = wiring.specs[source]
-    from_body = edge.handle == BODY and spec is not None and spec.container is not None
+    from_body = edge.handle in (BODY, FINALLY) and spec is not None and spec.container is not None
     if (outside == source) if from_body else (inside == outside):
         return True
     if from_body:
-        message = f"{wiring.called(target)} is connected to the body of {wiring.called(source)} but is not inside it."
+        which = "body" if edge.handle == BODY else "cleanup"
+        message = (
+            f"{wiring.called(target)} is connected to the {which} of {wiring.called(source)} but is not inside it."
+        )
         hint = "Drag it into the container, or connect it from the out handle."
     else:
         message = f"The connection from {wiring.called(source)} to {wiring.called(target)} crosses a container."
@@ -289,16 +334,22 @@ def _chosen(wiring: Wiring, triggers: list[str], wanted: str | None, report: Rep
 
 def _reach(wiring: Wiring, root: Graph, triggers: list[str]) -> set[str]:
     reached: set[str] = set()
-    open_containers = [(ROOT, root, triggers)]
-    while open_containers:
-        _, graph, starts = open_containers.pop()
+    open_graphs = [(root, triggers)]
+
+    def open_container(container: str) -> None:
+        edges = [(e.source, e.target) for e in wiring.edges[container]]
+        open_graphs.append((Graph(wiring.children[container], edges), wiring.bodies[container]))
+
+    if CLEANUP_SUFFIX in wiring.bodies:
+        open_container(CLEANUP_SUFFIX)
+    while open_graphs:
+        graph, starts = open_graphs.pop()
         inside = graph.reach(starts)
         reached |= inside
         for block_id in inside:
-            if block_id in wiring.bodies:
-                edges = [(e.source, e.target) for e in wiring.edges[block_id]]
-                body = Graph(wiring.children[block_id], edges)
-                open_containers.append((block_id, body, wiring.bodies[block_id]))
+            for container in (block_id, block_id + CLEANUP_SUFFIX):
+                if container in wiring.bodies:
+                    open_container(container)
     return reached
 
 

@@ -21,6 +21,8 @@ from executor.core import facts as f
 from executor.core.dues import Due, deferred_pause_ms, delay_ms
 from executor.core.events import (
     Caught,
+    CleanupOpened,
+    CleanupStopped,
     Deferred,
     ErrorInfo,
     Event,
@@ -45,8 +47,8 @@ from executor.core.events import (
     WaitClosed,
     WaitOpened,
 )
-from executor.core.evolve import FORKED, LOST, evolve
-from executor.core.state import RunPhase, State, Wait
+from executor.core.evolve import FORKED, LOST, cleanup_of, evolve
+from executor.core.state import Cleanup, RunPhase, State, Wait
 
 # A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.
 PARK_MIN_MS = 2_000
@@ -131,14 +133,8 @@ class _Turn:
                 self.emit(first_event(fact))
             case f.Recovered():
                 return state.phase is not RunPhase.NEW
-            case f.CancelRequested():
-                if state.phase is _CANCELLING:
-                    return False
-                self.emit(RunCancelling(fact.reason))
-            case f.RunAborted():
-                if state.phase is _CANCELLING:
-                    return False
-                self.emit(RunCancelling(fact.error.code, fact.error))
+            case f.CancelRequested() | f.RunAborted():
+                return self._end_wanted(fact)
             case f.TimerFired():
                 return self._timer_fired(fact)
             case f.WaitAnswered() | f.WaitFailed() | f.WaitRetried():
@@ -168,6 +164,24 @@ class _Turn:
                 assert_never(fact)
         return True
 
+    def _end_wanted(self, fact: f.CancelRequested | f.RunAborted) -> bool:
+        """A run with cleanups is cancelled once, and a second time without them."""
+        state = self.state
+        if state.phase is _CANCELLING:
+            return False
+        now = fact.now and self.plan.has_cleanup
+        if isinstance(fact, f.RunAborted):
+            if state.ending is not None and not now:
+                return False
+            self.emit(RunCancelling(fact.error.code, fact.error, now))
+            return True
+        if state.cancelled:
+            now = now or fact.asked
+            if not now:
+                return False
+        self.emit(RunCancelling(fact.reason, now=now))
+        return True
+
     def _attempt_ended(
         self,
         fact: f.NodeDone
@@ -187,7 +201,7 @@ class _Turn:
             case f.NodeDone():
                 ends = fact.end_run and not draining and self.state.phase is not _FAILING
                 self.emit(NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached))
-                if ends:
+                if ends and not self.plan.has_cleanup:
                     self._close_waits()
                     self._finish("succeeded")
             case f.NodePassed():
@@ -214,7 +228,7 @@ class _Turn:
                     self._fail(key, attempt, CANCELLED)
                 elif fact.again:
                     self.emit(ScopesOpened((key[0], self.plan.regions[body].start), container.opened, 1))
-                else:
+                elif not self._clean_up(key):
                     self.emit(RegionExited(key, container.opened))
             case _:
                 assert_never(fact)
@@ -244,6 +258,8 @@ class _Turn:
 
     def _timer_fired(self, fact: f.TimerFired) -> bool:
         key = fact.key
+        if not fact.attempt:
+            return self._stop_cleanup(key)
         retry = self.state.retries.get(key)
         if retry is not None:
             return retry[0] == fact.attempt and retry[1] <= self.at_ms  # `advance` starts what is due
@@ -336,6 +352,8 @@ class _Turn:
         if self.state.scopes[key[0]].dead:
             self.emit(NodeFailed(key, attempt, error))
             return
+        if node.sentinel == "end" and self._clean_up(key, error):
+            return
         route = _route_on_failure(node)
         caught = None if route else self._catcher(key[0])
         self.emit(NodeFailed(key, attempt, error, route, caught))
@@ -347,7 +365,8 @@ class _Turn:
                 [
                     other
                     for other in self.state.waits
-                    if len(other[0]) >= depth
+                    if self.state.scopes[other[0]].dead
+                    and len(other[0]) >= depth
                     and other[0][: depth - 1] == path[:-1]
                     and (other[0][depth - 1] == path[-1] or (whole and other[0][depth - 1][0] == path[-1][0]))
                 ]
@@ -356,9 +375,11 @@ class _Turn:
     def _catcher(self, path: Path) -> Caught | None:
         for depth in range(len(path), 0, -1):
             region = self.plan.regions[path[depth - 1][0]]
+            if region.kind == "cleanup":
+                return "cleanup", path[:depth]
             if region.kind == "parallel" and region.on_branch_error != "fail":
                 return "branch", path[:depth]
-            if _route_on_failure(self.plan.nodes[region.end]):
+            if region.cleanup >= 0 or _route_on_failure(self.plan.nodes[region.end]):
                 return "container", path[:depth]
         return None
 
@@ -366,14 +387,46 @@ class _Turn:
         for key in list(self.state.waits if keys is None else keys):
             self.emit(WaitClosed(key, self.state.waits[key].attempt, "cancelled"))
 
+    # --- cleanups ---
+
+    def _clean_up(self, key: NodeKey, error: ErrorInfo | None = None) -> bool:
+        """Begin the cleanup of the container with this end sentinel, or of the root. False: it has none, or has had
+        it, or the run ends at once."""
+        region = cleanup_of(self.plan, key[1])
+        if region < 0 or self.state.phase is not _RUNNING:
+            return False
+        body = self.plan.nodes[key[1]].body
+        container = self.state.containers.get((key[0], body)) if body >= 0 else None
+        if body >= 0 and (container is None or container.cleanup is not Cleanup.NOT_BEGUN):
+            return False
+        self.emit(CleanupOpened(key, self.at_ms + self.plan.settings.cleanup_timeout_ms, error))
+        return True
+
+    def _stop_cleanup(self, key: NodeKey) -> bool:
+        due_ms = self.state.cleanups.get(key)
+        if due_ms is None or due_ms > self.at_ms:
+            return False
+        seconds = self.plan.settings.cleanup_timeout_ms / 1000
+        message = f"the cleanup took longer than {seconds:g} s (settings.cleanup_timeout_s)"
+        self.emit(CleanupStopped(key, ErrorInfo("cleanup_timeout", message, block=self.plan.nodes[key[1]].block)))
+        self._close_waits(self._dead_waits())
+        return True
+
+    def _dead_waits(self) -> list[NodeKey]:
+        return [key for key in self.state.waits if self.state.scopes[key[0]].dead]
+
     # --- what follows without a further fact ---
 
     def advance(self) -> None:
         state = self.state
         if state.phase is _RUNNING:
+            if state.ending is not None and state.waits:
+                self._close_waits(self._dead_waits())
             while self._settle():
                 pass
             self._start_ready()
+            while state.ending is not None and self._settle():  # a limit of the run let nothing start: cleanups do
+                self._start_ready()
         if state.waits and state.phase in (_FAILING, _CANCELLING):
             self._close_waits()
         if not state.running and state.phase is not _FINISHED:
@@ -382,14 +435,23 @@ class _Turn:
     def _settle(self) -> bool:
         """Containers and reused nodes. True when something changed: it may have consequences of its own."""
         state = self.state
-        if not (state.failed_ends or state.exits or state.reusing or state.opening):
+        root_cleanup = (
+            state.root_closed and self.plan.regions[0].cleanup >= 0 and state.root_cleanup is Cleanup.NOT_BEGUN
+        )
+        if not (
+            state.failed_ends or state.exits or state.reusing or state.opening or state.due_cleanups or root_cleanup
+        ):
             return False
         if state.phase is not _RUNNING:
             return False
         before = len(self.events)
+        if root_cleanup:
+            self._clean_up(((), self.plan.regions[0].entries[0]))
+        for key in list(state.due_cleanups):
+            self._clean_up(key)
         for key in list(state.failed_ends):
             if key in state.failed_ends:
-                self.emit(NodeFailed(key, 1, state.failed_ends[key], _route_on_failure(self.plan.nodes[key[1]])))
+                self._fail_end(key, state.failed_ends[key])
         for key in list(state.exits):
             if key in state.exits:
                 self._exit(key)
@@ -411,8 +473,18 @@ class _Turn:
         if reused and self.state.reuse[number] == "error":
             self.emit(NodeSucceeded(key, 0, "error", reused=True))
             return
+        if not reused and self._clean_up(key):
+            return
         container = self.state.containers[(path, self.plan.nodes[number].body)]
         self.emit(RegionExited(key, container.opened, reused))
+
+    def _fail_end(self, key: NodeKey, error: ErrorInfo) -> None:
+        """A container whose body was given up, or whose cleanup is over."""
+        route = _route_on_failure(self.plan.nodes[key[1]])
+        if route is None:  # it failed for its cleanup alone: what is around it catches the error
+            self._fail(key, 1, error)
+        elif not self._clean_up(key, error):
+            self.emit(NodeFailed(key, 1, error, route))
 
     def _open(self, container_key: tuple[Path, int]) -> None:
         path, body = container_key
@@ -441,7 +513,8 @@ class _Turn:
     def _start(self, key: NodeKey, attempt: int) -> bool:
         """False when the run's budget of executions is used up: the run fails."""
         limit = self.plan.settings.max_executions
-        if self.state.executed >= limit and self.plan.nodes[key[1]].sentinel is None:
+        used_up = self.state.executed >= limit and self.plan.nodes[key[1]].sentinel is None
+        if used_up and not self.plan.in_cleanup(key[0]):
             message = f"the run can execute at most {limit} blocks (settings.max_executions)"
             self.emit(NodeFailed(key, attempt, ErrorInfo("limit_executions", message)))
             return False
@@ -496,8 +569,8 @@ class _Turn:
             case RunPhase.STOPPING:
                 self._close_waits()
                 self._finish("succeeded")
-            case RunPhase.RUNNING if state.root_closed:
-                self._finish("succeeded")
+            case RunPhase.RUNNING if state.root_closed and state.root_cleanup is not Cleanup.OPEN:
+                self._finish(*(state.ending or ("succeeded", None)))
             case RunPhase.RUNNING if any(state.ready):
                 pass  # the run may start nothing now: its process goes down
             case RunPhase.RUNNING if state.waits or state.retries:
@@ -542,6 +615,8 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
     for event in events:
         kind = type(event)
         if kind is NodeSucceeded or kind is ScopesOpened:  # most have one of these types: told apart early
+            if kind is NodeSucceeded and event.end_run:  # type: ignore[union-attr]  # `kind` is its type
+                out += [c.CancelNode(key) for key in state.running if state.scopes[key[0]].dead]
             continue
         if kind is NodeStarted:
             out.append(c.RunNode(event.key, event.attempt))  # type: ignore[union-attr]  # `kind` is its type
@@ -554,7 +629,12 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
             case WaitOpened() if event.due_ms is not None:
                 out.append(c.SetTimer(event.key, event.attempt, event.due_ms))
             case RunCancelling():
-                out += [c.CancelNode(key) for key in state.running]
+                everything = state.phase is not _RUNNING
+                out += [c.CancelNode(key) for key in state.running if everything or state.scopes[key[0]].dead]
+            case CleanupOpened() if event.key in state.cleanups:
+                out.append(c.SetTimer(event.key, 0, event.due_ms))
+            case CleanupStopped():
+                out += [c.CancelNode(key) for key in state.running if state.scopes[key[0]].dead]
             case NodeFailed() if event.route is None and plan.settings.on_failure == "cancel":
                 everything = event.caught is None and state.phase is _FAILING
                 if everything or state.aborts:  # else no scope is dead
@@ -572,5 +652,6 @@ def outstanding(plan: Plan, state: State) -> list[c.Command]:
     """After a crash: the attempts without an end (the runtime turns each into AttemptLost) and the timers to set."""
     out: list[c.Command] = [c.RunNode(key, attempt) for key, attempt in state.running.items()]
     out += [c.SetTimer(key, attempt, due_ms) for key, (attempt, due_ms) in state.retries.items()]
+    out += [c.SetTimer(key, 0, due_ms) for key, due_ms in state.cleanups.items()]
     out += [c.SetTimer(key, wait.attempt, wait.due_ms) for key, wait in state.waits.items() if wait.due_ms is not None]
     return out

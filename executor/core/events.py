@@ -21,7 +21,7 @@ Deferred = Literal["asked", "not_begun"]
 StepKind = Literal["model", "tool", "step", "wait"]
 # What a step changes outside: what may be repeated unasked when it is unknown whether it was done.
 StepEffect = Literal["none", "read", "write"]
-Caught = tuple[Literal["branch", "container"], Path]
+Caught = tuple[Literal["branch", "container", "cleanup"], Path]
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
@@ -89,6 +89,22 @@ class RegionExited(Struct, frozen=True, gc=False, tag="region.exited"):
     reused: bool = False
 
 
+class CleanupOpened(Struct, frozen=True, gc=False, tag="cleanup.opened", omit_defaults=True):
+    """The body of a container has ended, and its cleanup begins; `key` is its END sentinel, or the trigger: the cleanup
+    of the run. It is stopped at `due_ms`. `error`: what the container fails with afterwards."""
+
+    key: NodeKey
+    due_ms: int
+    error: ErrorInfo | None = None
+
+
+class CleanupStopped(Struct, frozen=True, gc=False, tag="cleanup.stopped"):
+    """The time of the cleanup of `key` is over: what is under way in it is asked to stop, nothing more of it starts."""
+
+    key: NodeKey
+    error: ErrorInfo
+
+
 class NodeFailed(Struct, frozen=True, gc=False, tag="node.failed", omit_defaults=True):
     """No attempt is left. Exactly one of three ways on:
 
@@ -96,7 +112,8 @@ class NodeFailed(Struct, frozen=True, gc=False, tag="node.failed", omit_defaults
     route "out"     on_error: continue, the output is null;
     route None      it is not caught at the node: `caught` says who does. ("branch", path): the branch scope `path` of
                     a parallel with on_branch_error continue or collect is aborted; ("container", path): the container
-                    whose body scope is `path` is aborted and then fails (its error handle is wired); None: the run
+                    whose body scope is `path` is aborted and then fails (its error handle is wired, or it has a
+                    cleanup that runs first); ("cleanup", path): the cleanup scope `path` is aborted; None: the run
                     fails.
     """
 
@@ -175,11 +192,12 @@ class RunParked(Struct, frozen=True, gc=False, tag="run.parked"):
 
 
 class RunCancelling(Struct, frozen=True, gc=False, tag="run.cancelling", omit_defaults=True):
-    """Nothing new starts, running handlers are asked to stop. With `error` (the run's time is over) it ends as
-    failed."""
+    """Nothing new starts but cleanups, running handlers are asked to stop. With `error` (the run's time is over) it
+    ends as failed. `now`: no cleanup starts any more, and those that run are stopped."""
 
     reason: str = ""
     error: ErrorInfo | None = None
+    now: bool = False
 
 
 class RunFinished(Struct, frozen=True, gc=False, tag="run.finished", omit_defaults=True):
@@ -255,6 +273,8 @@ Event = (
     | RegionSized
     | ScopesOpened
     | RegionExited
+    | CleanupOpened
+    | CleanupStopped
     | NodeFailed
     | NodeSkipped
     | RetryScheduled

@@ -22,6 +22,12 @@ and `Abort.left`
 counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the scopes are removed
 and the branch closes, or the container is put in `failed_ends` for `decide` to fail it.
 
+A cleanup is one more scope of its container, beside those of the body: opened when the body has ended, in any way, and
+before its end sentinel leaves or fails. A container that is given up with a subtree has it too: when nothing is under
+way in the subtree any more, the cleanups of the innermost containers begin, then those around them (`due_cleanups`);
+each open one counts in `Abort.left`. So does the end of a run, which gives up the root: `ending` keeps how it is to
+end. In a plan without a cleanup, the phases FAILING, STOPPING and CANCELLING do the same with less.
+
 evolve raises CorruptJournal-like AssertionError on an event that cannot follow: a bug of ours or a damaged file.
 """
 
@@ -36,6 +42,8 @@ from compiler.keys import ROOT, NodeKey, Path
 from compiler.plan import Plan
 from executor.core.events import (
     TELLS_ONLY,
+    CleanupOpened,
+    CleanupStopped,
     ErrorInfo,
     Event,
     NodeFailed,
@@ -47,6 +55,7 @@ from executor.core.events import (
     RetryHastened,
     RetryScheduled,
     RunCancelling,
+    RunEnd,
     RunFinished,
     RunParked,
     RunStarted,
@@ -58,7 +67,7 @@ from executor.core.events import (
     WaitClosed,
     WaitOpened,
 )
-from executor.core.state import Abort, AbortKey, Container, ContainerKey, RunPhase, Scope, State, Status, Wait
+from executor.core.state import Abort, AbortKey, Cleanup, Container, ContainerKey, RunPhase, Scope, State, Status, Wait
 from executor.core.steps import NodeSteps
 
 # ErrorInfo.code of attempts that do not count against max_attempts: the process is gone, or stayed with another run
@@ -77,6 +86,10 @@ _PENDING, _READY, _STARTED, _SUCCEEDED, _SKIPPED = (
 )
 _RUNNING = RunPhase.RUNNING
 
+# Of a run that ends before its root does: the root has no container around it, so it counts as a branch of itself.
+ROOT_ABORT: AbortKey = ((), 0, 0)
+ENDED = ErrorInfo("run_ended", "the run ended before this did")
+
 _NO_EDGE = "\0"  # a route no handle can have: every edge resolves dead
 
 
@@ -86,6 +99,9 @@ def evolve(plan: Plan, state: State, event: Event) -> Pruned:
     state.seq += 1
     state.parked = False
     _APPLY[type(event)](plan, state, event, pruned)
+    if state.phase is RunPhase.STOPPING and plan.has_cleanup:
+        state.phase = _RUNNING
+        _end_run(plan, state, "succeeded", None, pruned)
     return pruned
 
 
@@ -115,9 +131,24 @@ def _run_parked(plan: Plan, state: State, event: RunParked, pruned: Pruned) -> N
 
 
 def _run_cancelling(plan: Plan, state: State, event: RunCancelling, pruned: Pruned) -> None:
+    if plan.has_cleanup and not event.now:
+        state.cancelled = True
+        _end_run(plan, state, "failed" if event.error else "cancelled", event.error, pruned)
+        return
     state.phase = RunPhase.CANCELLING
     state.error = event.error
+    if state.ending is not None:
+        state.error = event.error or state.ending[1]
     state.retries.clear()
+
+
+def _end_run(plan: Plan, state: State, status: RunEnd, error: ErrorInfo | None, pruned: Pruned) -> None:
+    """Of a plan with a cleanup: give up everything but cleanups, which come first."""
+    ends = state.ending is not None or state.root_closed
+    state.ending = status, error
+    if not ends:
+        state.reusing.clear()
+        _abort(plan, state, ROOT_ABORT, error or ENDED, pruned)
 
 
 def _run_finished(plan: Plan, state: State, event: RunFinished, pruned: Pruned) -> None:
@@ -166,6 +197,8 @@ def _node_succeeded(plan: Plan, state: State, event: NodeSucceeded, pruned: Prun
     else:
         _leave(plan, state, key)
     _resolve_node(plan, state, key, _SUCCEEDED, event.route, pruned)
+    if event.end_run and plan.has_cleanup:
+        _end_run(plan, state, "succeeded", None, pruned)
 
 
 def _region_sized(plan: Plan, state: State, event: RegionSized, pruned: Pruned) -> None:
@@ -219,6 +252,62 @@ def _region_exited(plan: Plan, state: State, event: RegionExited, pruned: Pruned
     _resolve_node(plan, state, event.key, _SUCCEEDED, "out", pruned)
 
 
+def _cleanup_opened(plan: Plan, state: State, event: CleanupOpened, pruned: Pruned) -> None:
+    key = event.key
+    path, number = key
+    state.due_cleanups.pop(key, None)
+    state.exits.pop(key, None)
+    state.failed_ends.pop(key, None)
+    state.cleanups[key] = event.due_ms
+    if plan.nodes[number].sentinel is None:
+        assert state.root_closed, "the cleanup of the run comes last"
+        state.root_cleanup = Cleanup.OPEN
+    else:
+        if key in state.running:
+            _leave(plan, state, key)
+            _set_status(plan, state, key, _PENDING)
+        container = state.containers[(path, plan.nodes[number].body)]
+        assert container.cleanup is Cleanup.NOT_BEGUN, "a cleanup runs once"
+        container.cleanup = Cleanup.OPEN
+        container.error = event.error
+    region = cleanup_of(plan, number)
+    _open_scope(plan, state, (*path, (region, 0)), region, pruned)
+
+
+def _cleanup_stopped(plan: Plan, state: State, event: CleanupStopped, pruned: Pruned) -> None:
+    path, number = event.key
+    del state.cleanups[event.key]
+    abort = (path, cleanup_of(plan, number), 0)
+    if abort not in state.aborts:  # else something in it has failed, and the rest is ending
+        _abort(plan, state, abort, event.error, pruned)
+
+
+def cleanup_of(plan: Plan, number: int) -> int:
+    """The cleanup region of the container with this end sentinel, or of the root; -1: it has none."""
+    node = plan.nodes[number]
+    return plan.regions[0 if node.sentinel is None else node.body].cleanup
+
+
+def _cleanup_over(plan: Plan, state: State, path: Path, region: int, error: ErrorInfo | None) -> None:
+    """What comes after it is what would have come without it; its own error counts if there was none before."""
+    key = (path, plan.regions[region].end)
+    state.cleanups.pop(key, None)
+    if plan.regions[0].cleanup == region:
+        state.root_cleanup = Cleanup.OVER
+        if error is not None and (state.ending is None or state.ending[0] == "succeeded"):
+            state.ending = "failed", error
+        return
+    container = state.containers[(path, plan.nodes[key[1]].body)]
+    container.cleanup = Cleanup.OVER
+    container.error = container.error or error
+    if state.scopes[path].dead:
+        _drained_one(plan, state, path)
+    elif container.error is None:
+        state.exits[key] = None
+    else:
+        state.failed_ends[key] = container.error
+
+
 def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) -> None:
     key = event.key
     scope = state.scopes[key[0]]
@@ -231,7 +320,7 @@ def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) ->
             queue.popleft()
     state.waits.pop(key, None)
     state.failed_ends.pop(key, None)
-    if node.sentinel == "end":
+    if node.sentinel == "end" and not (scope.dead and _owes_cleanup(plan, state, (key[0], node.body))):
         state.containers.pop((key[0], node.body), None)
     if node.sentinel == "start" and event.route == "out" and not scope.dead:
         # on_error: continue on a container: the end sentinel, which has no container to wait for, fails and continues
@@ -247,14 +336,16 @@ def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) ->
         return
     _set_status(plan, state, key, Status.FAILED)
     if event.caught is None:
-        if state.phase in (RunPhase.RUNNING, RunPhase.STOPPING):
+        if plan.has_cleanup and state.phase is _RUNNING:
+            _end_run(plan, state, "failed", event.error, pruned)
+        elif state.phase in (RunPhase.RUNNING, RunPhase.STOPPING):
             state.phase = RunPhase.FAILING
             state.error = event.error
             state.retries.clear()
         return
     kind, caught_path = event.caught
     region, index = caught_path[-1]
-    _abort(plan, state, (caught_path[:-1], region, index if kind == "branch" else -1), event.error, pruned)
+    _abort(plan, state, (caught_path[:-1], region, -1 if kind == "container" else index), event.error, pruned)
 
 
 def _node_skipped(plan: Plan, state: State, event: NodeSkipped, pruned: Pruned) -> None:
@@ -303,7 +394,7 @@ def _wait_closed(plan: Plan, state: State, event: WaitClosed, pruned: Pruned) ->
     del state.waits[event.key]
     if event.outcome == "cancelled":
         _set_status(plan, state, event.key, Status.CANCELLED)
-        _drained_one(plan, state, event.key[0], pruned)
+        _drained_one(plan, state, event.key[0])
 
 
 def _step_started(plan: Plan, state: State, event: StepStarted, pruned: Pruned) -> None:
@@ -381,7 +472,7 @@ def _resolve_node(
     if state.stop_after == number and state.phase is _RUNNING:
         state.phase = RunPhase.STOPPING
     if scope.dead:
-        _drained_one(plan, state, path, pruned)
+        _drained_one(plan, state, path)
         return
     scope.open -= 1
     waiting, live, nodes = scope.waiting, scope.live, plan.nodes
@@ -421,6 +512,9 @@ def _close_scope(plan: Plan, state: State, path: Path) -> None:
         return
     outer, (body, _) = path[:-1], path[-1]
     region = plan.regions[body]
+    if region.kind == "cleanup":
+        _cleanup_over(plan, state, outer, body, None)
+        return
     container = state.containers[(outer, body)]
     container.closed += 1
     if region.kind == "loop":
@@ -468,6 +562,8 @@ def _leave(plan: Plan, state: State, key: NodeKey) -> None:
 
 def _within(path: Path, abort: AbortKey) -> bool:
     """Whether scope `path` lies in the aborted subtree."""
+    if abort == ROOT_ABORT:
+        return True
     outer, region, index = abort
     depth = len(outer)
     return (
@@ -479,13 +575,13 @@ def _within(path: Path, abort: AbortKey) -> bool:
 
 
 def _subtree(plan: Plan, state: State, abort: AbortKey) -> list[Path]:
-    """The open scopes of an aborted subtree, outer ones first. Costs what they have nodes, however many others are
-    open."""
+    """The open scopes of an aborted subtree, outer ones first, without its cleanups. Costs what they have nodes,
+    however many others are open."""
     outer, region, index = abort
-    branch = (*outer, (region, index))
+    branch = ROOT if abort == ROOT_ABORT else (*outer, (region, index))
     found = _open_scopes(plan, state, outer, region) if index < 0 else [branch] if branch in state.scopes else []
     for path in found:  # it grows meanwhile
-        for node in plan.regions[path[-1][0]].nodes:
+        for node in plan.regions[state.scopes[path].region].nodes:
             if node.sentinel == "start":
                 found += _open_scopes(plan, state, path, node.body)
     return found
@@ -504,7 +600,7 @@ def _open_scopes(plan: Plan, state: State, path: Path, body: int) -> list[Path]:
 def _abort(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo, pruned: Pruned) -> None:
     left, ready, holds_aborts = 0, set[NodeKey](), False
     if abort[2] < 0:
-        _give_up_container(plan, state, abort[:2])
+        left += _give_up_container(plan, state, abort[:2])
     for path in _subtree(plan, state, abort):
         scope = state.scopes[path]
         holds_aborts = holds_aborts or scope.dead
@@ -521,37 +617,56 @@ def _abort(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo, pruned: 
             elif status == _READY:
                 ready.add(key)
             if node.sentinel == "start":
-                _give_up_container(plan, state, (path, node.body))
+                left += _give_up_container(plan, state, (path, node.body))
             elif node.sentinel == "end" and state.failed_ends:
                 state.failed_ends.pop(key, None)
     if ready:
         for queue_index, queue in enumerate(state.ready):
             state.ready[queue_index] = deque(entry for entry in queue if entry[1] not in ready)
     if holds_aborts:
-        for inner in [other for other in state.aborts if _inside(other, abort)]:
+        for inner in [other for other in state.aborts if _inside(plan, other, abort)]:
             del state.aborts[inner]
     state.aborts[abort] = Abort(left=left, error=error)
     if not left:
         _drained(plan, state, abort)
 
 
-def _give_up_container(plan: Plan, state: State, key: ContainerKey) -> None:
+def _give_up_container(plan: Plan, state: State, key: ContainerKey) -> bool:
+    """Whether its cleanup is open, which continues."""
     container = state.containers.get(key)
-    if container is not None:
-        container.dead = True
-        state.opening.pop(key, None)
-        state.exits.pop((key[0], plan.regions[key[1]].end), None)
+    if container is None:
+        return False
+    container.dead = True
+    state.opening.pop(key, None)
+    end = (key[0], plan.regions[key[1]].end)
+    state.exits.pop(end, None)
+    state.due_cleanups.pop(end, None)
+    return container.cleanup is Cleanup.OPEN
 
 
-def _inside(inner: AbortKey, outer: AbortKey) -> bool:
-    return inner != outer and _within((*inner[0], (inner[1], inner[2])), outer)
+def _inside(plan: Plan, inner: AbortKey, outer: AbortKey) -> bool:
+    """What is given up inside a cleanup is the affair of that cleanup."""
+    path = (*inner[0], (inner[1], inner[2]))
+    below = path if outer == ROOT_ABORT else path[len(outer[0]) + 1 :]
+    return inner != outer and _within(path, outer) and not plan.in_cleanup(below)
 
 
-def _drained_one(plan: Plan, state: State, path: Path, pruned: Pruned) -> None:
-    """An attempt or wait of a dead scope is over."""
+def _drained_one(plan: Plan, state: State, path: Path) -> None:
+    """An attempt, wait or cleanup of a dead scope is over. It counts in the outermost abort around it that is not
+    outside a cleanup around it."""
     if not state.aborts:
         return
-    for depth, (region, index) in enumerate(path):
+    around = 0
+    if plan.has_cleanup:
+        cleanups = [depth for depth, (region, _) in enumerate(path) if plan.regions[region].kind == "cleanup"]
+        around = cleanups[-1] if cleanups else 0
+        if not cleanups and (root := state.aborts.get(ROOT_ABORT)) is not None:
+            root.left -= 1
+            if not root.left:
+                _drained(plan, state, ROOT_ABORT)
+            return
+    for depth in range(around, len(path)):
+        region, index = path[depth]
         for abort in ((path[:depth], region, index), (path[:depth], region, -1)):
             entry = state.aborts.get(abort)
             if entry is not None:
@@ -563,7 +678,11 @@ def _drained_one(plan: Plan, state: State, path: Path, pruned: Pruned) -> None:
 
 def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
     """Nothing is under way in the subtree any more: remove it, then close the branch or let decide fail the
-    container."""
+    container. Before that come the cleanups in it, those of the innermost containers first."""
+    if plan.has_cleanup and (due := _owed_cleanups(plan, state, abort)):
+        state.aborts[abort].left = len(due)
+        state.due_cleanups.update(dict.fromkeys(due))
+        return
     error = state.aborts.pop(abort).error
     for path in _subtree(plan, state, abort):
         region = plan.regions[state.scopes.pop(path).region]
@@ -578,12 +697,36 @@ def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
             if state.steps:
                 state.steps.pop((path, number), None)
     outer, body, index = abort
+    if abort == ROOT_ABORT:
+        state.root_closed = True
+        return
+    if plan.regions[body].kind == "cleanup":
+        _cleanup_over(plan, state, outer, body, error)
+        return
     container = state.containers[(outer, body)]
     if index < 0:
         state.failed_ends[(outer, plan.regions[body].end)] = error
     else:
         container.closed += 1
         _branch_closed(plan, state, (outer, body), container)
+
+
+def _owed_cleanups(plan: Plan, state: State, abort: AbortKey) -> list[NodeKey]:
+    """Of the innermost containers of the subtree that have not had theirs, by their end sentinels."""
+    owed = [
+        (path, plan.regions[node.body].end)
+        for path in _subtree(plan, state, abort)
+        for node in plan.regions[state.scopes[path].region].nodes
+        if node.sentinel == "start" and _owes_cleanup(plan, state, (path, node.body))
+    ]
+    depth = max((len(path) for path, _ in owed), default=0)
+    return [key for key in owed if len(key[0]) == depth]
+
+
+def _owes_cleanup(plan: Plan, state: State, key: ContainerKey) -> bool:
+    container = state.containers.get(key)
+    begun = container is None or container.cleanup is not Cleanup.NOT_BEGUN
+    return not begun and plan.regions[key[1]].cleanup >= 0
 
 
 _APPLY: dict[type, Callable[[Plan, State, Any, Pruned], None]] = {
@@ -596,6 +739,8 @@ _APPLY: dict[type, Callable[[Plan, State, Any, Pruned], None]] = {
     RegionSized: _region_sized,
     ScopesOpened: _scopes_opened,
     RegionExited: _region_exited,
+    CleanupOpened: _cleanup_opened,
+    CleanupStopped: _cleanup_stopped,
     NodeFailed: _node_failed,
     NodeSkipped: _node_skipped,
     RetryScheduled: _retry_scheduled,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
-from executor.core.state import RunPhase, State, Status
+from executor.core.state import Cleanup, RunPhase, State, Status
 
 
 def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
@@ -15,6 +15,8 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
     if status is None:
         return _not_open(plan, state, key)
     match status:
+        case Status.PENDING if key in state.cleanups:
+            return "pending", ("its cleanup is running",)
         case Status.PENDING if node.sentinel == "end" and (path, node.body) in state.containers:
             return "pending", _container(plan, state, key)
         case Status.PENDING:
@@ -59,10 +61,15 @@ _ANSWER = {
 
 def _not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
     path = key[0]
-    if state.root_closed or state.phase is RunPhase.FINISHED:
+    in_cleanup = plan.in_cleanup(path) and state.phase is not RunPhase.FINISHED
+    if (state.root_closed or state.phase is RunPhase.FINISHED) and not in_cleanup:
         return "closed", ("the run has ended",)
     for depth in range(1, len(path) + 1):
         region, index = path[depth - 1]
+        if plan.regions[region].kind == "cleanup":
+            if path[:depth] in state.scopes:
+                continue
+            return _cleanup_not_open(plan, state, (path[: depth - 1], plan.regions[region].end))
         container = state.containers.get((path[: depth - 1], region))
         name = plan.regions[region].id
         if container is None:
@@ -72,6 +79,19 @@ def _not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, .
             word = "iteration" if plan.regions[region].kind == "loop" else "branch"
             return "not opened", (f"{word} {index} of '{name}' is not open yet ({container.opened} opened so far)",)
     return "closed", ("its iteration or branch has ended",)
+
+
+def _cleanup_not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
+    node = plan.nodes[key[1]]
+    if node.sentinel is None:
+        begun = state.root_cleanup is not Cleanup.NOT_BEGUN
+        return ("closed", ("its cleanup has ended",)) if begun else ("not opened", ("it runs when the run ends",))
+    container = state.containers.get((key[0], node.body))
+    if container is not None and container.cleanup is Cleanup.NOT_BEGUN:
+        return "not opened", (f"it runs when '{node.block}' ends",)
+    if container is None and state.status_of(plan, key) is Status.PENDING:
+        return "not opened", (f"'{node.block}' has not started",)
+    return "closed", ("its cleanup has ended",)
 
 
 def _pending(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:

@@ -159,15 +159,21 @@ class ForkMade(Struct, frozen=True, gc=False):
 
 
 class CancelRequested(Struct, frozen=True, gc=False):
+    """`now`: without cleanups. `asked`: by a person or a program, who asks again not to wait for the cleanups; not by a
+    run above."""
+
     at_ms: int
     reason: str = ""
+    now: bool = False
+    asked: bool = False
 
 
 class RunAborted(Struct, frozen=True, gc=False):
-    """The run must end as failed: its wall-clock limit is over, or it makes no progress."""
+    """The run must end as failed: its wall-clock limit is over, or it makes no progress. `now`: without cleanups."""
 
     at_ms: int
     error: ErrorInfo
+    now: bool = False
 
 
 Fact = (

@@ -16,9 +16,12 @@ from executor.core.events import ErrorInfo, RunEnd
 
 
 class Cancel(Struct, frozen=True, tag="cancel", omit_defaults=True):
-    """The run is to end. The only message that it must read before it ends by itself."""
+    """The run is to end. The only message that it must read before it ends by itself. `now`, `asked`: as in
+    `facts.CancelRequested`."""
 
     reason: str = ""
+    now: bool = False
+    asked: bool = False
 
 
 class Answer(Struct, frozen=True, tag="answer", omit_defaults=True):

@@ -16,16 +16,17 @@ from typing import Any
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.core.events import ErrorInfo, RunEnd, StepEffect, StepKind, WaitKind
-from executor.core.state import Abort, AbortKey, Container, ContainerKey, RunPhase, Scope, State, Wait
+from executor.core.state import Abort, AbortKey, Cleanup, Container, ContainerKey, RunPhase, Scope, State, Wait
 from executor.core.steps import NodeSteps, Step
 
+_Ending = tuple[RunEnd, ErrorInfo | None]
 _Head = tuple[str, int, int, bool, int, list[int], int | None, int, bool, ErrorInfo | None, RunEnd | None]
 
 # The type of the rows of each kind.
 STATE_ROWS: dict[str, Any] = {
     "state": _Head,
     "scope": tuple[Path, int, list[int], list[int], bytes, int, bool],
-    "container": tuple[ContainerKey, int, int, int, bool],
+    "container": tuple[ContainerKey, int, int, int, bool, int, ErrorInfo | None],
     "ready": tuple[int, int, NodeKey],
     "running": tuple[NodeKey, int],
     "wait": tuple[NodeKey, int, WaitKind, int | None, str, int | None],
@@ -39,6 +40,9 @@ STATE_ROWS: dict[str, Any] = {
     "abort": tuple[AbortKey, int, ErrorInfo],
     "reuse": tuple[int, str | None],
     "reusing": NodeKey,
+    "due_cleanup": NodeKey,
+    "cleanup": tuple[NodeKey, int],
+    "ending": tuple[_Ending | None, bool, int],
     "entries": tuple[NodeKey, int],
     "step": tuple[NodeKey, int, tuple[StepKind, str, str, StepEffect, int, int, bool, bool]],
 }
@@ -64,7 +68,10 @@ def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
         "scope",
         ((path, s.region, s.waiting, s.live, bytes(s.status), s.open, s.dead) for path, s in state.scopes.items()),
     )
-    yield "container", ((key, c.count, c.opened, c.closed, c.dead) for key, c in state.containers.items())
+    yield (
+        "container",
+        ((key, c.count, c.opened, c.closed, c.dead, int(c.cleanup), c.error) for key, c in state.containers.items()),
+    )
     yield "ready", ((n, *entry) for n, queue in enumerate(state.ready) for entry in queue)
     yield "running", state.running.items()
     yield "wait", ((key, w.attempt, w.kind, w.due_ms, w.on_expire, w.step) for key, w in state.waits.items())
@@ -78,6 +85,9 @@ def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
     yield "abort", ((key, a.left, a.error) for key, a in state.aborts.items())
     yield "reuse", state.reuse.items()
     yield "reusing", state.reusing
+    yield "due_cleanup", state.due_cleanups
+    yield "cleanup", state.cleanups.items()
+    yield "ending", [(state.ending, state.cancelled, int(state.root_cleanup))]
     yield "entries", ((key, steps.entries) for key, steps in state.steps.items())
     yield "step", ((key, n, astuple(step)) for key, steps in state.steps.items() for n, step in steps.by_n.items())
 
@@ -95,8 +105,8 @@ def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> 
             for path, region, waiting, live, status, open, dead in rows:
                 state.scopes[path] = Scope(region, waiting, live, bytearray(status), open, dead)
         case "container":
-            for key, count, opened, closed, dead in rows:
-                state.containers[key] = Container(count, opened, closed, dead)
+            for key, count, opened, closed, dead, cleanup, error in rows:
+                state.containers[key] = Container(count, opened, closed, dead, Cleanup(cleanup), error)
         case "ready":
             for n, ticket, key in rows:
                 state.ready[n].append((ticket, key))
@@ -129,6 +139,13 @@ def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> 
             state.exits.update(dict.fromkeys(rows))
         case "reusing":
             state.reusing.update(dict.fromkeys(rows))
+        case "due_cleanup":
+            state.due_cleanups.update(dict.fromkeys(rows))
+        case "cleanup":
+            state.cleanups.update(rows)
+        case "ending":
+            ((state.ending, state.cancelled, root_cleanup),) = rows
+            state.root_cleanup = Cleanup(root_cleanup)
         case "entries":
             state.steps.update((key, NodeSteps(entries=entries)) for key, entries in rows)
         case "step":

@@ -62,14 +62,24 @@ class Scope:
     dead: bool = False
 
 
+class Cleanup(IntEnum):
+    """Of one container, or of the root."""
+
+    NOT_BEGUN = 0  # or there is none
+    OPEN = 1
+    OVER = 2
+
+
 @dataclass(slots=True)
 class Container:
-    """A loop or parallel between its start and its end sentinel."""
+    """A loop or parallel between its start and its end sentinel. `error`: what it fails with after its cleanup."""
 
     count: int
     opened: int = 0
     closed: int = 0
     dead: bool = False
+    cleanup: Cleanup = Cleanup.NOT_BEGUN
+    error: ErrorInfo | None = None
 
 
 @dataclass(slots=True)
@@ -83,7 +93,7 @@ class Wait:
 
 @dataclass(slots=True)
 class Abort:
-    """A subtree that is being given up: `left` attempts and waits in it are still open."""
+    """A subtree that is being given up: `left` attempts, waits and cleanups in it are still open."""
 
     left: int
     error: ErrorInfo
@@ -121,6 +131,12 @@ class State:
     steps: Steps = field(default_factory=dict)  # of nodes that are not decided
     error: ErrorInfo | None = None
     ended: RunEnd | None = None
+    # Of plans with a cleanup:
+    ending: tuple[RunEnd, ErrorInfo | None] | None = None  # how the run ends, once its cleanups are over
+    cancelled: bool = False  # a cancel was recorded
+    due_cleanups: dict[NodeKey, None] = field(default_factory=dict)  # of containers that are given up; may begin now
+    cleanups: dict[NodeKey, int] = field(default_factory=dict)  # those that are open, and when they are to be stopped
+    root_cleanup: Cleanup = Cleanup.NOT_BEGUN
     dues: Dues = field(default_factory=Dues, compare=False, repr=False)  # follows from `retries` and `waits`
 
     @classmethod
@@ -129,9 +145,18 @@ class State:
         groups = len(plan.groups)
         return cls(ready=[deque() for _ in range(groups + 1)], slots=[0] * groups)
 
+    @property
+    def is_cancelled(self) -> bool:
+        """A cancel, or an end by its limits, was heard: another one changes nothing, unless a person asks for it."""
+        return self.cancelled or self.phase is RunPhase.CANCELLING
+
     def due_ms(self) -> int | None:
-        """Earliest time at which a retry or a wait comes due."""
-        return self.dues.first_ms(self)
+        """Earliest time at which a retry or a wait comes due, or a cleanup is stopped."""
+        first_ms = self.dues.first_ms(self)
+        if self.cleanups:
+            stop_ms = min(self.cleanups.values())
+            return stop_ms if first_ms is None else min(first_ms, stop_ms)
+        return first_ms
 
     def status_of(self, plan: Plan, key: NodeKey) -> Status | None:
         """None when the scope of `key` is not open (not yet, or no longer)."""
@@ -155,7 +180,10 @@ def encode(state: State) -> bytes:
         "scopes": sorted(
             (path, s.region, s.waiting, s.live, bytes(s.status), s.open, s.dead) for path, s in state.scopes.items()
         ),
-        "containers": sorted((key, c.count, c.opened, c.closed, c.dead) for key, c in state.containers.items()),
+        "containers": sorted(
+            (key, c.count, c.opened, c.closed, c.dead, int(c.cleanup), "" if c.error is None else c.error.code)
+            for key, c in state.containers.items()
+        ),
         "ready": [list(queue) for queue in state.ready],
         "ticket": state.ticket,
         "running": sorted(state.running.items()),
@@ -181,5 +209,10 @@ def encode(state: State) -> bytes:
         ),
         "error": state.error,
         "ended": state.ended,
+        "ending": state.ending,
+        "cancelled": state.cancelled,
+        "due_cleanups": sorted(state.due_cleanups),
+        "cleanups": sorted(state.cleanups.items()),
+        "root_cleanup": int(state.root_cleanup),
     }
     return _encoder.encode(fields)

@@ -273,6 +273,8 @@ class Projection:
             return None
         key = (entry.node, entry.path)
         state = self.nodes.get(key)
+        if entry.type in ("cleanup.opened", "cleanup.stopped"):  # about what comes after it
+            return state
         if state is None:
             state = self.nodes[key] = NodeState(entry.node, entry.path, attempt=entry.attempt)
         state.apply(entry)

@@ -125,8 +125,8 @@ class Inbox:
                     await self._expired(expired)
                 case m.Withdrawn() as withdrawn:
                     self._withdrawn(withdrawn)
-                case m.Cancel(reason):
-                    self._arrivals.add_first(f.CancelRequested(self._clock.now_ms(), reason))
+                case m.Cancel(reason, now, asked):
+                    self._arrivals.add_first(f.CancelRequested(self._clock.now_ms(), reason, now, asked))
                 case m.Retry(key):
                     self._retry_wanted(key)
                 case m.Migrate() as migrate:

@@ -10,7 +10,7 @@ import orjson
 
 from compiler.keys import ROOT, NodeKey, parse_key, parse_wait
 from compiler.plan import Plan
-from executor.core.events import Event, WaitClosed, WaitOpened
+from executor.core.events import Event, NodeSucceeded, WaitClosed, WaitOpened
 from executor.core.evolve import evolve
 from executor.core.state import DECIDED, State, Status, Wait
 from executor.journal.codec import Codec, data_of
@@ -23,15 +23,19 @@ from executor.values.scope import Values
 class Notes:
     """What recording an event takes of earlier ones, beside state and values. `reused`: outputs of nodes that are
     reused from another run, by node number; `signal_names`: name and correlation of open waits for a signal;
-    `children`: the run that an open wait waits for; `is_parent`: it has had children."""
+    `children`: the run that an open wait waits for; `is_parent`: it has had children; `response`: what the block put
+    out that ended the run, whose cleanups come first."""
 
     reused: Mapping[int, bytes] = field(default_factory=dict)
     signal_names: dict[NodeKey, tuple[str, str | None]] = field(default_factory=dict)
     children: dict[NodeKey, str] = field(default_factory=dict)
     is_parent: bool = False
+    response: bytes | None = None
 
-    def replay(self, event: Event, record: Record) -> None:
+    def replay(self, event: Event, record: Record, output: bytes | None) -> None:
         """An event that is stored."""
+        if type(event) is NodeSucceeded and event.end_run:
+            self.response = output
         if type(event) is WaitOpened:
             if event.kind == "signal":
                 data = data_of(record)
@@ -93,7 +97,7 @@ class LoadedRun:
         event = self.codec.to_event(record)
         evolve(self.plan, self.state, event)
         self.fold.apply(event, output)
-        self.notes.replay(event, record)
+        self.notes.replay(event, record, output)
         return event
 
     def open_wait(self, id: str) -> tuple[NodeKey, Wait] | None:

@@ -27,7 +27,6 @@ from executor.core import facts as f
 from executor.core import messages as m
 from executor.core.decide import ATTEMPT_ENDED, commands_of
 from executor.core.events import ErrorInfo
-from executor.core.state import RunPhase
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.adoption import Adoption
@@ -51,6 +50,9 @@ from executor.store.rows import Append, Appended, InboxRow, RunStatus, SnapshotR
 INLINE_BATCH_MAX = 256
 # Fewer, when their outputs are large: what is not committed yet is in memory twice, and delays the writes of others.
 INLINE_BATCH_BYTES = 1024 * 1024
+
+# What cleanups may put out in a run that has reached its limit: it may be why they run.
+CLEANUP_BYTES = 1024 * 1024
 
 _CANCELS = (f.CancelRequested, f.RunAborted)
 
@@ -115,7 +117,7 @@ class RunLoop:
 
     def end_with_family(self) -> None:
         """The root of its family was cancelled, or has ended: so does this run."""
-        if self._state.phase is not RunPhase.CANCELLING:
+        if not self._state.is_cancelled:
             self._arrivals.add_first(cancel_of_orphan(self._now_ms()))
 
     def stop(self) -> None:
@@ -279,7 +281,10 @@ class RunLoop:
     def _decide(self, result: Result, turn: _Turn) -> None:
         limits, fold = self._parts.services.limits, self._run.fold
         output = result.payload.output
-        if output is not None and fold.bytes + len(output) > limits.run_bytes:
+        most = limits.run_bytes
+        if isinstance(result.fact, ATTEMPT_ENDED) and self._plan.in_cleanup(result.fact.key[0]):
+            most += CLEANUP_BYTES
+        if output is not None and fold.bytes + len(output) > most:
             error = run_error(limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
             result = without_output(result, error)
@@ -353,7 +358,7 @@ class RunLoop:
         family, limits = appended.family, self._parts.services.limits
         if family is not None and family.over:
             self.end_with_family()
-        elif family is not None and family.bytes > limits.family_bytes and self._state.phase is not RunPhase.CANCELLING:
+        elif family is not None and family.bytes > limits.family_bytes and not self._state.is_cancelled:
             self._arrivals.add_first(f.RunAborted(self._now_ms(), family_error(limits)))
 
     def _committed_ahead(self, append: Append, appended: Appended) -> None:
@@ -395,7 +400,7 @@ class RunLoop:
                     return True
         seq = self._state.seq
         for key, attempt in starts.items():
-            if cancelled:
+            if cancelled and not self._plan.in_cleanup(key[0]):
                 self.attempts.refuse(key, attempt)
             else:
                 self.attempts.start(self._launcher, key, attempt, seq)

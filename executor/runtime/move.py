@@ -61,8 +61,9 @@ async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
         after = record.seq
     if after < row.seq:
         raise CorruptJournal(f"run {row.id}: event {after + 1} is missing")
-    if not misfits and reader.state.phase is not RunPhase.RUNNING:
-        misfits[None] = Misfit(None, f"the run is {reader.state.phase.name.lower()}: it is about to end")
+    if not misfits and (reader.state.phase is not RunPhase.RUNNING or reader.state.ending is not None):
+        phase = "ending" if reader.state.ending is not None else reader.state.phase.name.lower()
+        misfits[None] = Misfit(None, f"the run is {phase}: it is about to end")
     return Fit(tuple(misfits.values()), () if misfits else tuple(reader.untold.items()))
 
 

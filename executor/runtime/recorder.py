@@ -391,15 +391,22 @@ class Recorder:
             more.error = None if event.error is None else msgspec.json.encode(event.error)
             if event.status == "failed":
                 more.alerts += alerts_of_failure(row, self._plan.settings, self._parts.services.alerts, self._at_ms)
-        elif self._response is not None:
-            more.output = encode_payload(self._response["body"])
-            extra = {"response": dict(self._response)}
+        elif (response := self._response or self._recorded_response()) is not None:
+            more.output = encode_payload(response["body"])
+            extra = {"response": dict(response)}
         else:
             more.output = self._fold.run_output()
         if row.parent_run_id and row.parent_key:
             ended = end_message(row.parent_key, row.id, event.status, more.output, event.error)
             more.posts.append((row.parent_run_id, ended))
         return more.output, extra
+
+    def _recorded_response(self) -> Mapping[str, Any] | None:
+        """Of a run that was recovered while its cleanups ran, from what the block put out that ended it."""
+        if self._notes.response is None or self._state.ending is None:
+            return None
+        output = orjson.loads(self._notes.response)
+        return {"status": output["status"], "headers": output["headers"], "body": output["data"]}
 
     # --- waits ---
 

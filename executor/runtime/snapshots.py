@@ -78,6 +78,7 @@ _NOTE_ROWS: dict[str, Any] = {
     "signal_name": tuple[tuple[tuple[tuple[int, int], ...], int], str, str | None],
     "child": tuple[tuple[tuple[tuple[int, int], ...], int], str],
     "is_parent": bool,
+    "response": bytes,
 }
 _ROWS = STATE_ROWS | VALUE_ROWS | _NOTE_ROWS
 _KINDS = tuple(_ROWS)
@@ -266,6 +267,7 @@ def _rows_of_notes(run: LoadedRun) -> Iterator[tuple[str, Any]]:
     yield "signal_name", ((key, *name) for key, name in notes.signal_names.items())
     yield "child", notes.children.items()
     yield "is_parent", [notes.is_parent]
+    yield "response", [] if notes.response is None else [notes.response]
 
 
 def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
@@ -278,6 +280,8 @@ def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
             notes.children.update(rows)
         case "is_parent":
             (notes.is_parent,) = rows
+        case "response" if rows:
+            (notes.response,) = rows
 
 
 _warned: set[str] = set()

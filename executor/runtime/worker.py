@@ -307,7 +307,7 @@ class Worker:
             message = f"{row.stalls} workers claimed this run and none made progress"
             # What was under way is lost in any case; the run cannot end before that is said.
             lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
-            first = [f.RunAborted(parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
+            first = [f.RunAborted(parts.clock.now_ms(), ErrorInfo("no_progress", message), now=True), *lost]
         if row.orphaned:
             first.insert(0, cancel_of_orphan(parts.clock.now_ms()))
         return loop, first

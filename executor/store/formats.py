@@ -13,9 +13,11 @@ from typing import Final
 
 from executor.store.rows import Record
 
-FORMAT: Final = 1  # of the newest events that this code folds; 0: those of the first release
+FORMAT: Final = 2  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.
-SINCE: Mapping[str, int] = MappingProxyType({"step.started": 1, "step.finished": 1, "step.lost": 1})
+SINCE: Mapping[str, int] = MappingProxyType(
+    {"step.started": 1, "step.finished": 1, "step.lost": 1, "cleanup.opened": 2, "cleanup.stopped": 2}
+)
 
 
 def needed(records: Iterable[Record]) -> int:

@@ -25,6 +25,7 @@ from executor.core import facts as f
 from executor.core.cut import fork_point
 from executor.core.decide import decide
 from executor.core.events import (
+    CleanupStopped,
     Event,
     NodeFailed,
     NodeSucceeded,
@@ -102,7 +103,7 @@ async def fork(
     state = State.new(plan)
     for event in [started, *copied.events[1:]]:
         evolve(plan, state, event)
-        if state.phase is RunPhase.FAILING:
+        if state.phase is RunPhase.FAILING or state.ending is not None:
             raise _failing(plan, row.id, event, state.seq)
     sources = [row.id]
     recorded = {*DECIDED, None}  # None: all of the root is
@@ -135,7 +136,7 @@ async def fork(
 
 
 def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
-    assert isinstance(event, NodeFailed)
+    assert isinstance(event, NodeFailed | CleanupStopped)
     name = format_key(plan, event.key)
     return Conflict(
         f"run {run} was failing after event {seq}, where {name} failed: a fork there would fail too",

@@ -313,10 +313,12 @@ class Runs:
         waits = await self._store.list_waits("pending", run, limit=1_000)
         return any(wait.kind not in ("timer", "child") for wait in waits)
 
-    async def cancel(self, run: str, reason: str = "") -> bool:
-        """Ask the run to stop: it reads this before it ends. False: it had ended already."""
+    async def cancel(self, run: str, reason: str = "", now: bool = False) -> bool:
+        """Ask the run to stop: it reads this before it ends. Its cleanups run first, unless it was asked before, or
+        with `now`. False: it had ended already."""
         await find_run(self._store, run)
-        posted = await self._store.cancel_run(run, encode(Cancel(reason)), self._parts.clock.now_ms())
+        message = encode(Cancel(reason, now, asked=True))
+        posted = await self._store.cancel_run(run, message, self._parts.clock.now_ms())
         if posted:
             self._parts.owned.wake(run)
             self._parts.owned.wake_family(run)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from compiler.keys import Path
+from compiler.keys import CLEANUP_SUFFIX, Path
 from compiler.plan import Plan
 from executor.core.events import (
     Event,
@@ -37,6 +37,7 @@ class JournalCheck:
         self.cancelling = False
         self.forked_at = 0  # seq; what lies before it was copied from another run
         self.codec = Codec(plan)
+        self._at_once = not plan.has_cleanup
         self._run = run
         self._plan = plan
         self._seq = 0
@@ -95,7 +96,8 @@ class JournalCheck:
             self._finished_at = self._finished_at or record.seq
         if record.type == "run.cancelling":
             self.cancelling = True
-        elif record.type == "node.started" and self.cancelling:
+            self._at_once |= bool(data_of(record).get("now"))
+        elif record.type == "node.started" and self.cancelling and (self._at_once or CLEANUP_SUFFIX not in record.path):
             yield self._finding("I6", record, f"it starts in event {record.seq}, after run.cancelling", OUR_BUG)
 
     def _in_time(self, record: Record, event: Event) -> Iterator[Finding]:

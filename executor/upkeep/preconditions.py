@@ -9,6 +9,8 @@ from __future__ import annotations
 from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.core.events import (
+    CleanupOpened,
+    CleanupStopped,
     Event,
     NodeFailed,
     NodeLog,
@@ -29,7 +31,8 @@ from executor.core.events import (
     WaitClosed,
     WaitOpened,
 )
-from executor.core.state import RunPhase, State, Status
+from executor.core.evolve import cleanup_of
+from executor.core.state import Cleanup, RunPhase, State, Status
 
 
 def complaint(plan: Plan, state: State, event: Event) -> str | None:
@@ -44,7 +47,12 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
         case RunParked():
             return f"{len(state.running)} attempts are running" if state.running else None
         case RunCancelling():
-            return "the run is already being cancelled" if state.phase is RunPhase.CANCELLING else None
+            again = state.phase is RunPhase.CANCELLING or (state.cancelled and not event.now)
+            return "the run is already being cancelled" if again else None
+        case CleanupOpened():
+            return _cleaning(plan, state, event)
+        case CleanupStopped():
+            return None if event.key in state.cleanups else "its cleanup is not open"
         case ScopesOpened():
             return _opening(plan, state, event)
         case NodeStarted():
@@ -55,7 +63,13 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
         case RegionSized():
             return None if event.key in state.reusing else _ending(plan, state, event.key, event.attempt)
         case RegionExited():
-            return None if event.key in state.exits or event.key in state.running else "its container has not ended"
+            if event.key not in state.exits and event.key not in state.running:
+                return "its container has not ended"
+            container = state.containers.get((event.key[0], plan.nodes[event.key[1]].body))
+            owes = container is not None and container.cleanup is not Cleanup.OVER
+            return (
+                "its cleanup has not run" if owes and not event.reused and cleanup_of(plan, event.key[1]) >= 0 else None
+            )
         case NodeFailed():
             refused = any(queue and queue[0][1] == event.key for queue in state.ready)  # by a limit of the run
             aborted = event.key in state.failed_ends
@@ -124,6 +138,23 @@ def _opening(plan: Plan, state: State, event: ScopesOpened) -> str | None:
     if plan.regions[body].kind == "loop" and event.first and (path, plan.regions[body].end) not in state.running:
         return "the loop had not decided to continue"
     return None
+
+
+def _cleaning(plan: Plan, state: State, event: CleanupOpened) -> str | None:
+    key = event.key
+    if cleanup_of(plan, key[1]) < 0:
+        return "it has no cleanup"
+    if plan.nodes[key[1]].sentinel is None:
+        if state.root_cleanup is not Cleanup.NOT_BEGUN:
+            return "the cleanup of the run has begun before"
+        return None if state.root_closed else "something of the run has not ended"
+    container = state.containers.get((key[0], plan.nodes[key[1]].body))
+    if container is None:
+        return "its container is not open"
+    if container.cleanup is not Cleanup.NOT_BEGUN:
+        return "its cleanup has begun before"
+    ended = key in state.exits or key in state.running or key in state.failed_ends or key in state.due_cleanups
+    return None if ended else "the body of its container has not ended"
 
 
 def _starting(state: State, event: NodeStarted) -> str | None:

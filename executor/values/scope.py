@@ -209,7 +209,7 @@ class Values:
                 return None
             inside = inside and depth < len(path) and path[depth][0] == region
             if not inside:  # seen from outside: the newest iteration (the branches of a parallel are not to be seen)
-                scope = container.scope(container.newest()) if self.plan.regions[region].kind == "loop" else None
+                scope = container.scope(container.newest()) if self.plan.regions[region].kind != "parallel" else None
                 continue
             index = path[depth][1]
             if ref.mode == "previous" and region == ref.region:

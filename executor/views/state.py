@@ -62,8 +62,8 @@ class OpenContainer(Struct, frozen=True):
 
 class RunState(Struct, frozen=True):
     """`seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
-    stopping, failing, cancelling or finished. `nodes` have no outputs; `ready` nodes start next, in this order;
-    `due_ms` is the earliest timer."""
+    stopping, failing, cancelling, ending (its cleanups run) or finished. `nodes` have no outputs; `ready` nodes start
+    next, in this order; `due_ms` is the earliest timer."""
 
     run: str
     workflow: str
@@ -122,7 +122,7 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
         last_seq=row.seq,
         at_ms=at_ms,
         status=row.status if state.seq == row.seq else projection.status,
-        phase=state.phase.name.lower(),
+        phase="ending" if state.ending and not state.ended else state.phase.name.lower(),
         error=None if state.error is None else msgspec.to_builtins(state.error),
         nodes=nodes,
         waits=await slices.of(open_wait, state.waits.items()),

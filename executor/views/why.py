@@ -8,9 +8,10 @@ from itertools import chain
 
 from msgspec.structs import replace
 
-from compiler.keys import NodeKey, Path, format_key, parse_key, split_key
+from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path, format_key, parse_key, split_key
 from compiler.plan import Plan
 from executor.core.events import (
+    CleanupOpened,
     Event,
     NodeFailed,
     NodeSkipped,
@@ -20,7 +21,7 @@ from executor.core.events import (
     RunStarted,
     ScopesOpened,
 )
-from executor.core.evolve import evolve
+from executor.core.evolve import cleanup_of, evolve
 from executor.core.explain import explain
 from executor.core.state import DECIDED, Scope, State, Status
 from executor.errors import NotFound
@@ -112,6 +113,12 @@ def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[Node
             for index in range(event.first, event.first + event.count)
             for number in region.entries
         ]
+    if isinstance(event, CleanupOpened):
+        region = plan.regions[cleanup_of(plan, event.key[1])]
+        scope = (*event.key[0], (cleanup_of(plan, event.key[1]), 0))
+        around = region.id.removesuffix(CLEANUP_SUFFIX)
+        cause = f"'{around}' ended, and this is its cleanup" if around else "the run ended, and this is its cleanup"
+        return [((scope, number), cause) for number in region.entries]
     if decided is None or decided.route is None:
         return []
     path, number = key = key_of_decided(event)
@@ -175,7 +182,11 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
             return failure, "on_error is continue, so the run continued with null as its output"
         case _, (what, path):
             region = plan.regions[path[-1][0]]
+            if what == "cleanup":
+                return failure, "the cleanup was stopped because of it"
             stopped = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
+            if what == "container" and region.cleanup >= 0:
+                return failure, f"{stopped} was stopped because of it, and its cleanup ran"
             return failure, f"{stopped} was stopped because of it, and the run continued"
         case _:
             return (failure,)

@@ -131,14 +131,18 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--reason", default="", help="Recorded in the journal.")
+@click.option("--now", is_flag=True, help="Do not wait for cleanups.")
 @click.pass_obj
-def cancel(url: str, run_id: str, reason: str) -> int:
-    """Cancel RUN and the runs it has started. Running blocks are stopped and waits are closed."""
+def cancel(url: str, run_id: str, reason: str, now: bool) -> int:
+    """Cancel RUN and the runs it has started. Running blocks are stopped and waits are closed.
+
+    The cleanups of the run are executed before it ends. Cancel it again, or use --now, to end it without them.
+    """
     from server.client import ApiError
 
     async def ask(client: AsyncClient) -> bool:
         try:
-            await client.cancel(run_id, reason)
+            await client.cancel(run_id, reason, now=now)
         except ApiError as error:
             if error.code == "run_ended":
                 return False

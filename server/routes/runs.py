@@ -136,7 +136,7 @@ async def cancel(call: Call) -> Response:
     ended."""
     body = await read_as(call.request, call.limits, CancelRequest)
     run = call.path("id")
-    posted = await call.engine.cancel(run, body.reason)
+    posted = await call.engine.cancel(run, body.reason, body.now)
     status = (await call.engine.runs.row(run)).status
     if not posted or status in ("succeeded", "failed"):  # it was failing already
         raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)

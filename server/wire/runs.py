@@ -37,9 +37,11 @@ class RunDocumentRequest(Struct, forbid_unknown_fields=True):
 
 
 class CancelRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs/{id}/cancel. `reason` is recorded in the journal."""
+    """POST /api/runs/{id}/cancel. `reason` is recorded in the journal. `now`: the run does not wait for its cleanups; a
+    second request means the same."""
 
     reason: Annotated[str, Meta(max_length=2000)] = ""
+    now: bool = False
 
 
 class RunUrls(Struct, frozen=True):

@@ -55,6 +55,7 @@ class Blocks:
 def document_of(workflow: Workflow, rng: Random) -> dict[str, Any]:
     """A document of the workflow, its blocks and edges in the order that `rng` says: it must not matter."""
     parent = {child.id: block.id for block in workflow.by_id.values() for child in block.body}
+    parent |= {child.id: block.id for block in workflow.by_id.values() if block.body for child in block.cleanup}
     blocks = {block.id: _block(workflow, block, parent.get(block.id)) for block in every(workflow.blocks)}
     edges = [
         {"source": block.id, "handle": handle, "target": target}
@@ -65,6 +66,12 @@ def document_of(workflow: Workflow, rng: Random) -> dict[str, Any]:
         {"source": block.id, "handle": "body", "target": child.id}
         for block in every(workflow.blocks)
         for child in block.body
+        if child.entry
+    ]
+    edges += [
+        {"source": block.id, "handle": "finally", "target": child.id}
+        for block in every(workflow.blocks)
+        for child in block.cleanup
         if child.entry
     ]
     names = list(blocks)

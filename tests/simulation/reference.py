@@ -57,16 +57,25 @@ class Verdict:
 
 def judge(workflow: Workflow, table: Table) -> Verdict:
     """The verdict on a whole run. `statuses`: how it may end."""
-    run = _Reference(table).scope(workflow.blocks, (), frozenset())
+    reference = _Reference(table)
+    run = reference.scope(workflow.blocks, (), frozenset())
     if run.has("fail", "end"):
-        run.statuses = {"failed" if kind == "fail" else "succeeded" for kind, _ in run.stops}
+        run.statuses = {"failed" if kind == "fail" else "succeeded" for kind, _ in run.stops if kind in ("fail", "end")}
     for _, past in run.stops:
         run.sure &= past
+    if workflow.blocks[0].cleanup:
+        after = reference.scope(workflow.blocks[0].cleanup, ((":finally", 0),), frozenset())
+        if after.has("fail"):
+            run.statuses = {"failed"}
+            after.catch()
+        run.add(after)
     return run
 
 
 def label_of(node_id: str, place: Place, loops: frozenset[str]) -> str:
-    scope = "/".join(f"{name}#{n}" if name in loops else f"{name}[{n}]" for name, n in place)
+    scope = "/".join(
+        name if name.endswith(":finally") else f"{name}#{n}" if name in loops else f"{name}[{n}]" for name, n in place
+    )
     return f"{node_id}@{scope}" if scope else node_id
 
 
@@ -92,6 +101,27 @@ class _Reference:
             if not part.has("fail", "end"):
                 fired[block.id], after[block.id] = route, past | part.sure
         return here
+
+    def cleaned(self, part: Verdict, block: Block, place: Place, begun: Labels, end: str) -> str | None:
+        """The end of a container with a cleanup. It comes for sure once the container has begun, whatever ends the
+        body: so nothing of the body is sure to be decided before it. It stops every failure, and the end fails after
+        it."""
+        failed = part.has("fail") or self.table.of(block, place).test_fails_after > 0
+        if part.has("fail"):
+            part.catch()
+        after = self.scope(block.cleanup, (*place, (f"{block.id}:finally", 0)), begun)
+        failed_after = after.has("fail")
+        if failed_after:
+            after.catch()
+        part.add(after)
+        if part.has("end"):
+            if failed:  # whichever comes first
+                return self.fail(part, block, end, begun | part.sure)
+            return None
+        if failed or failed_after:
+            return self.fail(part, block, end, begun | part.sure)
+        part.note(end, "succeeded", "out", begun | part.sure)
+        return "out"
 
     def single(self, part: Verdict, block: Block, place: Place, past: Labels, live: bool) -> str | None:
         act = self.table.of(block, place)
@@ -140,6 +170,8 @@ class _Reference:
             if block.kind == "loop" and (part.has("fail", "end") or act.test_fails_after == index + 1):
                 break
         part.counts[end] = act.count
+        if block.cleanup:
+            return self.cleaned(part, block, place, begun, end)
         if part.has("fail") and ("error" in block.wired or block.on_error == "continue"):
             part.catch()
         elif part.has("fail", "end"):

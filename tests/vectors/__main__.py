@@ -105,6 +105,29 @@ def cancelled() -> Json:
     return document("cancelled", "start ask", "start hold", "start retry", "ask yes after", blocks=blocks)
 
 
+def cleaned() -> Json:
+    """A cleanup after a failure that is caught, one inside what is given up, and that of the run."""
+    blocks = {
+        "three": {"type": "loop", "params": {"mode": "for", "count": 3}},
+        "work": {"type": "step", "parent": "three"},
+        "close": {"type": "step", "parent": "three"},
+        "all": {"type": "parallel", "params": {"mode": "count", "count": 2}},
+        "hold": {"type": "step", "parent": "all"},
+        "free": {"type": "step", "parent": "all"},
+        "last": STEP,
+    }
+    edges = (
+        "start three",
+        "three body work",
+        "three finally close",
+        "three error all",
+        "all body hold",
+        "all finally free",
+        "start finally last",
+    )
+    return document("cleaned", *edges, blocks=blocks)
+
+
 class Play:
     """Engines on one file, with block types that do what a play says: `step`, and `mail`, which must not run twice."""
 
@@ -151,6 +174,19 @@ class Play:
             run = (await engine.submit(cancelled())).run
             await until_event(engine, run, "wait.opened")
             await until_event(engine, run, "retry.scheduled")
+            await engine.cancel(run, "enough")
+            return (await ended(engine, run)).id
+
+        return await self.with_engine(play)
+
+    async def cleaned(self) -> list[Json]:
+        """Its last container is given up by a cancel."""
+
+        async def play(engine: Engine) -> str:
+            self.step.failing.add("work@three#1")
+            self.step.holding["hold"] = asyncio.Event()
+            run = (await engine.submit(cleaned())).run
+            await self.step.until_ran("hold@all[0]")
             await engine.cancel(run, "enough")
             return (await ended(engine, run)).id
 
@@ -255,7 +291,7 @@ def _lost() -> Json:
 
 NAMES = (
     "routes", "failures", "loops", "branches", "answered", "cancelled", "lost", "child", "again", "forked", "cached",
-    "steps",
+    "steps", "cleaned",
 )  # fmt: skip
 CONTAINERS = {"three": "loop", "more": "loop", "none": "loop", "fan": "parallel", "all": "parallel"}
 

@@ -206,7 +206,7 @@ function wellFormed(doc: Document, seed: number): void {
   for (const edge of doc.edges) {
     assert.ok(doc.blocks[edge.source] && doc.blocks[edge.target], `seed ${seed}: an edge hangs in the air`)
     const inside =
-      edge.handle === 'body'
+      edge.handle === 'body' || (edge.handle === 'finally' && kindOf(doc, edge.source, specs))
         ? parentOf(doc, edge.target) === edge.source
         : parentOf(doc, edge.source) === parentOf(doc, edge.target)
     assert.ok(inside, `seed ${seed}: ${edge.source} -> ${edge.target} crosses a border`)

@@ -5,7 +5,7 @@ import { placed } from '../src/state/placed'
 import { handlePlace, PORT_Y, sizeOf } from '../src/geometry/size'
 import type { Block, Document } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
-import { absoluteAt, indexOf } from '../src/document/document'
+import { leadsInside, absoluteAt, indexOf } from '../src/document/document'
 import { anyDocument, cpuMs, recorded, RUNS, specs } from './help'
 
 const tidy = (doc: Document, ids?: string[]): Document => applyCommand(doc, layout(doc, specs, ids), specs)[0]
@@ -41,7 +41,7 @@ for (const name of RUNS) {
     check(doc, name)
     assert.equal(JSON.stringify(tidy(doc)), JSON.stringify(doc))
     for (const edge of doc.edges)
-      if (edge.handle !== 'body')
+      if (!leadsInside(doc, edge))
         assert.ok(
           absoluteAt(doc, edge.source)[0] < absoluteAt(doc, edge.target)[0],
           `${edge.source} left of ${edge.target}`,

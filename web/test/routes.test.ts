@@ -8,7 +8,7 @@ import { router } from '../src/geometry/layout/routes'
 import { BODY_X, CONTAINER_HEAD, handlePlace, sizeOf } from '../src/geometry/size'
 import type { Block, Document, Edge, Point } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
-import { absoluteAt, handlesOf, indexOf, parentOf } from '../src/document/document'
+import { leadsInside, absoluteAt, handlesOf, indexOf, parentOf } from '../src/document/document'
 import { anyDocument, random, recorded, RUNS, specs } from './help'
 
 const EXAMPLES_AT = join(process.env.WEFT_WEB_ROOT!, '..', 'examples')
@@ -28,11 +28,11 @@ function check(doc: Document, label: string): void {
     const [sx, sy] = absoluteAt(doc, edge.source)
     const [tx, ty] = absoluteAt(doc, edge.target)
     const out = handlePlace(source, specs.get(source.type), edge.handle)
-    const from: Point = [sx + (edge.handle === 'body' ? BODY_X : out.x), sy + out.y]
+    const from: Point = [sx + (leadsInside(doc, edge) ? BODY_X : out.x), sy + out.y]
     const points = way.map(([x, y]): Point => [from[0] + x, from[1] + y])
     assert.deepEqual(way[0], [0, 0])
     assert.deepEqual(points.at(-1), [tx, ty + 32], `${label}: ${edge.id} ends at its target`)
-    const container = edge.handle === 'body' ? edge.source : parentOf(doc, edge.source)
+    const container = leadsInside(doc, edge) ? edge.source : parentOf(doc, edge.source)
     const boxes = boxesIn(doc, container)
     for (let i = 1; i < points.length; i++) {
       const [a, b] = [points[i - 1]!, points[i]!]

@@ -96,9 +96,9 @@ class Runs:
         return Call("GET", "/api/runs/{id}/graph", (run,))
 
     @call
-    def cancel(self, run: str, reason: str = "") -> Call[Cancelled]:
+    def cancel(self, run: str, reason: str = "", *, now: bool = False) -> Call[Cancelled]:
         """ApiError 409: it had ended already, or was failing."""
-        return Call("POST", "/api/runs/{id}/cancel", (run,), body={"reason": reason})
+        return Call("POST", "/api/runs/{id}/cancel", (run,), body={"reason": reason, "now": now})
 
     @call
     def signal(

@@ -46,6 +46,7 @@ def jobs() -> list[Job]:
         Job("nested", _example("nested"), {}, _is(winner, "green", 30), {}),
         Job("nested", _example("nested"), {"teams": ["a", "bbb"], "rounds": 2}, _is(winner, "bbb", 9), {}),
         Job("python-code", _example("python-code"), {}, _total, {}),
+        Job("cleanup", _example("cleanup"), {}, _sessions, {}),
         Job("parallel-fanout", _example("parallel-fanout"), {}, _all_cities, {}),
         Job("expense-approval", _example("expense-approval"), {"amount": 12}, _is(decision, 12, "automatic"), {}),
         _expense(420, "approve"),
@@ -108,6 +109,14 @@ def _total(output: Any) -> None:
 
 def _all_cities(output: Any) -> None:
     assert output["result"] == {"count": 5, "all_good": True, "cities": CITIES}, output
+
+
+def _sessions(output: Any) -> None:
+    failed, results = [], output["orders"]
+    for index, result in enumerate(results):
+        if isinstance(result, dict):
+            failed.append(index)
+    assert failed == [1], output
 
 
 def _mail_sent(output: Any) -> None:

@@ -42,21 +42,30 @@ _decoder = msgspec.json.Decoder(e.Event)
 
 @dataclass
 class Faults:
-    """Chances per step, and the step at which the run is cancelled (-1: it is not)."""
+    """Chances per step, and the steps at which the run is cancelled, and cancelled again (-1: it is not). `now`:
+    without its cleanups."""
 
     fold: float = 0.0
     crash: float = 0.0
     stale: float = 0.0
     cancel_at: int = -1
+    cancel_again_at: int = -1
+    now: bool = False
+    stop_cleanup: float = 0.0
 
     @classmethod
     def draw(cls, rng: Random) -> Faults:
-        return cls(
+        faults = cls(
             fold=rng.choice((0.0, 0.1, 0.3)),
             crash=rng.choice((0.0, 0.05, 0.1)),
             stale=rng.choice((0.0, 0.1, 0.3)),
             cancel_at=rng.randint(0, 60) if rng.random() < 0.1 else -1,
         )
+        if faults.cancel_at >= 0:
+            faults.now = rng.random() < 0.1
+            faults.cancel_again_at = faults.cancel_at + rng.randint(1, 20) if rng.random() < 0.4 else -1
+        faults.stop_cleanup = 0.2 if rng.random() < 0.1 else 0.0
+        return faults
 
 
 class Drive:
@@ -116,7 +125,12 @@ class Drive:
                 self._nothing_more()
                 return self.watch.seen
             if step == self.faults.cancel_at:
-                self.feed(f.CancelRequested(self.now_ms, "the simulation says so"))
+                self.feed(f.CancelRequested(self.now_ms, "the simulation says so", self.faults.now, asked=True))
+            elif step == self.faults.cancel_again_at:
+                asked = self.rng.random() < 0.5  # else a run above: that stops no cleanup
+                self.feed(f.CancelRequested(self.now_ms, "and again", asked=asked))
+            elif self.state.cleanups and self.rng.random() < self.faults.stop_cleanup:
+                self._stop_cleanup()
             elif self.rng.random() < self.faults.stale:
                 self._stale()
             elif self.rng.random() < self.faults.crash and self.crashes < CRASHES_MAX:
@@ -169,7 +183,7 @@ class Drive:
         choices += [
             ("timer", key, attempt)
             for (key, attempt), due_ms in self.timers.items()
-            if due_ms < FAR_MS  # the far ones are there to be overtaken by an answer
+            if due_ms < FAR_MS and attempt  # the far ones are there to be overtaken by an answer
         ]
         if not choices:
             raise Broken("the run is stuck: " + self._why())
@@ -187,6 +201,14 @@ class Drive:
             due_ms = self.timers.pop((key, attempt))
             self.now_ms = max(self.now_ms, due_ms)
             self.feed(f.TimerFired(self.now_ms, key, attempt))
+
+    def _stop_cleanup(self) -> None:
+        """Its time is over."""
+        left = [key for key in self.state.cleanups if (key, 0) in self.timers]
+        if left:
+            key = self.rng.choice(left)
+            self.now_ms = max(self.now_ms, self.timers.pop((key, 0)))
+            self.feed(f.TimerFired(self.now_ms, key, 0))
 
     def _answer(self, key: NodeKey, attempt: int) -> f.Fact:
         """How a wait ends. What a person says of a lost attempt is true: it fits what the block comes to."""

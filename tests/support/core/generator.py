@@ -9,7 +9,7 @@ The plan is built here by hand, not by the compiler, so that a mistake there can
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from random import Random
 from typing import Literal
@@ -52,7 +52,8 @@ HANDLES: dict[Kind, tuple[str, ...]] = {
 
 @dataclass
 class Block:
-    """`out`: (handle, id of a later sibling). The lower half is for containers only."""
+    """`out`: (handle, id of a later sibling). The lower half is for containers only, but the trigger has the cleanup of
+    the run."""
 
     id: str
     kind: Kind
@@ -67,6 +68,7 @@ class Block:
     body: list[Block] = field(default_factory=list)
     limit: int = 1
     on_branch_error: OnBranchError = "fail"
+    cleanup: list[Block] = field(default_factory=list)
 
     @property
     def wired(self) -> set[str]:
@@ -106,6 +108,7 @@ def every(blocks: list[Block]) -> Iterator[Block]:
     for block in blocks:
         yield block
         yield from every(block.body)
+        yield from every(block.cleanup)
 
 
 # --- what a block does ----------------------------------------------------------------------------------------------
@@ -151,7 +154,7 @@ class Table:
         elif block.max_attempts > 1 and rng.random() < rates.retry:
             fails, retryable = rng.randrange(1, block.max_attempts), True
         if block.kind in ("loop", "parallel"):
-            count = rng.randint(0, COUNT_MAX[len(place)])
+            count = rng.randint(0, COUNT_MAX[min(len(place), len(COUNT_MAX) - 1)])
             in_test = fails > 0 and block.kind == "loop" and count > 0 and rng.random() < 0.5
             return Behaviour(
                 fails=0 if in_test else fails,
@@ -194,7 +197,7 @@ def generate(seed: int) -> Workflow:
     )
     groups = [rng.randint(1, 2) for _ in range(rng.randint(0, 2))]
     blocks = _Grower(rng, rates, len(groups)).region(0, "")
-    return Workflow(
+    workflow = Workflow(
         seed=seed,
         rates=rates,
         blocks=blocks,
@@ -202,6 +205,24 @@ def generate(seed: int) -> Workflow:
         max_concurrency=rng.choice((1, 2, 3, 100, 100)),
         on_failure=rng.choice(("drain", "drain", "cancel")),
     )
+    _add_cleanups(workflow)
+    return workflow
+
+
+def _add_cleanups(workflow: Workflow) -> None:
+    """By chances of its own, so that a seed without cleanups is the workflow that it was before there were any. What
+    ends the run has no place in them."""
+    rng = Random(f"cleanups {workflow.seed}")
+    chance = rng.choice((0.0, 0.0, 0.3, 0.7))
+    rates = replace(workflow.rates, response=0.0, container=min(workflow.rates.container, 0.2))
+    grower = _Grower(rng, rates, len(workflow.groups))
+    for block in list(every(workflow.blocks)):
+        if block.kind in ("trigger", "loop", "parallel") and rng.random() < chance:
+            depth = min(DEPTH_MAX, block.id.count(".") + 1)
+            block.cleanup = grower.region(max(depth, 2), f"{block.id}.f")
+            for inner in list(every(block.cleanup)):
+                if inner.body and rng.random() < chance / 2:
+                    inner.cleanup = grower.region(DEPTH_MAX, f"{inner.id}.f")
 
 
 class _Grower:
@@ -269,18 +290,21 @@ class _Grower:
 
 def plan_of(workflow: Workflow) -> Plan:
     """The plan of a description, as the compiler would lay it out (see compiler/plan.py)."""
-    bodies: list[tuple[Block | None, int, list[Block]]] = [(None, -1, workflow.blocks)]
-    for index, (_, _, blocks) in enumerate(bodies):  # grows while it is read: regions breadth first
-        bodies.extend((block, index, block.body) for block in blocks if block.body)
-    body_of = {owner.id: index for index, (owner, _, _) in enumerate(bodies) if owner}
+    bodies: list[tuple[Block | None, int, list[Block], bool]] = [(None, -1, workflow.blocks, False)]
+    for index, (_, _, blocks, _) in enumerate(bodies):  # grows while it is read: regions breadth first
+        for block in blocks:
+            bodies += [(block, index, block.body, False)] if block.body else []
+            bodies += [(block, index, block.cleanup, True)] if block.cleanup else []
+    body_of = {owner.id: index for index, (owner, _, _, after) in enumerate(bodies) if owner and not after}
+    cleanup_of = {owner.id: index for index, (owner, _, _, after) in enumerate(bodies) if owner and after}
     number: dict[str, int] = {}
     firsts: list[int] = []
-    for _, _, blocks in bodies:
+    for _, _, blocks, _ in bodies:
         firsts.append(len(number))
         for node_id in (node_id for block in blocks for node_id in _node_ids(block)):
             number[node_id] = len(number)
     regions: list[Region] = []
-    for index, (owner, parent, blocks) in enumerate(bodies):
+    for index, (owner, parent, blocks, after) in enumerate(bodies):
         nodes = [node for block in blocks for node in _nodes(workflow, block, number, body_of)]
         first = firsts[index]
         indegree = [0] * len(nodes)
@@ -292,18 +316,25 @@ def plan_of(workflow: Workflow) -> Plan:
                 indegree[entry - first] += 1
         regions.append(
             Region(
-                id=owner.id if owner else "",
-                kind="root" if owner is None else "loop" if owner.kind == "loop" else "parallel",
+                id=_region_id(owner, after),
+                kind="root"
+                if owner is None
+                else "cleanup"
+                if after
+                else "loop"
+                if owner.kind == "loop"
+                else "parallel",
                 parent=parent,
                 first=first,
                 nodes=tuple(nodes),
                 indegree=tuple(indegree),
                 entries=tuple(entries),
                 ends=tuple(number[_node_ids(block)[-1]] for block in blocks if not block.out),
-                limit=owner.limit if owner else 0,
-                on_branch_error=owner.on_branch_error if owner else "fail",
-                start=number[f"{owner.id}:start"] if owner else -1,
-                end=number[f"{owner.id}:end"] if owner else -1,
+                limit=1 if after else owner.limit if owner else 0,
+                on_branch_error=owner.on_branch_error if owner and not after else "fail",
+                start=number[_node_ids(owner)[0]] if owner else -1,
+                end=number[_node_ids(owner)[-1]] if owner else -1,
+                cleanup=-1 if after else cleanup_of.get(owner.id if owner else _trigger_of(workflow), -1),
             )
         )
     return Plan(
@@ -313,6 +344,18 @@ def plan_of(workflow: Workflow) -> Plan:
         groups=(Group("", 0), *(Group(f"g{n}", limit) for n, limit in enumerate(workflow.groups, 1))),
         settings=Settings(max_concurrency=workflow.max_concurrency, on_failure=workflow.on_failure),
     )
+
+
+def _trigger_of(workflow: Workflow) -> str:
+    """Its cleanup is that of the run. A container has one for itself, also where a test begins with it."""
+    first = workflow.blocks[0]
+    return "" if first.body else first.id
+
+
+def _region_id(owner: Block | None, after: bool) -> str:
+    if owner is None:
+        return ""
+    return f"{owner.id if owner.body else ''}:finally" if after else owner.id
 
 
 def _node_ids(block: Block) -> tuple[str, ...]:

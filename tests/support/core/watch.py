@@ -2,9 +2,9 @@
 
 A node starts in an open scope, once, in no run or branch that is being given up; no retry or wait ends before its time;
 a lost attempt that may have done harm is looked at before it runs again; the limits of the run, its groups and its
-containers hold; a container leaves when all its scopes have closed; nothing is decided twice; there is one end, nothing
-comes after it, and at success nothing is undecided.
-"""
+containers hold; a container leaves when all its scopes have closed, its cleanup last; a cleanup begins when nothing is
+under way in the body any more, and no container that has begun is left without its own; nothing is decided twice; there
+is one end, nothing comes after it, and at success nothing is undecided."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ class Observed:
     position: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     cancelled: bool = False
+    cut: bool = False  # a cleanup was stopped, or left out
     commits: int = 0
     journal: list[e.Event] = field(default_factory=list)
 
@@ -53,6 +54,10 @@ class Watch:
         self.undecided: dict[Path, int] = {ROOT: len(plan.regions[0].nodes)}
         self.given_up: list[Path] = []
         self.dying = False
+        self.at_once = False  # without cleanups
+        self.owed: dict[NodeKey, bool] = {}  # end sentinels of containers that have begun; whether their cleanup has
+        if plan.regions[0].cleanup >= 0:
+            self.owed[ROOT, plan.regions[0].entries[0]] = False
 
     def event(self, event: e.Event, at_ms: int) -> None:
         seen = self.seen
@@ -67,8 +72,17 @@ class Watch:
                 self._decided(event.key, "succeeded", event.route)
                 self.dying |= event.end_run
             case e.RegionSized():
+                body = self.plan.regions[self.plan.nodes[event.key[1]].body]
+                lost = self._ends(event.key[0]) or self._lost_cause(event.key[0])
+                if body.cleanup >= 0 and not lost and event.key in self.running:
+                    self.owed[event.key[0], body.end] = False
                 self._over(event.key)
                 self._decided(event.key, "succeeded", "out")
+            case e.CleanupOpened():
+                self._cleanup(event)
+            case e.CleanupStopped():
+                seen.cut = True
+                self.given_up.append(self._cleanup_scope(event.key))
             case e.ScopesOpened():
                 self._scopes(event)
             case e.RegionExited():
@@ -89,7 +103,7 @@ class Watch:
                 self.due[event.key] = event.due_ms
             case e.WaitOpened():
                 self._over(event.key)
-                require(not self.dying, "a wait opens in a run that is being given up")
+                require(not self._ends(event.key[0]), "a wait opens in a run that is being given up")
                 require(not self._lost_cause(event.key[0]), "a wait opens in a branch that is being given up")
                 require(event.kind != "attention" or event.key in self.unclear, "there is nothing to look at")
                 self.waits[event.key] = event
@@ -102,6 +116,8 @@ class Watch:
                 require(not self.running, "the run parks while something is under way")
             case e.RunCancelling():
                 seen.cancelled = self.dying = True
+                self.at_once = event.now
+                seen.cut |= event.now
             case e.RunFinished():
                 self._finished(event)
             case _:
@@ -120,7 +136,7 @@ class Watch:
 
     def _started(self, event: e.NodeStarted, at_ms: int) -> None:
         key, name = event.key, format_key(self.plan, event.key)
-        require(not self.dying, f"{name} starts in a run that is being given up")
+        require(not self._ends(key[0]), f"{name} starts in a run that is being given up")
         require(not self._lost_cause(key[0]), f"{name} starts in a branch that is being given up")
         require(key[0] in self.undecided, f"{name} starts in a scope that is not open")
         require(key not in self.running and key not in self.waits, f"{name} starts twice")
@@ -156,7 +172,49 @@ class Watch:
         ]
         require(len(alive) <= region.limit, f"{len(alive)} scopes of {region.id} are open, its limit is {region.limit}")
 
+    def _ends(self, path: Path) -> bool:
+        """The run does, and nothing starts in this scope any more: only cleanups do."""
+        return self.dying and (self.at_once or not self.plan.in_cleanup(path))
+
+    def _cleanup_scope(self, key: NodeKey) -> Path:
+        node = self.plan.nodes[key[1]]
+        region = self.plan.regions[0 if node.sentinel is None else node.body].cleanup
+        return (*key[0], (region, 0))
+
+    def _cleanup(self, event: e.CleanupOpened) -> None:
+        key = event.key
+        name = format_key(self.plan, key)
+        self._over(key)
+        require(not self.at_once, f"the cleanup of {name} begins in a run that ends at once")
+        require(self.owed.get(key) is False, f"the cleanup of {name} begins twice, or has nothing to clean up for")
+        self.owed[key] = True
+        root = self.plan.nodes[key[1]].sentinel is None
+        body = self.plan.nodes[key[1]].body
+        for path, _ in [*self.running, *self.waits]:
+            inside = root or (
+                path[: len(key[0])] == key[0]
+                and path[len(key[0]) : len(key[0]) + 1][0:1]
+                and path[len(key[0])][0] == body
+            )
+            require(not inside, f"the cleanup of {name} begins while something of the body is under way")
+        for end, begun in self.owed.items():
+            inside = end != key and (
+                root
+                or (len(end[0]) > len(key[0]) and end[0][: len(key[0])] == key[0] and end[0][len(key[0])][0] == body)
+            )
+            require(begun or not inside, f"the cleanup of {name} begins before one inside it")
+        scope = self._cleanup_scope(key)
+        self.undecided[scope] = len(self.plan.regions[scope[-1][0]].nodes)
+
+    def _cleaned(self, key: NodeKey) -> None:
+        scope = self._cleanup_scope(key)
+        if key in self.owed:
+            require(self.owed[key], f"{format_key(self.plan, key)}: its cleanup has not begun")
+            over = not self.undecided[scope] or self._lost_cause(scope)
+            require(over, f"{format_key(self.plan, key)}: its cleanup is not over")
+
     def _all_closed(self, end: NodeKey) -> None:
+        self._cleaned(end)
         path, body = end[0], self.plan.nodes[end[1]].body
         for index in range(self.opened[path, body]):
             scope = (*path, (body, index))
@@ -181,7 +239,9 @@ class Watch:
                 self.given_up.append(other)
 
     def _lost_cause(self, path: Path) -> bool:
-        return any(path[: len(scope)] == scope for scope in self.given_up)
+        return any(
+            path[: len(scope)] == scope and not self.plan.in_cleanup(path[len(scope) :]) for scope in self.given_up
+        )
 
     def _over(self, key: NodeKey) -> None:
         self.running.pop(key, None)
@@ -196,6 +256,8 @@ class Watch:
     def _finished(self, event: e.RunFinished) -> None:
         self.seen.status = event.status
         require(not self.waits, "a run that has ended leaves no wait open")
+        for key in self.owed if not self.at_once else ():
+            self._cleaned(key)
         if event.status == "succeeded" and not self.dying:
             for scope, left in self.undecided.items():
                 require(not left or self._lost_cause(scope), f"success, but scope {scope} has {left} undecided nodes")

@@ -85,7 +85,7 @@ export function stopConnecting(refused: string | null = null, screen?: { x: numb
  * (or, for `body`, of `source` itself) is empty space. */
 export function targetAt(doc: Document, specs: Specs, at: Point, source: string, handle: string): string | null {
   const hit = blockAt(doc, specs, at, 12)
-  if (hit === null || (hit === source && handle === 'body')) return null
+  if (hit === null || (hit === source && (handle === 'body' || handle === 'finally'))) return null
   if (isInside(doc, source, hit) && !nearLeft(doc, hit, at)) return null
   return hit
 }
@@ -125,11 +125,11 @@ export function fallInto(
   return { parent, reason: moving.length ? checkParent(doc, moving, parent, specs) : null }
 }
 
-/** The handle a new edge leaves by: the first that is free, named ones before `out`, never `error` or `body`. */
+/** The handle a new edge leaves by: the first that is free, named ones before `out`, never `error`, `body` or `finally`. */
 export function freeHandle(doc: Document, specs: Specs, id: string): string | null {
   const block = doc.blocks[id]
   if (!block) return null
-  const handles = handlesOf(block, specs).filter((handle) => handle !== 'error' && handle !== 'body')
+  const handles = handlesOf(block, specs).filter((handle) => !['error', 'body', 'finally'].includes(handle))
   const named = handles.filter((handle) => handle !== 'out')
   const order = named.length ? [...named, ...handles.filter((handle) => handle === 'out')] : handles
   const used = new Set((indexOf(doc).outOf.get(id) ?? []).map((edge) => edge.handle))

@@ -21,6 +21,7 @@ import {
   parentOf,
   rootsOf,
   type Specs,
+  leadsInside,
 } from '../document/document'
 import { NOTHING, select, uiStore } from '../state/ui'
 import { toast } from '../ui/Toast'
@@ -65,7 +66,7 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   const between = request.edge === undefined ? undefined : indexOf(doc).edge.get(request.edge)
   const from = between ? { source: between.source, handle: between.handle } : request.from
   const parent =
-    request.parent ?? (from ? parentBehind(doc, from) : request.at ? containerAt(doc, specs, request.at) : '')
+    request.parent ?? (from ? parentBehind(doc, specs, from) : request.at ? containerAt(doc, specs, request.at) : '')
   if (parent && isTrigger(block, specs))
     return refuse(`${spec?.title ?? type} is a trigger and cannot be inside a container.`)
 
@@ -377,7 +378,7 @@ export function wrap(type: 'loop' | 'parallel'): void {
     if (inside.has(edge.target) && !inside.has(edge.source)) {
       entries.add(edge.target)
       edges.push({ source: edge.source, handle: edge.handle, target: id })
-    } else if (inside.has(edge.source) && !inside.has(edge.target) && edge.handle !== 'body')
+    } else if (inside.has(edge.source) && !inside.has(edge.target) && !leadsInside(doc, edge))
       edges.push({ source: id, target: edge.target })
   }
   for (const target of entries) edges.push({ source: id, handle: 'body', target })
@@ -449,7 +450,7 @@ function placeFor(
   if (at) return [snap(at[0]), snap(at[1] - PORT_Y)]
   if (from) {
     const [x, y] = handleAt(doc, specs, from.source, from.handle)
-    const inside = from.handle === 'body'
+    const inside = isInner(doc, specs, from)
     const right = inside
       ? x + PAD.left
       : absoluteAt(doc, from.source)[0] +
@@ -511,8 +512,13 @@ function levelWith(doc: Document, target: string): string[] {
   return (indexOf(doc).children.get(parentOf(doc, target)) ?? []).filter((id) => (doc.blocks[id]!.at?.[0] ?? 0) >= from)
 }
 
-function parentBehind(doc: Document, from: { source: string; handle: string }): string {
-  return from.handle === 'body' ? from.source : parentOf(doc, from.source)
+function parentBehind(doc: Document, specs: Specs, from: { source: string; handle: string }): string {
+  return isInner(doc, specs, from) ? from.source : parentOf(doc, from.source)
+}
+
+/** The handles of a container that lead to blocks inside it. */
+function isInner(doc: Document, specs: Specs, from: { source: string; handle: string }): boolean {
+  return from.handle === 'body' || (from.handle === 'finally' && kindOf(doc, from.source, specs) !== null)
 }
 
 function isEmptyBody(doc: Document, container: string): boolean {

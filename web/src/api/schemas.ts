@@ -11,6 +11,8 @@ export const EVENT_TYPES = [
   'region.sized',
   'scope.opened',
   'region.exited',
+  'cleanup.opened',
+  'cleanup.stopped',
   'node.failed',
   'node.skipped',
   'retry.scheduled',
@@ -115,9 +117,11 @@ export interface CallbackTaken {
   received_at_ms: number
 }
 
-/** POST /api/runs/{id}/cancel. `reason` is recorded in the journal. */
+/** POST /api/runs/{id}/cancel. `reason` is recorded in the journal. `now`: the run does not wait for its cleanups; a
+ * second request means the same. */
 export interface CancelRequest {
   reason?: string
+  now?: boolean
 }
 
 /** `status` is `cancelled` when the run has ended, otherwise `cancelling`: the request is stored and the run will
@@ -1054,8 +1058,8 @@ export interface RunResult {
 }
 
 /** `seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
- * stopping, failing, cancelling or finished. `nodes` have no outputs; `ready` nodes start next, in this order;
- * `due_ms` is the earliest timer. */
+ * stopping, failing, cancelling, ending (its cleanups run) or finished. `nodes` have no outputs; `ready` nodes start
+ * next, in this order; `due_ms` is the earliest timer. */
 export interface RunState {
   run: string
   workflow: string

@@ -5,7 +5,7 @@ import { ViewportPortal } from '@xyflow/react'
 import { useMemo, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import type { Document } from '../net/types'
-import { absoluteAt, indexOf, type Specs } from '../document/document'
+import { leadsInside, absoluteAt, indexOf, type Specs } from '../document/document'
 import { runStore } from '../state/live'
 import { uiStore } from '../state/ui'
 import { handleAt } from '../actions/connect'
@@ -57,7 +57,7 @@ function linesOf(doc: Document, specs: Specs, ways: Ways): SheetLine[] {
   return indexOf(doc).edges.flatMap(({ id, source, handle, target }): SheetLine[] => {
     if (!doc.blocks[source] || !doc.blocks[target]) return []
     const [hx, y] = handleAt(doc, specs, source, handle)
-    const x = handle === 'body' ? hx + BODY_X : hx
+    const x = leadsInside(doc, { source, handle, target }) ? hx + BODY_X : hx
     const way = ways.get(id)
     if (way) return [{ source, handle, target, path: `M${way.map(([dx, dy]) => `${x + dx},${y + dy}`).join('L')}` }]
     const [tx, ty] = absoluteAt(doc, target)

@@ -203,7 +203,7 @@ function handleBoxes(block: Block, spec: BlockSpec | undefined, specs: Specs): N
   const half = HANDLE_SIZE / 2
   const out = handlesOf(block, specs).map((id): NodeHandle => {
     const { x, y, side } = handlePlace(block, spec, id)
-    const left = side === 'bottom' ? x - half : id === 'body' ? x - BODY_LEFT : x - HANDLE_SIZE
+    const left = side === 'bottom' ? x - half : id === 'body' || id === 'finally' ? x - BODY_LEFT : x - HANDLE_SIZE
     return {
       id,
       type: 'source',

@@ -5,7 +5,7 @@ import { Handle, Position } from '@xyflow/react'
 import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
 import type { Block, BlockSpec } from '../net/types'
-import { handlesOf, namedHandles } from '../document/document'
+import { containerKind, handlesOf, namedHandles } from '../document/document'
 import { specsStore } from '../state/doc'
 import { connectStore } from '../actions/connect'
 import { handlePlace, inPlace } from '../geometry/size'
@@ -22,6 +22,7 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
   const has = new Set(wired.split(' '))
   const titles = new Map(namedHandles(block, spec).map((named) => [named.id, named.title]))
   const trigger = spec?.trigger ?? block.type === 'start'
+  const container = containerKind(block, spec) !== null
   return (
     <>
       {trigger ? null : (
@@ -37,7 +38,7 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
         />
       )}
       {handlesOf(block, specs).map((handle) => {
-        if (handle === 'error') return null
+        if (handle === 'error' || (handle === 'finally' && !container)) return null
         // Every button of an approval has its own handle; this one is for documents that use it.
         if (handle === 'out' && block.type === 'approval' && titles.size && !has.has('out')) return null
         return (
@@ -46,7 +47,7 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
             id={handle}
             type="source"
             position={Position.Right}
-            className={handle === 'body' ? 'port port--body' : 'port'}
+            className={handle === 'body' || handle === 'finally' ? `port port--body port--${handle}` : 'port'}
             data-wired={has.has(handle)}
             data-testid={`handle-${id}-${handle}`}
             isConnectableEnd={false}
@@ -59,27 +60,32 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
   )
 }
 
-/** Inside the card or the container: at the lower end of all that is drawn, also of what a run says below the card. */
+/** Inside the card or the container: at the lower end of all that is drawn, also of what a run says below the card. A
+ * trigger has its `finally` here, for the cleanup of the run. */
 export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement | null {
   const specs = useStore(specsStore, (s) => s.specs)
-  if (!handlesOf(block, specs).includes('error')) return null
+  const handles = handlesOf(block, specs)
+  const handle = handles.includes('error') ? 'error' : handles.includes('finally') ? 'finally' : null
+  if (handle === null) return null
   return (
     <Handle
-      id="error"
+      id={handle}
       type="source"
       position={Position.Bottom}
-      className="port port--error"
-      data-wired={wired.split(' ').includes('error')}
-      data-testid={`handle-${id}-error`}
+      className={handle === 'error' ? 'port port--error' : 'port port--error port--after'}
+      data-wired={wired.split(' ').includes(handle)}
+      data-testid={`handle-${id}-${handle}`}
       isConnectableEnd={false}
-      title="On error"
-      style={{ left: handlePlace(block, spec, 'error').x }}
+      title={titleOf(handle, undefined)}
+      style={{ left: handlePlace(block, spec, handle).x }}
     />
   )
 }
 
 function titleOf(handle: string, title: string | undefined): string {
   if (handle === 'body') return 'Each iteration'
+  if (handle === 'error') return 'On error'
+  if (handle === 'finally') return 'Finally'
   return title ?? (handle === 'out' ? 'Next' : handle)
 }
 

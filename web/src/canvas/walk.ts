@@ -3,7 +3,7 @@
 
 import { announce } from '../a11y'
 import type { Document } from '../net/types'
-import { absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../document/document'
+import { leadsInside, absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../document/document'
 import { select, uiStore } from '../state/ui'
 import { sizeOf } from '../geometry/size'
 import { focusNode, reveal } from '../actions/view'
@@ -32,7 +32,7 @@ function next(doc: Document, from: string, dx: number, dy: number): string | und
     ids.sort((a, b) => absoluteAt(doc, a)[1] - absoluteAt(doc, b)[1])[0]
   if (dx > 0)
     return (
-      byHeight((outOf.get(from) ?? []).filter((e) => e.handle !== 'body').map((e) => e.target)) ??
+      byHeight((outOf.get(from) ?? []).filter((e) => !leadsInside(doc, e)).map((e) => e.target)) ??
       byHeight(children.get(from)?.slice() ?? [])
     )
   if (dx < 0) return byHeight((into.get(from) ?? []).map((e) => e.source)) ?? (parent || undefined)

@@ -24,6 +24,8 @@ export interface DocIndex {
   edge: ReadonlyMap<string, EdgeItem>
   into: ReadonlyMap<string, EdgeItem[]>
   outOf: ReadonlyMap<string, EdgeItem[]>
+  /** Blocks of cleanups: what `finally` handles lead to, and what follows from it in the same container. */
+  cleanups: ReadonlySet<string>
 }
 
 const indexes = new WeakMap<Document, DocIndex>()
@@ -170,7 +172,10 @@ export function handleTitle(block: Block, handle: string, spec?: BlockSpec): str
   const named = namedHandles(block, spec).find((each) => each.id === handle)
   if (named) return named.title
   const inside = containerKind(block, spec) !== null
-  return { body: 'Each iteration', out: inside ? 'When done' : 'Next', error: 'On error' }[handle] ?? handle
+  return (
+    { body: 'Each iteration', out: inside ? 'When done' : 'Next', error: 'On error', finally: 'Finally' }[handle] ??
+    handle
+  )
 }
 
 /** The same of a block of a document, which may be gone. */
@@ -183,11 +188,11 @@ export function routeTitle(doc: Document, id: string, route: string, specs: Spec
 export function handlesOf(block: Block, specs: Specs = NO_SPECS): string[] {
   const spec = specs.get(block.type)
   if (block.type === 'note' || spec?.category === 'annotation') return []
-  if (containerKind(block, spec)) return ['body', 'out', 'error']
+  if (containerKind(block, spec)) return ['body', 'out', 'error', 'finally']
   const branching = block.type === 'condition' || block.type === 'router'
   const fixed = spec ? spec.handles : branching ? [] : ['out']
   const named = namedHandles(block, spec).map((h) => h.id)
-  return isTrigger(block, specs) ? [...fixed, ...named] : [...fixed, ...named, 'error']
+  return isTrigger(block, specs) ? [...fixed, ...named, 'finally'] : [...fixed, ...named, 'error']
 }
 
 /** Why this edge cannot be, in words; null when it can. `ignore`: the id of an edge that is being replaced. */
@@ -202,7 +207,7 @@ export function checkEdge(doc: Document, edge: Edge, specs: Specs = NO_SPECS, ig
   if (isTrigger(target, specs)) return `${nameOf(doc, edge.target)} is a trigger. Nothing can be connected to it.`
   if (edge.source === edge.target) return 'A block cannot be connected to itself. Use a loop to repeat it.'
   if (!handlesOf(source, specs).includes(handle)) return `${nameOf(doc, edge.source)} has no handle “${handle}”.`
-  if (handle === 'body') {
+  if (handle === 'body' || (handle === 'finally' && kindOf(doc, edge.source, specs))) {
     if (parentOf(doc, edge.target) !== edge.source)
       return `Connect this handle to a block inside ${nameOf(doc, edge.source)}.`
   } else if (parentOf(doc, edge.source) !== parentOf(doc, edge.target)) {
@@ -213,7 +218,7 @@ export function checkEdge(doc: Document, edge: Edge, specs: Specs = NO_SPECS, ig
   const index = indexOf(doc)
   const twin = index.edges.find((e) => e.source === edge.source && e.handle === handle && e.target === edge.target)
   if (twin && twin.id !== ignore) return 'These blocks are already connected.'
-  if (handle !== 'body' && reaches(index, edge.target, edge.source, ignore))
+  if (!leadsInside(doc, edge) && reaches(index, edge.target, edge.source, ignore))
     return 'This would create a cycle. Use a loop to repeat blocks.'
   return null
 }
@@ -238,12 +243,12 @@ export function checkParent(
 
 /** Everything that leads to `id` inside its container, with its distance in edges (1: right before it). */
 export function upstreamOf(doc: Document, id: string): Map<string, number> {
-  return walk(id, (at) => (indexOf(doc).into.get(at) ?? []).filter((e) => e.handle !== 'body').map((e) => e.source))
+  return walk(id, (at) => (indexOf(doc).into.get(at) ?? []).filter((e) => !leadsInside(doc, e)).map((e) => e.source))
 }
 
 /** Everything that `id` leads to inside its container, with its distance. */
 export function downstreamOf(doc: Document, id: string): Map<string, number> {
-  return walk(id, (at) => (indexOf(doc).outOf.get(at) ?? []).filter((e) => e.handle !== 'body').map((e) => e.target))
+  return walk(id, (at) => (indexOf(doc).outOf.get(at) ?? []).filter((e) => !leadsInside(doc, e)).map((e) => e.target))
 }
 
 /** Blocks of the whole document in reading order: by container, along the edges, ties by position. */
@@ -255,7 +260,7 @@ export function readingOrder(doc: Document): string[] {
     const place = (id: string): number => (doc.blocks[id]?.at?.[0] ?? 0) * 10_000 + (doc.blocks[id]?.at?.[1] ?? 0)
     while (left.size) {
       const ready = [...left].filter(
-        (id) => !(into.get(id) ?? []).some((e) => e.handle !== 'body' && left.has(e.source)),
+        (id) => !(into.get(id) ?? []).some((e) => !leadsInside(doc, e) && left.has(e.source)),
       )
       const next = (ready.length ? ready : [...left]).sort((a, b) => place(a) - place(b))
       for (const id of ready.length ? next : next.slice(0, 1)) {
@@ -313,7 +318,20 @@ function buildIndex(doc: Document): DocIndex {
     push(into, raw.target, item)
     push(outOf, raw.source, item)
   }
-  return { children, edges, edge, into, outOf }
+  const cleanups = new Set<string>()
+  const stack = edges.filter((each) => each.handle === 'finally').map((each) => each.target)
+  while (stack.length) {
+    const at = stack.pop()!
+    if (cleanups.has(at)) continue
+    cleanups.add(at)
+    for (const each of outOf.get(at) ?? []) if (!leadsInside(doc, each)) stack.push(each.target)
+  }
+  return { children, edges, edge, into, outOf, cleanups }
+}
+
+/** Does the edge lead from a container to a block inside it: to its body or its cleanup? */
+export function leadsInside(doc: Document, edge: Pick<EdgeItem, 'source' | 'target'> & { handle?: string }): boolean {
+  return edge.handle === 'body' || (edge.handle === 'finally' && parentOf(doc, edge.target) === edge.source)
 }
 
 function walk(from: string, next: (id: string) => string[]): Map<string, number> {

@@ -40,10 +40,14 @@ export function inPlace(): HandlePlace {
   return { x: 0, y: PORT_Y, side: 'left' }
 }
 
-/** Where an edge leaves by `handle`. `error` leaves at the bottom; `body` starts at the container's left border, inside. */
+/** Where an edge leaves by `handle`. `error` leaves at the bottom; `body` and `finally` start at the container's
+ * left border, inside; the `finally` of a trigger leaves at the bottom. */
 export function handlePlace(block: Block, spec: BlockSpec | undefined, handle: string): HandlePlace {
   const [w, h] = sizeOf(block, spec)
   if (handle === 'error') return { x: w - 32, y: h, side: 'bottom' }
+  if (handle === 'finally') {
+    return containerKind(block, spec) ? { x: 0, y: h - PORT_Y, side: 'right' } : { x: w - 32, y: h, side: 'bottom' }
+  }
   if (handle === 'body') return { x: 0, y: PAD.top + PORT_Y, side: 'right' }
   const row = namedHandles(block, spec).findIndex((named) => named.id === handle)
   return { x: w, y: row < 0 ? PORT_Y : CARD_H + row * ROW_H + ROW_H / 2, side: 'right' }

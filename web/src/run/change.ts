@@ -4,6 +4,8 @@
 import type { ErrorInfo, WireEvent } from '../net/types'
 import { LayeredMap } from './layered'
 import {
+  cleanupText,
+  isCleanup,
   keyOf,
   scopeText,
   type NodeState,
@@ -144,11 +146,26 @@ export function openScopes(view: Draft, event: WireEvent): void {
   }
 }
 
+/** A cleanup is a scope beside the iterations or branches; it counts in none of their numbers. */
+export function openCleanup(view: Draft, event: WireEvent, root: boolean): void {
+  const path = cleanupText(event.path, root ? '' : (event.block ?? ''))
+  const counts = { running: 0, waiting: 0, failed: 0, uncaught: 0, decided: 0 }
+  const container = keyOf(event.block ?? '', event.path)
+  const scope = { path, container, index: 0, startedAt: event.at_ms, finishedAt: null, ...counts }
+  view.scopes.set(path, { ...scope, status: 'running' })
+}
+
+export function closeCleanup(view: Draft, event: WireEvent): void {
+  const path = cleanupText(event.path, event.block ?? '')
+  closeScope(view, path, event.at_ms, view.scopes.get(path)?.uncaught ? 'failed' : 'succeeded')
+}
+
 export function countDecided(view: Draft, path: string, count: number, at: number): void {
   const scope = view.scopes.get(path)
   if (!scope) return
   const next = { ...scope, decided: scope.decided + count }
   view.scopes.set(path, next)
+  if (isCleanup(path)) return
   const container = view.nodes.get(scope.container)
   const total = container && view.shape.nodes.get(container.block)
   if (total && next.decided >= total && view.shape.kinds.get(container.block) === 'parallel')
@@ -160,7 +177,7 @@ export function closeScope(view: Draft, path: string, at: number, status: ScopeS
   if (!scope || scope.finishedAt !== null) return
   view.scopes.set(path, { ...scope, status, finishedAt: at, running: 0, waiting: 0 })
   const container = view.nodes.get(scope.container)
-  if (!container?.region) return
+  if (!container?.region || isCleanup(path)) return
   const { region } = container
   view.nodes.set(container.key, {
     ...container,

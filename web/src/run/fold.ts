@@ -6,11 +6,13 @@ import { applyOps } from '../document/variables'
 import {
   bumpScopes,
   closeScope,
+  closeCleanup,
   closeScopes,
   countDecided,
   draftOf,
   ended,
   newNode,
+  openCleanup,
   openScopes,
   outputOf,
   put,
@@ -110,6 +112,7 @@ function apply(view: Draft, event: WireEvent): void {
     }
     case 'region.exited': {
       closeScopes(view, node, event.at_ms, 'succeeded')
+      closeCleanup(view, event)
       const now = view.nodes.get(node.key) ?? node
       const region = {
         ...(now.region ?? { opened: 0, closed: 0, failed: 0 }),
@@ -125,6 +128,9 @@ function apply(view: Draft, event: WireEvent): void {
       })
       return decided(view, event, 'out')
     }
+    case 'cleanup.opened':
+      countRoute(view, event.block, 'finally')
+      return openCleanup(view, event, end === null)
     case 'node.failed':
       return failed(view, node, event, end)
     case 'node.skipped': {
@@ -207,6 +213,7 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   const route = data.route ?? null
   const caught = data.caught as [string, unknown[]] | null | undefined
   if (end) closeScopes(view, node, event.at_ms, 'cancelled')
+  if (end) closeCleanup(view, event)
   const now = view.nodes.get(node.key) ?? node
   // The journal has one word for both; an attempt that was stopped with its run has not failed.
   const stopped = data.error?.code === 'cancelled' && route === null

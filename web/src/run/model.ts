@@ -2,7 +2,7 @@
 
 import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from '../net/types'
 import type { StepState } from './steps'
-import { indexOf, kindOf, NO_SPECS, type Specs } from '../document/document'
+import { indexOf, kindOf, leadsInside, NO_SPECS, type Specs } from '../document/document'
 
 export type NodeStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
 /** What is shown: `handled` is a failure that was caught, `restored` a result reused from the run before,
@@ -149,7 +149,7 @@ export function shapeOf(doc: Document | null, specs: Specs = NO_SPECS): Shape {
       const at = stack.pop()!
       if (seen.has(at) || !on(at)) continue
       seen.add(at)
-      for (const e of outOf.get(at) ?? []) if (e.handle !== 'body') stack.push(e.target)
+      for (const e of outOf.get(at) ?? []) if (!leadsInside(doc, e)) stack.push(e.target)
     }
     nodes.set(
       id,
@@ -188,6 +188,16 @@ export function keyOf(block: string, path: string): string {
 export function scopeText(path: string, container: string, index: number, kind: 'loop' | 'parallel'): string {
   const part = kind === 'loop' ? `${container}#${index}` : `${container}[${index}]`
   return path ? `${path}/${part}` : part
+}
+
+/** `rounds:finally`, the cleanup of a container; that of the run is `:finally`. */
+export function cleanupText(path: string, container: string): string {
+  const part = `${container}:finally`
+  return path ? `${path}/${part}` : part
+}
+
+export function isCleanup(path: string): boolean {
+  return path.endsWith(':finally')
 }
 
 /** `teams[1]/rounds#2` -> [{container: "teams", index: 1}, {container: "rounds", index: 2}]. */

@@ -4,6 +4,7 @@ import type { Document, Edge } from '../net/types'
 import { chainOf, indexOf, kindOf, nameOf } from '../document/document'
 import {
   isDecided,
+  cleanupText,
   keyOf,
   parsePath,
   scopeText,
@@ -20,8 +21,14 @@ import {
 export type Iter = Readonly<Record<string, number>>
 /** Path text of the scope that `block` is shown in. */
 export function pathFor(view: RunFold, doc: Document, block: string, iter: Iter): string {
-  let path = ''
-  for (const container of chainOf(doc, block).reverse()) {
+  const { cleanups } = indexOf(doc)
+  const chain = chainOf(doc, block).reverse()
+  let path = cleanups.has(chain[0] ?? block) ? cleanupText('', '') : ''
+  for (const [depth, container] of chain.entries()) {
+    if (cleanups.has(chain[depth + 1] ?? block)) {
+      path = cleanupText(path, container)
+      continue
+    }
     const opened = view.nodes.get(keyOf(container, path))?.region?.opened ?? 0
     const index = Math.min(iter[container] ?? Infinity, Math.max(opened - 1, 0))
     path = scopeText(path, container, index, view.shape.kinds.get(container) ?? kindOf(doc, container) ?? 'loop')
@@ -44,7 +51,7 @@ export function statusAt(view: RunFold, doc: Document, block: string, iter: Iter
   if (!into.length) return 'idle'
   let live = false
   for (const edge of into) {
-    if (edge.handle === 'body') {
+    if (edge.handle === 'body' || edge.handle === 'finally') {
       if (!view.scopes.has(path)) return 'idle'
       live = true
       continue
@@ -77,7 +84,7 @@ export function edgeAt(view: RunFold, doc: Document, edge: Edge, iter: Iter): Ed
   const live = counts?.get(handle) ?? 0
   let dead = 0
   for (const [other, count] of counts ?? []) {
-    if (handle === 'body' ? other === '!body' : other !== handle && other !== 'body' && other !== '!body') dead += count
+    if (handle === 'body' ? other === '!body' : decides(handle) && decides(other) && other !== handle) dead += count
   }
   const node = nodeAt(view, doc, edge.source, iter)
   let state: EdgeView['state'] = 'idle'
@@ -91,12 +98,18 @@ export function edgeAt(view: RunFold, doc: Document, edge: Edge, iter: Iter): Ed
       : isDecided(node)
         ? 'dead'
         : 'idle'
+  else if (handle === 'finally') state = live ? 'live' : view.finishedAt !== null ? 'dead' : 'idle'
   else if (node && isDecided(node)) state = node.route === handle ? 'live' : 'dead'
   if (state === 'live') {
     const target = nodeAt(view, doc, edge.target, iter)
     if (target?.status === 'running' || target?.status === 'retrying') state = 'active'
   }
   return { state, live, dead }
+}
+
+/** Whether the handle is one of those of which a block takes one. */
+function decides(handle: string): boolean {
+  return handle !== 'body' && handle !== '!body' && handle !== 'finally'
 }
 
 /** The scopes of the container that is shown, by index; undefined where one is not open yet. */
@@ -162,6 +175,10 @@ export function placeOf(path: string, doc: Document | null): string {
     .filter(Boolean)
     .map((part) => {
       const [at] = parsePath(part)
+      if (part.endsWith(':finally')) {
+        const around = part.slice(0, -':finally'.length)
+        return around ? `the cleanup of ${doc ? nameOf(doc, around) : around}` : 'the cleanup of the run'
+      }
       return `${part.includes('#') ? 'iteration' : 'branch'} ${at!.index + 1} of ${doc ? nameOf(doc, at!.container) : at!.container}`
     })
     .reverse()

@@ -356,7 +356,7 @@ function reparent(doc: Document, ids: string[], parent: string, to: Record<strin
   const moved = patchBlocks(doc, patches)
   const legal = moved.edges.filter((e) => {
     if (!moving.includes(e.source) && !moving.includes(e.target)) return true
-    return (e.handle ?? 'out') === 'body'
+    return e.handle === 'body' || (e.handle === 'finally' && kindOf(moved, e.source, specs))
       ? parentOf(moved, e.target) === e.source
       : parentOf(moved, e.source) === parentOf(moved, e.target)
   })

@@ -35,12 +35,19 @@ def block(out: str = "", **more: Any) -> Block:
     return Block("", "plain", out=_edges(out), **more)
 
 
-def loop(body: Shape, out: str = "", **more: Any) -> Block:
-    return Block("", "loop", out=_edges(out), inline=True, body=_blocks(body), **more)
+def loop(body: Shape, out: str = "", cleanup: Shape | None = None, **more: Any) -> Block:
+    after = _blocks(cleanup or {})
+    return Block("", "loop", out=_edges(out), inline=True, body=_blocks(body), cleanup=after, **more)
 
 
-def parallel(body: Shape, out: str = "", limit: int = 100, **more: Any) -> Block:
-    return Block("", "parallel", out=_edges(out), inline=True, body=_blocks(body), limit=limit, **more)
+def parallel(body: Shape, out: str = "", limit: int = 100, cleanup: Shape | None = None, **more: Any) -> Block:
+    after = _blocks(cleanup or {})
+    return Block("", "parallel", out=_edges(out), inline=True, body=_blocks(body), limit=limit, cleanup=after, **more)
+
+
+def with_cleanup(cleanup: Shape, out: str = "") -> Block:
+    """A first block, which also has the cleanup of the run."""
+    return Block("", "plain", out=_edges(out), cleanup=_blocks(cleanup))
 
 
 def _edges(text: str) -> list[tuple[str, str]]:
@@ -170,8 +177,14 @@ class Story:
     def tested(self, name: str, again: bool) -> list[str]:
         return self.feed(f.LoopTested(self.at_ms, *self.attempt(name), again))
 
-    def cancel(self) -> list[str]:
-        return self.feed(f.CancelRequested(self.at_ms, "enough"))
+    def cancel(self, now: bool = False, asked: bool = True) -> list[str]:
+        return self.feed(f.CancelRequested(self.at_ms, "enough", now, asked))
+
+    def cleanup_late(self, name: str) -> list[str]:
+        """The time of the cleanup with this end sentinel, or of this trigger, is over."""
+        key = parse_key(self.plan, name)
+        self.at_ms = self.state.cleanups[key]
+        return self.feed(f.TimerFired(self.at_ms, key, 0))
 
     # --- looking ---
 
@@ -218,6 +231,10 @@ class Story:
                 return f"{container}{'@' if where else ''}{where} opens {numbers}"
             case e.RegionExited():
                 return f"{name} leaves after {event.count}{' (reused)' if event.reused else ''}"
+            case e.CleanupOpened():
+                return f"cleanup of {name}"
+            case e.CleanupStopped():
+                return f"cleanup of {name} stopped"
             case e.NodeFailed():
                 if event.route:
                     return f"{name} fails -> {event.route}"

@@ -45,6 +45,7 @@ def test_every_type_of_event_means_something_or_only_tells() -> None:
     types = {str(cls.__struct_config__.tag) for cls in get_args(Event)}
     changes_a_node = {type for type in types if meaning(type, DATA) is not None}
     about_the_course = {"run.started", "run.cancelling", "run.finished", "scope.opened", "variables.patched"}
+    about_the_course |= {"cleanup.opened", "cleanup.stopped"}
     assert changes_a_node | steps.TYPES | ASIDE | about_the_course == types
     assert not changes_a_node & (ASIDE | about_the_course)
     assert {type for type in types if decision(type, DATA) is not None} <= changes_a_node

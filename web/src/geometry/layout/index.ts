@@ -12,6 +12,7 @@ import {
   parentOf,
   rootsOf,
   type Specs,
+  leadsInside,
 } from '../../document/document'
 import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
 import { columns, type Link } from './layers'
@@ -73,7 +74,7 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
   const boxes = order.map((id) => ({ w: sizeIn(work, id)[0], h: sizeIn(work, id)[1], lead: leadOf(doc, id) }))
   const links = indexOf(doc).edges.flatMap((edge): Link[] => {
     const [source, target] = [number.get(edge.source), number.get(edge.target)]
-    if (source === undefined || target === undefined || edge.handle === 'body') return []
+    if (source === undefined || target === undefined || leadsInside(doc, edge)) return []
     return [{ source, target, port: portOf(work, edge.source, edge.handle) }]
   })
   for (const [i, point] of place(columns(order.length, links), boxes).entries()) {
@@ -133,7 +134,12 @@ function portOf(work: Work, id: string, handle: string): number {
 /** Room for the longest label on the edges that leave a block to the right. */
 function leadOf(doc: Document, id: string): number {
   const edges = indexOf(doc).outOf.get(id) ?? []
-  return Math.max(0, ...edges.map(({ handle }) => (handle === 'error' ? 0 : labelWidth(titleOf(doc, id, handle)))))
+  return Math.max(
+    0,
+    ...edges.map(({ handle }) =>
+      handle === 'error' || handle === 'finally' ? 0 : labelWidth(titleOf(doc, id, handle)),
+    ),
+  )
 }
 
 /** First what a run or an iteration begins with, then the others, each in document order. */
@@ -141,7 +147,7 @@ function entriesFirst(doc: Document, ids: readonly string[]): string[] {
   const { into } = indexOf(doc)
   const within = new Set(ids)
   const isEntry = (id: string): boolean =>
-    !(into.get(id) ?? []).some((edge) => within.has(edge.source) && edge.handle !== 'body')
+    !(into.get(id) ?? []).some((edge) => within.has(edge.source) && !leadsInside(doc, edge))
   const leads = (id: string): boolean => (indexOf(doc).outOf.get(id) ?? []).some((edge) => within.has(edge.target))
   const rank = (id: string): number => (isEntry(id) ? (leads(id) ? 0 : 2) : 1)
   return [...ids].sort((a, b) => rank(a) - rank(b))

@@ -2,7 +2,7 @@
 // whose boxes and edges did not change keeps its ways.
 
 import type { Document, Point } from '../../net/types'
-import { indexOf, kindOf, namedHandles, type EdgeItem, type Specs } from '../../document/document'
+import { leadsInside, indexOf, kindOf, namedHandles, type EdgeItem, type Specs } from '../../document/document'
 import { BODY_X, CONTAINER_HEAD, handlePlace, inPlace, NOTE_SIZE, sizeOf } from '../size'
 import { route, type Rect, type Wire } from './route'
 
@@ -67,7 +67,7 @@ function byContainer(doc: Document): Map<string, EdgeItem[]> {
     const [source, target] = [doc.blocks[edge.source], doc.blocks[edge.target]]
     if (!source || !target) continue
     const container = target.parent && doc.blocks[target.parent] ? target.parent : ''
-    const from = edge.handle === 'body' ? edge.source : source.parent && doc.blocks[source.parent] ? source.parent : ''
+    const from = leadsInside(doc, edge) ? edge.source : source.parent && doc.blocks[source.parent] ? source.parent : ''
     if (from !== container) continue
     const list = found.get(container)
     if (list) list.push(edge)
@@ -100,10 +100,11 @@ function planOf(
     const source = doc.blocks[edge.source]!
     const [tx, ty] = doc.blocks[edge.target]!.at ?? [0, 0]
     const out = handlePlace(source, specs.get(source.type), edge.handle)
-    const [sx, sy] = edge.handle === 'body' ? [0, 0] : (source.at ?? [0, 0])
+    const inner = leadsInside(doc, edge)
+    const [sx, sy] = inner ? [0, 0] : (source.at ?? [0, 0])
     const into = inPlace()
     return {
-      start: [sx + (edge.handle === 'body' ? BODY_X : out.x), sy + out.y],
+      start: [sx + (inner ? BODY_X : out.x), sy + out.y],
       end: [tx + into.x, ty + into.y],
       down: out.side === 'bottom',
       lead: out.side === 'bottom' ? 0 : labelWidth(titleOf(doc, edge.source, edge.handle)),
@@ -124,6 +125,7 @@ function planOf(
 export function titleOf(doc: Document, source: string, handle: string): string {
   if (handle === 'out' || handle === 'body') return ''
   if (handle === 'error') return 'On error'
+  if (handle === 'finally') return 'Finally'
   const block = doc.blocks[source]
   return (block && namedHandles(block).find((named) => named.id === handle)?.title) || handle
 }

@@ -56,7 +56,7 @@ function join(from: { source: string; handle?: string }, target: string): void {
   const used = new Set((indexOf(doc).outOf.get(from.source) ?? []).map((edge) => edge.handle))
   const handles = from.handle
     ? [from.handle]
-    : handlesOf(doc.blocks[from.source]!, specs).filter((handle) => handle !== 'error' && handle !== 'body')
+    : handlesOf(doc.blocks[from.source]!, specs).filter((handle) => !['error', 'body', 'finally'].includes(handle))
   const handle = handles.find((each) => !used.has(each)) ?? handles[0]
   if (handle === undefined) return
   const edge = { source: from.source, target, handle }

@@ -16,6 +16,7 @@ import {
   nameOf,
   parentOf,
   readingOrder,
+  kindOf,
 } from '../../document/document'
 import { iconOf } from '../../ui/icons'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
@@ -71,7 +72,8 @@ function Add({ request }: { request: Adding }): ReactElement {
 function fitting(list: readonly BlockSpec[], { from, edge, parent }: Adding): BlockSpec[] {
   const { doc } = docStore.getState()
   const joined = from !== undefined || edge !== undefined
-  const inside = parent || (from && (from.handle === 'body' || parentOf(doc, from.source)))
+  const inner = from?.handle === 'body' || (from?.handle === 'finally' && kindOf(doc, from.source) !== null)
+  const inside = parent || (from && (inner || parentOf(doc, from.source)))
   return list.filter((spec) => (spec.trigger ? !joined && !inside : spec.category === 'annotation' ? !joined : true))
 }
 

@@ -4,6 +4,7 @@ import type { Document } from '../../net/types'
 import { nameOf } from '../../document/document'
 import {
   keyOf,
+  isCleanup,
   parsePath,
   shownStatus,
   type BlockStatus,
@@ -132,7 +133,9 @@ export function traceRows(
     rows.push({
       id: scope.path,
       depth,
-      label: `${scope.path.endsWith(']') ? 'Branch' : 'Iteration'} ${scope.index + 1}`,
+      label: isCleanup(scope.path)
+        ? 'Cleanup'
+        : `${scope.path.endsWith(']') ? 'Branch' : 'Iteration'} ${scope.index + 1}`,
       block: node.block,
       path: scope.path,
       status: scopeStatus(scope),
