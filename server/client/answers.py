@@ -109,9 +109,11 @@ class CallbackTaken(TypedDict):
 
 
 class CancelRequest(TypedDict):
-    """POST /api/runs/{id}/cancel. `reason` is recorded in the journal."""
+    """POST /api/runs/{id}/cancel. `reason` is recorded in the journal. `now`: the run does not wait for its
+    cleanups; a second request means the same."""
 
     reason: NotRequired[str]
+    now: NotRequired[bool]
 
 
 class Cancelled(TypedDict):
@@ -1127,8 +1129,8 @@ class RunResult(TypedDict):
 
 class RunState(TypedDict):
     """`seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
-    stopping, failing, cancelling or finished. `nodes` have no outputs; `ready` nodes start next, in this order;
-    `due_ms` is the earliest timer."""
+    stopping, failing, cancelling, ending (its cleanups run) or finished. `nodes` have no outputs; `ready` nodes
+    start next, in this order; `due_ms` is the earliest timer."""
 
     run: str
     workflow: str
