@@ -139,19 +139,22 @@ class AsyncClient(Api):
         rest is asked for. Raises OSError, and as other calls do."""
         with Download(file, target, self._server) as download:
             while True:
+                lost: httpx.TransportError | ApiError
                 try:
                     response = await self._http.send(download.request(self._http), stream=True)
                     try:
-                        if response.status_code >= 400:
-                            await response.aread()
-                            raise refusal(response)
-                        async for piece in response.aiter_bytes():
-                            download.write(piece)
-                        return download.size
+                        if response.status_code < 400:
+                            download.begin(response.status_code)
+                            async for piece in response.aiter_bytes():
+                                download.write(piece)
+                            return download.size
+                        await response.aread()
+                        lost = refusal(response)
                     finally:
                         await response.aclose()
                 except httpx.TransportError as error:
-                    await asyncio.sleep(download.pause_s(error))
+                    lost = error
+                await asyncio.sleep(download.pause_s(lost))
 
     async def _answered(self, step: Call[Any] | float) -> Any:
         if isinstance(step, Call):

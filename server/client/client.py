@@ -138,19 +138,22 @@ class Client(Api):
         rest is asked for. Raises OSError, and as other calls do."""
         with Download(file, target, self._server) as download:
             while True:
+                lost: httpx.TransportError | ApiError
                 try:
                     response = self._http.send(download.request(self._http), stream=True)
                     try:
-                        if response.status_code >= 400:
-                            response.read()
-                            raise refusal(response)
-                        for piece in response.iter_bytes():
-                            download.write(piece)
-                        return download.size
+                        if response.status_code < 400:
+                            download.begin(response.status_code)
+                            for piece in response.iter_bytes():
+                                download.write(piece)
+                            return download.size
+                        response.read()
+                        lost = refusal(response)
                     finally:
                         response.close()
                 except httpx.TransportError as error:
-                    time.sleep(download.pause_s(error))
+                    lost = error
+                time.sleep(download.pause_s(lost))
 
     def _answered(self, step: Call[Any] | float) -> Any:
         if isinstance(step, Call):

@@ -11,8 +11,8 @@ from urllib.parse import quote
 import httpx
 
 from server.client.call import ANSWER_S, UPLOAD, Call, present
-from server.client.errors import unreachable
-from server.client.exchange import CONNECT_S, Pauses, Server
+from server.client.errors import ApiError, unreachable
+from server.client.exchange import CONNECT_S, PASSING, Pauses, Server
 
 PIECE = 256 * 1024
 _TIMEOUT = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
@@ -50,15 +50,17 @@ class Upload:
 
 
 class Download:
-    """The file with this id on its way to `target`; `size`: how many bytes of it have come."""
+    """The file with this id on its way to `target`; `size`: how many bytes of it have come. A path is opened when the
+    server sends the file: a refusal leaves alone what is there."""
 
     def __init__(self, file: str, target: str | Path | BinaryIO, server: Server) -> None:
         self.size = 0
         self._file = file
         self._server = server
         self._pauses = Pauses(server.patience_s)
-        self._own = isinstance(target, str | Path)
-        self._target = _opened(Path(target), "wb") if isinstance(target, str | Path) else target
+        self._path = Path(target) if isinstance(target, str | Path) else None
+        self._target = None if isinstance(target, str | Path) else target
+        self._known = 0  # bytes that this answer sends once more
 
     def __enter__(self) -> Self:
         return self
@@ -66,7 +68,7 @@ class Download:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self._own:
+        if self._path is not None and self._target is not None:
             self._target.close()
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
@@ -76,17 +78,28 @@ class Download:
             headers["Range"] = f"bytes={self.size}-"
         return http.build_request("GET", f"{UPLOAD}/{quote(self._file, safe='')}", headers=headers, timeout=_TIMEOUT)
 
-    def write(self, piece: bytes) -> None:
+    def begin(self, status: int) -> None:
+        """With an answer. A proxy may drop the Range: 200 is the file from its first byte. Raises OSError."""
         self._server.has_answered = True
-        self._pauses.renew()
-        self._target.write(piece)
-        self.size += len(piece)
+        self._known = 0 if status == 206 else self.size
+        if self._target is None:
+            assert self._path is not None
+            self._target = _opened(self._path, "wb")
 
-    def pause_s(self, error: httpx.TransportError) -> float:
-        """How long to wait before asking for the rest. Raises ServerUnreachable."""
-        pause_s = self._pauses.after(None) if self._server.has_answered else None
+    def write(self, piece: bytes) -> None:
+        assert self._target is not None
+        self._pauses.renew()
+        known = min(self._known, len(piece))
+        self._known -= known
+        self._target.write(piece[known:])
+        self.size += len(piece) - known
+
+    def pause_s(self, lost: httpx.TransportError | ApiError) -> float:
+        """How long to wait before asking for the rest. Raises ServerUnreachable, and ApiError if that does not pass."""
+        passes = lost.status in PASSING if isinstance(lost, ApiError) else self._server.has_answered
+        pause_s = self._pauses.after(None) if passes else None
         if pause_s is None:
-            raise unreachable(self._server.url, error) from None
+            raise lost if isinstance(lost, ApiError) else unreachable(self._server.url, lost) from None
         return pause_s
 
 

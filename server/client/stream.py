@@ -87,11 +87,13 @@ class Following:
 
     def pause_s(self, lost: ServerUnreachable | ApiError | None) -> float:
         """How long to wait before the next connection. `lost`: why the last one could not be made, or ended; None if
-        the server ended it, which it does when it stops. Raises what was lost when it does not pass."""
+        the server ended it, which it does when it stops. Raises what was lost when it does not pass, and
+        ServerUnreachable when the patience has ended."""
         if isinstance(lost, ApiError) and lost.status not in PASSING:
             raise lost
         pause_s = self._pauses.after(None)
         if pause_s is None:
-            assert lost is not None  # a connection that was made renews the patience
-            raise lost
+            raise lost or ServerUnreachable(
+                "The server ended the stream before the run ended.", "Follow the run again, after the last event."
+            )
         return pause_s

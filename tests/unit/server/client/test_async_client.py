@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import orjson
 import pytest
@@ -153,6 +154,31 @@ async def test_follow_gives_up_when_patience_ends() -> None:
     async with nowhere() as url, AsyncClient(url) as weft:
         with pytest.raises(ServerUnreachable):
             await anext(weft.follow("r1", patience_s=0.05))
+
+
+async def test_follow_without_patience_says_that_the_stream_ended() -> None:
+    async with scripted(EVENT_STREAM + frame(1)) as script, AsyncClient(script.url) as weft:
+        with pytest.raises(ServerUnreachable, match="ended the stream"):
+            _ = [event async for event in weft.follow("r1", patience_s=0)]
+
+
+async def test_a_download_that_is_refused_leaves_the_file_that_is_there(tmp_path: Path) -> None:
+    target = tmp_path / "report.csv"
+    target.write_text("yesterday")
+    refused = answer({"code": "file_not_found", "detail": "There is no file 'f'."}, "404 Not Found")
+    async with scripted(refused) as script, AsyncClient(script.url) as weft:
+        with pytest.raises(ApiError, match="no file"):
+            await weft.download("f", target)
+    assert target.read_text() == "yesterday"
+
+
+async def test_a_download_continues_after_an_overload_and_behind_a_proxy_without_ranges(tmp_path: Path) -> None:
+    whole = b"HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\nabcdef"
+    busy = answer({"code": "overloaded"}, "503 Service Unavailable")
+    async with scripted(busy, whole[:-2], whole) as script, AsyncClient(script.url) as weft:
+        assert await weft.download("f", tmp_path / "copy") == 6
+    assert (tmp_path / "copy").read_bytes() == b"abcdef"
+    assert "range: bytes=4-" in script.requests[2].lower()
 
 
 def full(retry_after: str) -> Reply:
