@@ -11,7 +11,7 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from executor.errors import StoreError
+from executor.errors import CorruptJournal, StoreError
 from executor.journal.codec import data_of
 from executor.journal.projection import Entry
 from executor.journal.reader import load_plan, read
@@ -20,7 +20,7 @@ from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import TERMINAL, RunRow
 from executor.telemetry.spans import Trace, TracedRun, TraceMaker
-from executor.tracing import parent_of, trace_id
+from executor.tracing import ENDED_MAX, parent_of, trace_id
 
 if TYPE_CHECKING:
     from executor.telemetry.otlp import Collector
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 LOOK_BACK_MS: Final = 15 * 60_000
 LOOKED_AT_MAX: Final = 1_000  # newest runs of each status
 RETRY_S: Final = 5.0
+REFUSALS_MAX: Final = 3  # of a trace by a collector that takes others
 IDLE_S: Final = 60.0
 SLICE: Final = 500  # entries, then others have their turn
 
@@ -42,6 +43,8 @@ class Traces:
         self._collector: Collector | None = None
         self._has_looked = False
         self._failed = Repeated()
+        self._taken = 0  # traces that the collector took
+        self._refused: dict[str, tuple[int, int]] = {}  # run: `_taken` at its last refusal, refusals among others taken
         self._task: BackgroundTask | None = None
         if self._tracing is not None:
             self._tracing.recorded_trace = self._recorded_trace
@@ -83,17 +86,47 @@ class Traces:
         ended = self._tracing.ended
         while ended:
             run = ended[0]
-            row = await self._store.get_run(run)
-            if row is not None and row.status in TERMINAL:
-                trace = await self.of(row)
-                if not await asyncio.to_thread(self._collector.export, trace):
-                    if self._failed.due("export"):
-                        log.warning("%s does not take traces; %d runs wait for it", self._tracing.endpoint, len(ended))
-                    self._tracing.wake.clear()  # another end does not make the collector work
-                    return RETRY_S
+            trace = await self._ended(run)
+            if trace is not None and not await asyncio.to_thread(self._collector.export, trace):
+                if self._failed.due("export"):
+                    log.warning("%s does not take traces; %d runs wait for it", self._tracing.endpoint, len(ended))
+                if ended and ended[0] == run:
+                    self._put_back(run)
+                self._tracing.wake.clear()  # another end does not make the collector work
+                return RETRY_S
+            self._taken += trace is not None
+            self._refused.pop(run, None)
             if ended and ended[0] == run:
                 ended.popleft()
         return IDLE_S
+
+    async def _ended(self, run: str) -> Trace | None:
+        """Its trace. None: it was deleted, or its journal cannot be read, which no later try would change."""
+        row = await self._store.get_run(run)
+        if row is None or row.status not in TERMINAL:
+            return None
+        try:
+            return await self.of(row)
+        except CorruptJournal as error:
+            log.error("run %s has no trace: %s", run, error)
+            return None
+
+    def _put_back(self, run: str) -> None:
+        """Behind the others: a collector may refuse one trace and take the rest. It is left out after REFUSALS_MAX
+        refusals with others taken in between."""
+        assert self._tracing is not None
+        ended = self._tracing.ended
+        taken, refusals = self._refused.pop(run, (self._taken, 0))
+        refusals += taken != self._taken
+        if refusals < REFUSALS_MAX:
+            if len(self._refused) >= ENDED_MAX:  # of runs that have left the queue
+                self._refused.clear()
+            self._refused[run] = (self._taken, refusals)
+            ended.rotate(-1)
+            return
+        ended.popleft()
+        self._tracing.left_out += 1
+        log.warning("%s takes other traces, but not that of run %s: it is left out", self._tracing.endpoint, run)
 
     async def _look_back(self) -> None:
         assert self._tracing is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from executor.engine import Engine
+from executor.telemetry import exporter
 from executor.tracing import attempt_span, node_span, run_span, trace_id
 from server.app import build_engine, create_app
 from server.settings import Settings
@@ -29,11 +31,14 @@ class Received:
         self.times: dict[str, int] = {}
         self.headers: list[dict[str, str]] = []
         self.status = 200
+        self.refused = b""  # traces with this text
+        self.refusals = 0
 
     def handle(self, request: Request) -> bytes:
         assert request.target == "/v1/traces"
-        if self.status != 200:
-            return answer(self.status)
+        if self.status != 200 or (self.refused and self.refused in request.body):
+            self.refusals += 1
+            return answer(self.status if self.status != 200 else 400)
         self.headers.append(request.headers)
         message = ExportTraceServiceRequest()
         message.ParseFromString(request.body)
@@ -196,6 +201,26 @@ async def test_a_collector_that_was_away_and_a_process_that_was_killed(settings:
             await until(lambda: received.times[run_span(run)] >= 2)
             await until(lambda: min(received.times.values()) >= 2)
         assert {id: span.SerializeToString() for id, span in received.spans.items()} == once, "the same spans again"
+
+
+async def test_a_trace_that_the_collector_refuses_does_not_hold_up_the_others(
+    settings: Settings, hello: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(exporter, "RETRY_S", 0.05)
+    async with collector() as (received, server), traced(settings, server) as engine:
+        received.refused = b"poison"
+        bad = (await engine.submit({**hello, "name": "poison"})).run
+        await engine.wait_finished(bad, 30)
+        await until(lambda: received.refusals >= 1)
+        tracing = engine.parts.services.tracing
+        assert tracing is not None
+        while tracing.ended:  # others between its refusals
+            run = (await engine.submit(hello)).run
+            await engine.wait_finished(run, 30)
+            await until(lambda run=run: run_span(run) in received.spans)  # type: ignore[misc]
+            await asyncio.sleep(0.01)
+        assert run_span(bad) not in received.spans and received.refusals >= exporter.REFUSALS_MAX
+        assert f"not that of run {bad}: it is left out" in caplog.text
 
 
 @pytest.fixture
