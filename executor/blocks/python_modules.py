@@ -50,15 +50,6 @@ def steps_of(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
     return steps_in(found)
 
 
-def workflows_of(module: ModuleType) -> dict[str, FunctionWorkflow[Any, Any]]:
-    """Those of a module, by name. Raises ValueError: two have one name."""
-    found: dict[str, FunctionWorkflow[Any, Any]] = {}
-    for value in vars(module).values():
-        if isinstance(value, FunctionWorkflow) and found.setdefault(value.name, value) is not value:
-            raise ValueError(f"two workflows have the name {value.name!r}: give one of them another name=")
-    return found
-
-
 def _file_of(module: ModuleType) -> Path | None:
     file = getattr(module, "__file__", None)
     return Path(file).resolve() if file else None

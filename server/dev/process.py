@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final
 
 READY: Final = b"weft is ready: "
+LINE_MAX: Final = 1024 * 1024
 STOP_S: Final = 20.0  # a server waits 8 seconds for functions, and 5 for threads of functions
 
 
@@ -30,14 +31,18 @@ class ServerProcess:
             *(sys.executable, "-m", "server.dev.child"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
-            env=dict(environ),
+            env={**environ, "PYTHONUNBUFFERED": "1"},
+            limit=LINE_MAX,
             start_new_session=True,  # Ctrl-C in the terminal ends the parent, which stops this one
         )
         assert process.stdout is not None
-        line = await process.stdout.readline()
-        if not line.startswith(READY):
-            await process.wait()
-            raise NotStarted
+        while not (line := await process.stdout.readline()).startswith(READY):
+            if not line:
+                await process.wait()
+                raise NotStarted
+            _show(line)  # functions are read before the server is ready, and may print
+        if b"/sign-in#" in line:
+            await process.stdout.readline()  # how to get another link: for those who started the server themselves
         url = line.removeprefix(READY).decode().strip().partition("/sign-in#")[0].rstrip("/")
         return cls(process, url, asyncio.create_task(_read_on(process.stdout), name="output of the server"))
 
@@ -55,6 +60,12 @@ class ServerProcess:
 
 
 async def _read_on(output: asyncio.StreamReader) -> None:
-    """What it prints later is for those who started it themselves: links that sign in."""
-    while await output.readline():
-        pass
+    """What functions print."""
+    while piece := await output.read(LINE_MAX):
+        _show(piece)
+
+
+def _show(text: bytes) -> None:
+    """On stderr, as what the file prints while it is checked."""
+    sys.stderr.write(text.decode(errors="replace"))
+    sys.stderr.flush()

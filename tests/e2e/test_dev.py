@@ -135,6 +135,19 @@ async def test_a_file_that_is_broken_at_first_is_waited_for(start: Start, tmp_pa
     await dev.said("greeting version 1 is active")
 
 
+async def test_what_the_file_and_its_steps_print_is_shown(start: Start, tmp_path: Path) -> None:
+    printing = FLOW.replace("import weft\n", "import weft\n\nprint('reading', __file__)\n", 1)
+    (tmp_path / "flow.py").write_text(printing.replace("    return f", "    print('greeting', who)\n    return f", 1))
+    dev = await start()
+    await dev.said("greeting version 1 is active")
+    url = (await dev.said(r"(http://127.0.0.1:\d+)/w/")).group(1)
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        await _waiting(client, "ada")
+    await dev.said("greeting ada")
+    await dev.said("^reading .*flow.py")
+    await dev.said("^reading .*flow.py")  # by the check, and by the server
+
+
 async def _waiting(client: httpx.AsyncClient, who: str) -> str:
     body = {"input": {"who": who}}
     run = (await client.post("/api/workflows/greeting/runs", json=body)).json()["run"]
