@@ -2,80 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Awaitable, Mapping
+from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
-import httpx
+from server.client import ApiError, AsyncClient, ClientError
+
+T = TypeVar("T")
 
 
 class Refused(Exception):
-    """The server does not take a document."""
+    """The server does not take a document, or does not answer."""
 
 
 class Canvas:
     """`token`: None where the server asks for none."""
 
     def __init__(self, url: str, token: str | None) -> None:
-        headers = {"Authorization": f"Bearer {token}"} if token else {}
         self._token = token
-        self._url = url
-        self._http = httpx.AsyncClient(base_url=url, headers=headers, timeout=60, trust_env=False)
+        self._client = AsyncClient(url, token or "")
 
-    async def __aenter__(self) -> Canvas:
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *error: object) -> None:
-        await self._http.aclose()
+        await self._client.close()
 
     async def deploy(self, name: str, document: Mapping[str, Any]) -> tuple[int, bool]:
         """The version that is active now, and whether it is new. Raises Refused."""
-        saved = await self._send("POST", "/api/workflows", {"document": document, "name": name})
+        saved = await _taken(self._client.deploy(document, name))
         return saved["version"], saved["created"]
 
     async def draft(self, name: str, version: int, document: Mapping[str, Any]) -> str:
-        """The id of the draft of this workflow, made or brought up to date. Blocks stay where people have put them."""
+        """The id of the draft of this workflow, made or brought up to date. Blocks stay where people have put them.
+        Raises Refused."""
         known = await self._find(name)
         if known is None:
-            made = await self._send(
-                "POST", "/api/drafts", {"document": document, "name": name, "base_version": version}
-            )
-            return str(made["id"])
-        draft = await self._send("GET", f"/api/drafts/{known}")
+            return (await _taken(self._client.create_draft(document, name, version)))["id"]
+        draft = await _taken(self._client.draft(known))
         placed = with_places(document, draft["document"])
         if placed != draft["document"]:
-            headers = {"If-Match": f'"{draft["rev"]}"'}
-            await self._send("PUT", f"/api/drafts/{known}", {"document": placed, "name": name}, headers)
+            await _taken(self._client.save_draft(known, draft["rev"], placed, name))
         return known
 
     async def link(self, draft: str) -> str:
-        """To the canvas of a draft; where the server asks who it is, it signs one browser in."""
+        """To the canvas of a draft; where the server asks who it is, it signs one browser in. Raises Refused."""
         page = f"/w/{quote(draft)}"
         if self._token is None:
-            return f"{self._url}{page}"
-        made = await self._send("POST", "/api/sign-in-links")
-        address, _, code = str(made["url"]).partition("#")
+            return f"{self._client.url}{page}"
+        address, _, code = (await _taken(self._client.sign_in_link()))["url"].partition("#")
         return f"{address}?to={quote(page)}#{code}"
 
     async def _find(self, name: str) -> str | None:
-        query = ""
+        before: str | None = None
         while True:
-            page = await self._send("GET", f"/api/drafts{query}")
+            page = await _taken(self._client.drafts(before))
             for draft in page["drafts"]:
                 if draft["base_name"] == name or draft["name"] == name:
-                    return str(draft["id"])
-            if page["next"] is None:
+                    return draft["id"]
+            before = page["next"]
+            if before is None:
                 return None
-            query = f"?before={quote(page['next'])}"
 
-    async def _send(self, method: str, path: str, body: Any = None, headers: Mapping[str, str] | None = None) -> Any:
-        response = await self._http.request(method, path, json=body, headers=headers)
-        if response.is_success:
-            return response.json()
-        problem = response.json() if "json" in response.headers.get("content-type", "") else {}
-        lines = [str(problem.get("detail") or f"the server answered {response.status_code}")]
-        lines += [f"{one['pointer']}: {one['message']}" for one in problem.get("diagnostics") or ()]
-        raise Refused("\n".join(lines))
+
+async def _taken(answer: Awaitable[T]) -> T:
+    """Raises Refused, with what is wrong in lines."""
+    try:
+        return await answer
+    except ClientError as error:
+        found = error.diagnostics if isinstance(error, ApiError) else []
+        raise Refused("\n".join([error.message, *(f"{one['pointer']}: {one['message']}" for one in found)])) from None
 
 
 def with_places(document: Mapping[str, Any], drawn: Mapping[str, Any]) -> dict[str, Any]:
