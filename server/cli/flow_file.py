@@ -17,13 +17,13 @@ from typing import Any
 
 from server.cli.common import Refused
 
-USUAL = "workflow"
 LINES_MAX = 4  # of a traceback
 
 
 def read(text: str) -> Any:
     """The document of the workflow that is named, or of the only one in the file. Raises Refused."""
     path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
+    from compiler.builder.defined import document_of
     from executor.blocks.python_modules import load_module
 
     file = Path(path)
@@ -32,7 +32,7 @@ def read(text: str) -> Any:
     with redirect_stdout(sys.stderr):
         try:
             module = load_module(path)
-            return _document(_found(module, path, name), file.stem, text)
+            return document_of(_found(module, path, name), file.stem)
         except Refused:
             raise
         except (Exception, SystemExit) as error:
@@ -40,49 +40,26 @@ def read(text: str) -> Any:
 
 
 def _found(module: ModuleType, path: str, name: str | None) -> Any:
+    from compiler.builder.defined import defined_in
+
     defined = vars(module)
+    found = defined_in(defined)
     if name is not None:
         if name not in defined:
-            raise Refused(f"{path} has no {name!r}.", _listed(path, _workflows(defined)))
+            raise Refused(f"{path} has no {name!r}.", _listed(path, found))
         return defined[name]
-    found = _workflows(defined)
-    if len({id(one) for one in found.values()}) > 1:
+    if len(found) > 1:
         raise Refused(f"{path} has several workflows.", f"Name one: {', '.join(f'{path}:{name}' for name in found)}.")
     if found:
         return next(iter(found.values()))
-    if USUAL in defined:
-        return defined[USUAL]
     raise Refused(
         f"{path} has no workflow.",
         'Define one, such as `demo = weft.Workflow("demo", ...)`, or a function `workflow()` that returns one.',
     )
 
 
-def _workflows(defined: dict[str, Any]) -> dict[str, Any]:
-    """Objects with a `document()`, by name, in the order of the file."""
-    return {
-        name: value
-        for name, value in defined.items()
-        if not name.startswith("_") and not isinstance(value, type) and callable(getattr(value, "document", None))
-    }
-
-
 def _listed(path: str, found: dict[str, Any]) -> str:
     return f"Workflows in it: {', '.join(f'{path}:{name}' for name in found)}." if found else "It has no workflow."
-
-
-def _document(value: Any, stem: str, what: str) -> Any:
-    from compiler.builder.step import Step
-    from compiler.builder.workflow import as_workflow
-
-    if not hasattr(value, "document") and not isinstance(value, Step) and callable(value):
-        value = value()
-    if isinstance(value, Step | list):
-        value = as_workflow(value, stem)
-    document = value.document() if callable(getattr(value, "document", None)) else value
-    if not isinstance(document, dict):
-        raise Refused(f"{what} is no workflow, but of type {type(value).__name__}.")
-    return document if document.get("name") else {**document, "name": stem}
 
 
 def _refused(file: Path, error: BaseException) -> Refused:

@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from compiler.builder.defined import defined_in, document_of
 from compiler.compile import compile_document
 from compiler.tracing.errors import TraceError
 from compiler.tracing.steps import Step
@@ -52,7 +54,7 @@ def main() -> int:
 def read(file: str) -> Found:
     """Raises ValueError for documents with errors, and what the file raises."""
     module = load_module(file)
-    documents = dict(_documents(module))
+    documents = dict(_documents(module, Path(file).stem))
     steps = any(isinstance(value, Step) for value in vars(module).values())
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
     own = python_blocks([*named, *([file] if steps else ())])
@@ -72,18 +74,16 @@ def read(file: str) -> Found:
     return Found(documents, steps)
 
 
-def _documents(module: ModuleType) -> Any:
+def _documents(module: ModuleType, stem: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Of everything in the module that is a workflow in Python: name and document."""
     seen: set[str] = set()
-    for value in vars(module).values():
-        if isinstance(value, type) or not callable(getattr(value, "document", None)) or not hasattr(value, "name"):
-            continue
-        if not value.name:
-            raise ValueError("a weft.Workflow has no name: give it one.")
-        if value.name in seen:
-            raise ValueError(f"two workflows have the name {value.name!r}.")
-        seen.add(value.name)
-        yield value.name, value.document()
+    for value in defined_in(vars(module)).values():
+        document = document_of(value, stem)
+        name = document["name"]
+        if name in seen:
+            raise ValueError(f"two workflows have the name {name!r}.")
+        seen.add(name)
+        yield name, document
 
 
 def _print_error(error: BaseException, file: str) -> None:

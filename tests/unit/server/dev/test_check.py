@@ -32,6 +32,20 @@ def test_it_prints_the_documents_whatever_the_file_prints(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("def workflow():\n    return weft.Sequence(weft.Set(1))\n", ["weft_test_flow"]),
+        ("flow = weft.Workflow(None, weft.Set(1))\n", ["weft_test_flow"]),
+        ("flow = weft.Workflow('a', weft.Set(1))\nalso = flow\n_own = weft.Workflow('b', weft.Set(1))\n", ["a"]),
+    ],
+)
+def test_it_finds_what_weft_deploy_finds(text: str, names: list[str], tmp_path: Path) -> None:
+    done = check(tmp_path, f"import weft\n{text}")
+    assert done.returncode == 0, done.stderr
+    assert list(json.loads(done.stdout)["documents"]) == names
+
+
+@pytest.mark.parametrize(
     ("text", "said"),
     [
         (STEP, "has no workflow"),
