@@ -294,7 +294,9 @@ class Binder:
             path = path[1:]
         for part in path:
             properties = schema.get("properties")
-            if not isinstance(part, str) or not isinstance(properties, dict) or schema.get("additionalProperties"):
+            if not isinstance(part, str) or not isinstance(properties, dict):
+                return False
+            if part not in properties and schema.get("additionalProperties"):
                 return False
             if part not in properties:
                 has = f"It has {', '.join(list(properties)[:12])}." if properties else "It has no fields."

@@ -92,8 +92,8 @@ def _start(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) 
     for item in items if isinstance(items, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str) or not item["name"]:
             continue
-        field: dict[str, Any] = {"name": item["name"], "type": _field_type(item.get("type"))}
-        if item.get("value") not in (None, ""):
+        field: dict[str, Any] = {"name": item["name"], "type": _input_type(item.get("type"))}
+        if item.get("value") not in (None, "") and field["type"] != "file":
             field["default"] = typed_value(field["type"], item["value"])
         fields.append(field)
     return "start", {"fields": fields} if fields else {}
@@ -308,6 +308,11 @@ def _table_of(table_or_object: Any, texts: Texts) -> dict[str, Any]:
 
 def _field_type(kind: Any) -> str:
     return kind if kind in ("string", "number", "boolean", "object", "array") else "any"
+
+
+def _input_type(kind: Any) -> str:
+    """Of a field of the input, which can be a file or a list of files."""
+    return {"file": "file", "file[]": "array"}.get(str(kind)) or _field_type(kind)
 
 
 def _number(value: Any) -> Any:

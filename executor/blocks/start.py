@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
 from executor.blocks.shared_params import FIELD_TITLES, FILLED
 from executor.errors import BlockError
+from executor.files import UPLOAD_HINT
 from executor.values.coerce import FIELD_TYPES, coerce
+from executor.values.file import SCHEMA, is_file
 
 # Names that steer execution in workflows of older origin: an input that used one could forge a route or an error.
 RESERVED: Final = ("error", "selectedOption", "selectedRoute", "_pauseMetadata")
+FILE: Final = "file"  # the type of a field that is a file
 
 _PARAMS: dict[str, Any] = {
     "type": "object",
@@ -37,10 +40,10 @@ _PARAMS: dict[str, Any] = {
                         "x-ui": {"order": 1, "widget": "text"},
                     },
                     "type": {
-                        "enum": list(FIELD_TYPES),
+                        "enum": [*FIELD_TYPES, FILE],
                         "title": "Type",
-                        "description": "Text is converted to this type.",
-                        "x-titles": FIELD_TITLES,
+                        "description": "Text is converted to this type. A file is uploaded.",
+                        "x-titles": {**FIELD_TITLES, FILE: "File"},
                         "default": "any",
                         "x-ui": {"order": 2, "widget": "select"},
                     },
@@ -78,8 +81,8 @@ _PARAMS: dict[str, Any] = {
 def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
     """The output of a start block for this run input: the input object, its declared fields coerced and defaulted. An
     input that is no object becomes {"input": value}, none at all {}. Raises BlockError: input_reserved for a reserved
-    name, input_missing for a required field that is not given. Quick and pure, so that it can be asked before a run
-    is made."""
+    name, input_missing for a required field that is not given, not_a_file for another value in the field of a file.
+    Quick and pure, so that it can be asked before a run is made."""
     output = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
     fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
     reserved = [name for name in RESERVED if name in output or any(f["name"] == name for f in fields)]
@@ -93,13 +96,48 @@ def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
     for field in fields:
         name = field["name"]
         value = output.get(name)
+        if field.get("type") == FILE:
+            if value is None:
+                _check_given(field)
+            elif not is_file(value):
+                raise BlockError(
+                    f"input field {name!r} must be a file", code="not_a_file", retryable=False, hint=UPLOAD_HINT
+                )
+            continue
         if value is None:
             value = field.get("default")
         if value is not None:
             output[name] = coerce(str(field.get("type", "any")), value)
-        elif field.get("required"):
-            raise BlockError(f"input field {name!r} is required", code="input_missing", retryable=False)
+        else:
+            _check_given(field)
     return output
+
+
+def _check_given(field: Mapping[str, Any]) -> None:
+    if field.get("required"):
+        raise BlockError(f"input field {field['name']!r} is required", code="input_missing", retryable=False)
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    """A file that a document named would not be held by anything, and be deleted."""
+    message = "A field of type file cannot have a default value. Files are uploaded for each run."
+    fields = params.get("fields")
+    return tuple(
+        Finding("param_invalid", f"/fields/{n}/default", message)
+        for n, field in enumerate(fields if isinstance(fields, list) else ())
+        if isinstance(field, dict) and field.get("type") == FILE and field.get("default") is not None
+    )
+
+
+def _output_of(params: Params) -> dict[str, Any] | None:
+    """The declared fields, of which those of files have a known shape; others pass through."""
+    fields = params.get("fields")
+    properties = {
+        field["name"]: SCHEMA if field.get("type") == FILE else {}
+        for field in (fields if isinstance(fields, list) else ())
+        if isinstance(field, dict) and isinstance(field.get("name"), str)
+    }
+    return {"type": "object", "properties": properties, "additionalProperties": True} if properties else None
 
 
 class Start:
@@ -111,6 +149,8 @@ class Start:
         params=_PARAMS,
         trigger=True,
         preferred=True,
+        output_from=_output_of,
+        check=_check,
         inline=True,
         sentence="Input: {fields[].name} | Starts the workflow",
         icon="play",

@@ -20,6 +20,18 @@ NAME_CHARS_MAX: Final = 200
 UNNAMED: Final = "file"
 ANY_MEDIA: Final = "application/octet-stream"
 FORMAT: Final = "file"  # `format` of a JSON Schema
+# Of the value, for references: what it has.
+SCHEMA: Final[dict[str, Any]] = {
+    "type": "object",
+    "format": FORMAT,
+    "properties": {
+        "type": {"const": "file"},
+        "id": {"type": "string"},
+        "name": {"type": "string"},
+        "media_type": {"type": "string"},
+        "size": {"type": "integer"},
+    },
+}
 _ID = re.compile(r"file_[0-9a-f]{64}")
 _MEDIA_TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,99}/[a-z0-9][a-z0-9!#$&^_.+-]{0,99}")
 _KNOWN = mimetypes.MimeTypes()  # what Python knows, and nothing of this machine

@@ -15,12 +15,14 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import CompileError
 from compiler.imports import as_ours
 from compiler.schema import schema_error
+from executor.blocks.start import FILE
 from executor.errors import BadRequest, NotFound, NotYours, WeftError
 from executor.runtime.answers import needs_sign_in
 from executor.store.people import Act, Role, acting
 from executor.store.rows import RunStatus, WorkflowRow
 from executor.topics.waits import WaitFilter
 from executor.values.coerce import FIELD_TYPES
+from executor.values.file import FORMAT
 from executor.views import WaitView
 from server.http.body import convert
 from server.http.call import Call
@@ -172,7 +174,9 @@ def _of_fields(document: Mapping[str, Any]) -> dict[str, Any] | None:
         return None
     properties: dict[str, Any] = {}
     for field in fields:
-        kind = {"type": field["type"]} if field.get("type") in _JSON_TYPES else {}
+        kind: dict[str, Any] = {"type": field["type"]} if field.get("type") in _JSON_TYPES else {}
+        if field.get("type") == FILE:
+            kind = {"type": "object", "format": FORMAT}
         properties[field["name"]] = kind | {
             part: field[part] for part in ("title", "description", "default") if field.get(part) not in (None, "")
         }

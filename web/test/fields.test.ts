@@ -7,7 +7,7 @@ import { readNumber } from '../src/panels/fields/number'
 import { outlineRows, parentRow } from '../src/panels/outline/tree'
 import { formSchema, triggersOf } from '../src/document/triggers'
 import { asCurl } from '../src/panels/run/curl'
-import { startValues, valueProblems } from '../src/panels/fields/form'
+import { fieldsOf as formFields, startValues, valueProblems } from '../src/panels/fields/form'
 import type { Document, Json } from '../src/net/types'
 import { recorded, specs } from './help'
 
@@ -166,6 +166,16 @@ test('the run form: workflow input and start fields together', () => {
   }
   assert.deepEqual(Object.keys(valueProblems(limits, { n: 1, t: 'b' })), ['n', 't'])
   assert.deepEqual(valueProblems(limits, { n: 2.5 }), { n: 'Must be a whole number.' })
+})
+
+test('a file among the start fields is uploaded', () => {
+  const fields = [{ name: 'report', type: 'file', title: 'Report', required: true }]
+  const doc: Document = { ...DOC, blocks: { start: { type: 'start', params: { fields } } }, edges: [], input: {} }
+  const schema = formSchema(doc, 'start')
+  assert.deepEqual(schema.properties, { report: { type: 'object', format: 'file', title: 'Report' } })
+  assert.deepEqual(formFields(schema).map((field) => field.kind), ['file'])
+  assert.deepEqual(valueProblems(schema, {}), { report: 'Enter a value.' })
+  assert.deepEqual(fieldListOf(fieldsOf(fields)), fields)
 })
 
 test('the command for a shell is quoted', () => {

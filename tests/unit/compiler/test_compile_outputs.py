@@ -106,6 +106,12 @@ def test_references_know_the_fields_of_an_output_schema() -> None:
     assert plan is not None and [r.strict for r in node(plan, "b").needs] == [False, True]
 
 
+def test_other_fields_may_be_there_beside_known_ones() -> None:
+    schema = {"type": "object", "properties": {"f": NUMBER}, "additionalProperties": True}
+    blocks = {"a": block(output_schema_=schema), "b": block(x="<a.f.n>", y="<a.other.m>", z="<a.f.m>")}
+    assert only(compiled(blocks, "a b"), "reference_unknown_field").pointer == "/blocks/b/params/z"
+
+
 def test_an_output_schema_takes_the_place_of_the_types_own() -> None:
     blocks = {"a": block("function", code="1", output_schema_=NUMBER), "b": block(x="<a.n>", y="<a.result>")}
     assert only(compiled(blocks, "a b"), "reference_unknown_field").pointer == "/blocks/b/params/y"

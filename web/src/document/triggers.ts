@@ -1,7 +1,7 @@
 // The blocks that a run can begin with, and the form of each.
 
 import { asSchema } from '../net/repair'
-import type { Document, JsonSchema } from '../net/types'
+import type { Document, Json, JsonSchema } from '../net/types'
 import { isTrigger, nameOf, type Specs } from './document'
 
 export interface Trigger {
@@ -24,6 +24,12 @@ const CHAT_INPUT: JsonSchema = {
     conversation: { type: 'string', title: 'Conversation', default: 'test' },
   },
   required: ['message'],
+}
+
+/** The schema of a start block's field of this type. */
+export function schemaOfType(type: Json | undefined): JsonSchema {
+  if (type === 'file') return { type: 'object', format: 'file' }
+  return typeof type === 'string' && type !== 'any' ? { type } : {}
 }
 
 /** The schema of the form: the workflow's input united with the start block's fields. Without properties: anything goes. */
@@ -49,7 +55,7 @@ export function formSchema(doc: Document, trigger: string | null): JsonSchema {
   for (const field of Array.isArray(fields) ? fields : []) {
     if (!field || typeof field !== 'object' || Array.isArray(field) || typeof field.name !== 'string' || !field.name)
       continue
-    const type = typeof field.type === 'string' && field.type !== 'any' ? { type: field.type } : {}
+    const type = schemaOfType(field.type)
     const words = Object.fromEntries(
       (['title', 'description', 'default'] as const).flatMap((key) =>
         field[key] === undefined ? [] : [[key, field[key]]],

@@ -1,6 +1,7 @@
 // What a reference means in a document: names to blocks, what a block can read, and renaming. The rules of compiler/bind.py,
 // for the editor: it says what is reachable and how far away, not everything a compile would report.
 
+import { schemaOfType } from '../document/triggers'
 import { asSchema } from '../net/repair'
 import type { Block, BlockSpec, Document, Json, JsonSchema } from '../net/types'
 import {
@@ -303,12 +304,25 @@ function lastSchema(doc: Document, loop: string, specs: Specs): JsonSchema {
   return objectOf(Object.fromEntries(children.map((id) => [id, outputSchema(doc, id, specs) ?? {}])))
 }
 
+/** A file as references see it. */
+const FILE: JsonSchema = {
+  type: 'object',
+  format: 'file',
+  properties: {
+    type: { type: 'string' },
+    id: { type: 'string' },
+    name: { type: 'string' },
+    media_type: { type: 'string' },
+    size: { type: 'integer' },
+  },
+}
+
 function startFields(block: Block): Record<string, JsonSchema> {
   const fields = Array.isArray(block.params?.fields) ? block.params.fields : []
   const out: Record<string, JsonSchema> = {}
   for (const field of fields) {
     if (!field || typeof field !== 'object' || Array.isArray(field) || typeof field.name !== 'string') continue
-    const type = typeof field.type === 'string' && field.type !== 'any' ? { type: field.type } : {}
+    const type = field.type === 'file' ? FILE : schemaOfType(field.type)
     out[field.name] = { ...type, ...(typeof field.title === 'string' ? { title: field.title } : {}) }
   }
   return out

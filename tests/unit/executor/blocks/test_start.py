@@ -61,3 +61,36 @@ async def test_reserved_names_are_refused(name: str) -> None:
 
 def test_spec() -> None:
     assert block.spec.trigger and block.spec.effect == "none"
+
+
+FILE = {"type": "file", "id": "file_" + "0" * 64, "name": "a.csv", "media_type": "text/csv", "size": 1}
+
+
+async def test_a_field_that_is_a_file() -> None:
+    fields = [{"name": "sales", "type": "file"}]
+    assert await output(fields, {"sales": FILE}) == {"sales": FILE}
+    assert await output(fields, {}) == {}
+    for given in ("a.csv", {"id": FILE["id"]}, [FILE], {}, False):
+        with pytest.raises(BlockError, match="input field 'sales' must be a file") as caught:
+            await output(fields, {"sales": given})
+        assert (caught.value.code, caught.value.retryable) == ("not_a_file", False)
+        assert "POST /api/files" in caught.value.hint
+    with pytest.raises(BlockError, match="required"):
+        await output([{**fields[0], "required": True}], {})
+
+
+def test_a_file_has_no_default() -> None:
+    assert block.spec.check is not None
+    [found] = block.spec.check(
+        {"fields": [{"name": "n", "default": 1}, {"name": "f", "type": "file", "default": FILE}]}
+    )
+    assert (found.code, found.pointer) == ("param_invalid", "/fields/1/default")
+    assert block.spec.check({"fields": "<a>"}) == block.spec.check({}) == ()
+
+
+def test_the_shape_of_the_output() -> None:
+    assert block.spec.output_from is not None
+    shape = block.spec.output_from({"fields": [{"name": "n", "type": "number"}, {"name": "f", "type": "file"}]})
+    assert shape is not None and shape["additionalProperties"]
+    assert shape["properties"]["n"] == {} and list(shape["properties"]["f"]["properties"]) == list(FILE)
+    assert block.spec.output_from({"fields": "<a>"}) is block.spec.output_from({}) is None

@@ -132,6 +132,25 @@ async def test_a_run_with_a_file(client: httpx.AsyncClient) -> None:
     assert (await client.get(f"/api/runs/{run['id']}/nodes/note")).json()["output"]["a"] == file
 
 
+async def test_a_file_among_the_fields_of_the_start_block(client: httpx.AsyncClient) -> None:
+    file = await _upload(client, b"a,b\n1,2\n", name="a.csv")
+    fields = [{"name": "report", "type": "file", "required": True}]
+    start = {"type": "start", "name": "Start", "params": {"fields": fields}}
+    note = {"type": "set", "name": "Note", "params": {"value": "<start.report.name>"}}
+    document = {**ECHO, "input": {}, "blocks": {"start": start, "note": note}}
+    sent = {"report": {"type": "file", "id": file["id"]}}
+    run = await ended(
+        client, (await client.post("/api/runs", json={"document": document, "input": sent})).json()["run"]
+    )
+    assert (run["status"], run["output"]) == ("succeeded", "a.csv"), run
+    for wrong, code in (({"report": "a.csv"}, "not_a_file"), ({}, "input_missing")):
+        refused = await client.post("/api/runs", json={"document": document, "input": wrong})
+        assert (refused.status_code, refused.json()["code"], refused.json()["pointer"]) == (422, code, "/input")
+    note["params"] = {"value": "<start.report.nme>"}
+    found = (await client.post("/api/validate", json=document)).json()["diagnostics"]
+    assert [each["code"] for each in found] == ["reference_unknown_field"]
+
+
 async def test_a_file_that_is_not_there(client: httpx.AsyncClient) -> None:
     sent = {"report": {"type": "file", "id": "file_" + "0" * 64}}
     refused = await client.post("/api/runs", json={"document": ECHO, "input": sent})

@@ -65,6 +65,7 @@ async def stored(http: httpx.AsyncClient, hello: Json, asking: Json) -> None:
     fields = [
         {"name": "text", "type": "string", "required": True, "description": "What is paid."},
         {"name": "n", "type": "any", "default": 2},
+        {"name": "bill", "type": "file", "title": "Bill"},
     ]
     asking["blocks"]["start"]["params"] = {"fields": fields}
     bare = {**hello, "name": "bare"}
@@ -92,7 +93,11 @@ async def test_the_client_of_the_library(closed: Starlette, http: httpx.AsyncCli
         assert tools["run_hello"].input_schema == hello["input"]
         assert tools["run_asking"].input_schema == {
             "type": "object",
-            "properties": {"text": {"type": "string", "description": "What is paid."}, "n": {"default": 2}},
+            "properties": {
+                "text": {"type": "string", "description": "What is paid."},
+                "n": {"default": 2},
+                "bill": {"type": "object", "format": "file", "title": "Bill"},
+            },
             "required": ["text"],
         }
         done = await client.call_tool("run_hello", {"name": "Ada"})

@@ -47,6 +47,11 @@ export function InputsField({ value, onChange, path }: ControlProps): ReactEleme
   )
 }
 
+/** A file has no default value: each run has its own. */
+function ofType(type: PropertyType): Partial<Property> {
+  return type === 'file' ? { type, fallback: undefined } : { type }
+}
+
 interface RowsProps {
   path: string
   types: readonly PropertyType[]
@@ -93,7 +98,7 @@ function Rows({ path, types, rows, onChange }: RowsProps): ReactElement {
                 data-testid={`field-${path}.${i}.type`}
                 value={row.type}
                 disabled={readonly}
-                onChange={(event) => set({ type: event.target.value as PropertyType })}
+                onChange={(event) => set(ofType(event.target.value as PropertyType))}
               >
                 {types.map((type) => (
                   <option key={type} value={type}>
@@ -161,10 +166,12 @@ function Rows({ path, types, rows, onChange }: RowsProps): ReactElement {
                     onChange={(event) => set({ description: event.target.value })}
                   />
                 </label>
-                <div className="case__line">
-                  <span className="label">Default value</span>
-                  <Fallback row={row} path={`${path}.${i}.default`} onChange={(fallback) => set({ fallback })} />
-                </div>
+                {row.type === 'file' ? null : (
+                  <div className="case__line">
+                    <span className="label">Default value</span>
+                    <Fallback row={row} path={`${path}.${i}.default`} onChange={(fallback) => set({ fallback })} />
+                  </div>
+                )}
               </div>
             ) : row.title || row.required ? (
               <p className="case__note">{[row.title, row.required ? 'Required' : ''].filter(Boolean).join(', ')}</p>

@@ -44,7 +44,16 @@ export const TYPE_WORDS: Record<PropertyType, string> = {
   object: 'Object',
 }
 /** What a start block's fields can be. */
-export const FIELD_TYPES: readonly PropertyType[] = ['any', 'string', 'number', 'integer', 'boolean', 'object', 'array']
+export const FIELD_TYPES: readonly PropertyType[] = [
+  'any',
+  'string',
+  'number',
+  'integer',
+  'boolean',
+  'object',
+  'array',
+  'file',
+]
 
 export function propertiesOf(schema: JsonSchema | null | undefined): Property[] {
   const whole = asSchema(schema)
