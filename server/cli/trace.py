@@ -131,13 +131,9 @@ def _took(ms: int) -> str:
     if ms < 10_000:
         return f"{ms} ms"
     seconds = ms / 1000
-    return (
-        f"{seconds:.1f} s"
-        if seconds < 120
-        else f"{seconds / 60:.1f} min"
-        if seconds < 7200
-        else f"{seconds / 3600:.1f} h"
-    )
+    if seconds < 120:
+        return f"{seconds:.1f} s"
+    return f"{seconds / 60:.1f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _send(trace: Trace, url: str, headers: tuple[str, ...]) -> None:
