@@ -262,6 +262,8 @@ def _check(connection: Connection) -> None:
     for field in _FIELDS[connection.kind]:
         if not values[field]:
             raise _invalid(field, f"{field} is required")
+    if connection.kind == "oauth2_code" and not provider.pkce and not connection.secret:
+        raise _invalid("secret", "secret is required without PKCE")
     if connection.secret:
         checked_value(connection.secret, "/secret")
         if not connection.secret.isprintable() or (connection.kind != "basic" and not connection.secret.isascii()):

@@ -27,7 +27,7 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 class Provider(Struct, frozen=True, omit_defaults=True):
     """An OAuth 2 server. `client_auth`: where the client's secret goes to. `parameters`: more of them for the address
-    at which people sign in, as `access_type=offline`."""
+    at which people sign in, as `access_type=offline`. `pkce`: false for one that does not support it."""
 
     token_url: str
     client_id: str
@@ -36,6 +36,7 @@ class Provider(Struct, frozen=True, omit_defaults=True):
     issuer: str = ""
     client_auth: Literal["body", "header"] = "body"
     parameters: dict[str, str] = {}
+    pkce: bool = True
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):

@@ -23,6 +23,7 @@ ANSWER_BYTES_MAX: Final = 64 * 1024
 TOKEN_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of what is recorded
 TOKEN_CHARS_MAX: Final = 16 * 1024
 REFUSED: Final = "oauth_refused"
+_BEARER: Final = ("bearer", "bot")  # Slack says "bot" of a bearer token
 _LATER: Final = frozenset({408, 425, 429})
 _CODE: Final = re.compile(r"[a-zA-Z0-9_.-]{1,60}")
 
@@ -36,9 +37,9 @@ def sign_in_url(provider: Provider, redirect_uri: str, state: str, verifier: str
         "client_id": provider.client_id,
         "redirect_uri": redirect_uri,
         "state": state,
-        "code_challenge": challenge,
-        "code_challenge_method": "S256",
     }
+    if provider.pkce:
+        asked |= {"code_challenge": challenge, "code_challenge_method": "S256"}
     if provider.scopes:
         asked["scope"] = provider.scopes
     joint = "&" if "?" in provider.authorize_url else "?"
@@ -53,8 +54,9 @@ async def exchange(
         "grant_type": "authorization_code",
         "code": code,
         "redirect_uri": redirect_uri,
-        "code_verifier": verifier,
     }
+    if connection.provider is None or connection.provider.pkce:
+        form["code_verifier"] = verifier
     return await _ask(http, connection, form, now_ms)
 
 
@@ -105,7 +107,7 @@ async def _ask(http: GuardedClient, connection: Connection, form: dict[str, str]
     access, refresh, seconds = found.get("access_token"), found.get("refresh_token"), found.get("expires_in")
     if not _is_token(access) or (refresh not in (None, "") and not _is_token(refresh)):
         raise _refused(provider.token_url, "its answer has no token that can be used")
-    if str(found.get("token_type", "bearer")).lower() != "bearer":
+    if str(found.get("token_type", "bearer")).lower() not in _BEARER:
         raise _refused(provider.token_url, "its token is no bearer token")
     return Tokens(str(access), str(refresh or ""), now_ms, _end(seconds, now_ms))
 

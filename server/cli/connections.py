@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from server.client.answers import ConnectionSpec
 
 KINDS = ("oauth2_code", "oauth2_client", "api_key", "basic", "bearer")
+_OF_PROVIDER = ("authorize_url", "token_url", "scopes", "issuer", "client_auth", "parameters", "pkce")
 STATES = {
     "ready": "ready",
     "sign_in": "needs a sign-in",
@@ -30,8 +31,9 @@ def connection() -> None:
 
 @connection.command(name="add")
 @click.argument("name", metavar="NAME")
-@click.option("--kind", type=click.Choice(KINDS), required=True)
-@click.option("--hosts", required=True, help="Where it may be sent to, comma list: api.example.com,*.example.org")
+@click.option("--provider", default="", help="A well-known OAuth provider, such as github. It sets what is not said.")
+@click.option("--kind", type=click.Choice(KINDS), default=None, help="Required without --provider.")
+@click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,*.example.org")
 @click.option("--username", default="", help="Of basic.")
 @click.option("--in", "where", type=click.Choice(("header", "query")), default="header", help="Where an API key goes.")
 @click.option("--as", "field", default="Authorization", help="Header or query parameter of an API key.")
@@ -41,23 +43,46 @@ def connection() -> None:
 @click.option("--client-id", default="", help="Of OAuth 2.")
 @click.option("--scopes", default="", help="Of OAuth 2, with spaces between.")
 @click.option("--issuer", default="", help="Of OAuth 2: what the provider calls itself.")
-@click.option("--client-auth", type=click.Choice(("body", "header")), default="body")
+@click.option(
+    "--client-auth", type=click.Choice(("body", "header")), default=None, help="Where the client secret goes."
+)
 @click.option("--public", is_flag=True, help="An OAuth client without a secret.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def add(
-    url: str, /, name: str, kind: str, hosts: str, where: str, field: str, public: bool, as_json: bool, **more: str
+    url: str,
+    /,
+    name: str,
+    provider: str,
+    kind: str | None,
+    hosts: str,
+    where: str,
+    field: str,
+    public: bool,
+    as_json: bool,
+    **more: str | None,
 ) -> int:
     """Add the connection NAME, or replace it. The key, token, password or client secret is read from stdin or asked
     for."""
+    known = _known(url, provider) if provider else {}
+    if provider and kind not in (None, "oauth2_code"):
+        raise click.UsageError("--provider is for connections of kind oauth2_code")
+    places = [host.strip() for host in hosts.split(",") if host.strip()] or known.get("hosts")
+    if kind is None and not provider:
+        raise click.UsageError("--kind or --provider is required")
+    if not places:
+        raise click.UsageError("--hosts is required")
+    if public and not known.get("pkce", True):
+        raise click.UsageError(f"{known['title']} has no clients without a secret")
     value = ""
     if not public:
         if sys.stdin.isatty():
             value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
         else:
             value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
-    places = [host.strip() for host in hosts.split(",") if host.strip()]
-    spec: dict[str, Any] = {"kind": kind, "hosts": places, "secret": value, "where": where, "name": field} | more
+    begin = {key: known[key] for key in _OF_PROVIDER if key in known}
+    spec: dict[str, Any] = {"kind": kind or "oauth2_code", "hosts": places, "secret": value}
+    spec |= {"where": where, "name": field} | begin | {key: said for key, said in more.items() if said}
     made = call(url, lambda client: client.put_connection(name, cast("ConnectionSpec", spec)))
     lines = [_line(made)]
     if made["state"] == "sign_in":
@@ -103,6 +128,14 @@ def connect(url: str, name: str) -> int:
     made = call(url, lambda client: client.connected(**known))
     click.echo(_line(made))
     return OK
+
+
+def _known(url: str, provider: str) -> Mapping[str, Any]:
+    """What the server knows about a provider."""
+    found = {each["id"]: each for each in call(url, lambda client: client.connections())["providers"]}
+    if provider not in found:
+        raise click.UsageError(f"there is no provider {provider!r}; there are {', '.join(found)}")
+    return found[provider]
 
 
 def _line(one: Mapping[str, Any]) -> str:

@@ -168,17 +168,19 @@ class ConnectionDeleted(TypedDict):
 
 
 class ConnectionList(TypedDict):
-    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know."""
+    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know; `providers`:
+    well-known ones, with what a connection to them begins with."""
 
     connections: list[ConnectionView]
     redirect_uri: str
+    providers: list[KnownProvider]
 
 
 class ConnectionSpec(TypedDict):
     """`hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret
     of the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2
     provider: `client_auth`: whether the client's secret goes in the body or in the header of a request for a
-    token; `parameters`: more of them for `authorize_url`."""
+    token; `parameters`: more of them for `authorize_url`; `pkce`: false for a provider without it."""
 
     kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code"]
     hosts: list[str]
@@ -194,6 +196,7 @@ class ConnectionSpec(TypedDict):
     issuer: NotRequired[str]
     client_auth: NotRequired[Literal["body", "header"]]
     parameters: NotRequired[dict[str, str]]
+    pkce: NotRequired[bool]
 
 
 class ConnectionUses(TypedDict):
@@ -585,6 +588,23 @@ class Invited(TypedDict):
     id: str
     url: str
     expires_in_s: int
+
+
+class KnownProvider(TypedDict):
+    """What a connection of kind `oauth2_code` begins with. `scopes`: a first choice, as the provider separates
+    them; `hosts`: those of its API; `docs`: where it says how to register a client."""
+
+    id: str
+    title: str
+    authorize_url: str
+    token_url: str
+    hosts: list[str]
+    docs: str
+    scopes: str
+    issuer: str
+    client_auth: Literal["body", "header"]
+    pkce: bool
+    parameters: dict[str, str]
 
 
 class LastRun(TypedDict):

@@ -6,6 +6,7 @@ from starlette.responses import Response
 
 from executor.topics.connections import ConnectionView, SignIn
 from executor.vault.connection import Connection, Provider
+from executor.vault.providers import known_providers
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
@@ -20,9 +21,9 @@ from server.wire.connections import (
 
 
 async def list_all(call: Call) -> Response:
-    """Names, kinds, hosts and states."""
+    """Names, kinds, hosts and states; and the well-known OAuth providers."""
     connections = call.engine.connections
-    return json_response(ConnectionList(await connections.all(), connections.redirect_uri))
+    return json_response(ConnectionList(await connections.all(), connections.redirect_uri, known_providers()))
 
 
 async def put(call: Call) -> Response:
@@ -73,6 +74,7 @@ def _made(spec: ConnectionSpec) -> Connection:
             spec.issuer,
             spec.client_auth,
             spec.parameters,
+            spec.pkce,
         )
     return Connection(
         spec.kind, spec.secret, spec.username, spec.where, spec.name or "Authorization", spec.prefix, provider

@@ -9,13 +9,14 @@ from msgspec import Meta, Struct
 from executor.topics.connections import ConnectionView
 from executor.topics.environment import EnvUse
 from executor.vault.connection import Kind
+from executor.vault.providers import KnownProvider
 
 
 class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """`hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
     the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
     `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
-    more of them for `authorize_url`."""
+    more of them for `authorize_url`; `pkce`: false for a provider without it."""
 
     kind: Kind
     hosts: tuple[str, ...]
@@ -31,13 +32,16 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
     issuer: str = ""
     client_auth: Literal["body", "header"] = "body"
     parameters: Annotated[dict[str, Annotated[str, Meta(max_length=500)]], Meta(max_length=20)] = {}
+    pkce: bool = True
 
 
 class ConnectionList(Struct, frozen=True):
-    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know."""
+    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know; `providers`:
+    well-known ones, with what a connection to them begins with."""
 
     connections: list[ConnectionView]
     redirect_uri: str
+    providers: tuple[KnownProvider, ...]
 
 
 class ConnectionUses(Struct, frozen=True):

@@ -31,6 +31,7 @@ class Provider:
     issuer: str = ""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     refuses: str = ""
+    token_type: str = "Bearer"
     answers: bytes | None = None  # of every token request
     takes_none: bool = False  # the service refuses every token
     codes: dict[str, str] = field(default_factory=dict)  # with the challenge of each
@@ -62,9 +63,9 @@ class Provider:
         asked = {name: values[0] for name, values in parse_qs(urlsplit(url).query).items()}
         assert asked["response_type"] == "code" and asked["client_id"] == CLIENT_ID
         assert asked["redirect_uri"] == self.redirect_uri or not self.redirect_uri
-        assert asked["code_challenge_method"] == "S256"
+        assert asked.get("code_challenge_method", "S256") == "S256"
         code = secrets.token_urlsafe(12)
-        self.codes[code] = asked["code_challenge"]
+        self.codes[code] = asked.get("code_challenge", "")
         return {"code": code, "state": asked["state"], "iss": self.issuer or self.url}
 
     def back(self, url: str) -> str:
@@ -87,8 +88,10 @@ class Provider:
             case "client_credentials":
                 return self._tokens(refresh=False)
             case "authorization_code":
-                hashed = hashlib.sha256(form["code_verifier"].encode()).digest()
-                challenge = base64.urlsafe_b64encode(hashed).decode().rstrip("=")
+                challenge = ""
+                if "code_verifier" in form:
+                    hashed = hashlib.sha256(form["code_verifier"].encode()).digest()
+                    challenge = base64.urlsafe_b64encode(hashed).decode().rstrip("=")
                 if self.codes.pop(form["code"], None) != challenge:
                     return _json(400, {"error": "invalid_grant"})
                 return self._tokens(refresh=True)
@@ -112,7 +115,7 @@ class Provider:
         return (form.get("client_id"), form.get("client_secret")) == (CLIENT_ID, CLIENT_SECRET)
 
     def _tokens(self, refresh: bool) -> bytes:
-        found: dict[str, Any] = {"access_token": f"access-{secrets.token_urlsafe(16)}", "token_type": "Bearer"}
+        found: dict[str, Any] = {"access_token": f"access-{secrets.token_urlsafe(16)}", "token_type": self.token_type}
         self.access.add(found["access_token"])
         if self.expires_in is not None:
             found["expires_in"] = self.expires_in

@@ -175,16 +175,18 @@ export interface ConnectionDeleted {
   deleted: boolean
 }
 
-/** By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know. */
+/** By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know; `providers`:
+ * well-known ones, with what a connection to them begins with. */
 export interface ConnectionList {
   connections: ConnectionView[]
   redirect_uri: string
+  providers: KnownProvider[]
 }
 
 /** `hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
  * the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
  * `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
- * more of them for `authorize_url`. */
+ * more of them for `authorize_url`; `pkce`: false for a provider without it. */
 export interface ConnectionSpec {
   kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code'
   hosts: string[]
@@ -200,6 +202,7 @@ export interface ConnectionSpec {
   issuer?: string
   client_auth?: 'body' | 'header'
   parameters?: Record<string, string>
+  pkce?: boolean
 }
 
 /** The active versions and drafts that name it. */
@@ -552,6 +555,22 @@ export interface Invited {
   id: string
   url: string
   expires_in_s: number
+}
+
+/** What a connection of kind `oauth2_code` begins with. `scopes`: a first choice, as the provider separates them;
+ * `hosts`: those of its API; `docs`: where it says how to register a client. */
+export interface KnownProvider {
+  id: string
+  title: string
+  authorize_url: string
+  token_url: string
+  hosts: string[]
+  docs: string
+  scopes: string
+  issuer: string
+  client_auth: 'body' | 'header'
+  pkce: boolean
+  parameters: Record<string, string>
 }
 
 /** The run of a workflow that was created last. */

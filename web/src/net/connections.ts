@@ -5,11 +5,12 @@ import type {
   ConnectionSpec,
   ConnectionUses,
   ConnectionView,
+  KnownProvider,
   SignIn,
   SignInAnswer,
 } from '../api/schemas'
 import { answer, anything } from './answers'
-import { list, maybe, number, record, shape, text } from './check'
+import { flag, list, maybe, number, record, shape, text } from './check'
 import { enc, get, send } from './http'
 
 const connection = {
@@ -24,9 +25,23 @@ const connection = {
   created_at_ms: number,
   last_used_at_ms: maybe(number),
 }
+const known = {
+  id: text,
+  title: text,
+  authorize_url: text,
+  token_url: text,
+  hosts: list(text),
+  docs: text,
+  scopes: text,
+  issuer: text,
+  client_auth: text,
+  pkce: flag,
+  parameters: record,
+}
 const stored = answer<ConnectionList>({
   connections: list(shape<ConnectionView>(connection)),
   redirect_uri: text,
+  providers: list(shape<KnownProvider>(known)),
 })
 const uses = answer<ConnectionUses>({ used_by: list(record) })
 const begun = answer<SignIn>({ url: text, redirect_uri: text, until_ms: number })

@@ -223,6 +223,23 @@ async def test_signing_in_and_what_is_never_shown(tmp_path: Path) -> None:
         assert value not in shown and value.encode() not in data
 
 
+async def test_a_provider_without_pkce(tmp_path: Path) -> None:
+    """As Slack, which calls a bearer token that of a bot. A challenge that was sent would be asked for."""
+    async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
+        provider.token_type = "bot"
+        with pytest.raises(BadRequest) as refused:
+            without = replace(oauth(provider, pkce=False), secret="")
+            await engine.connections.put("crm", without, [provider.place])
+        assert refused.value.pointer == "/secret"
+        await engine.connections.put("crm", oauth(provider, pkce=False), [provider.place])
+        await sign_in(engine, provider)
+        assert "code_verifier" not in provider.asked[-1]
+        assert (await ask(engine, provider.url)).status == "succeeded"
+        await expire(engine)
+        assert (await ask(engine, provider.url)).status == "succeeded"
+        assert [one["grant_type"] for one in provider.asked] == ["authorization_code", "refresh_token"]
+
+
 async def test_a_sign_in_counts_once_for_who_began_it_and_for_ten_minutes(tmp_path: Path) -> None:
     async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
         connections = engine.connections

@@ -55,6 +55,20 @@ async def test_what_is_refused_does_not_quote_the_value(client: httpx.AsyncClien
         assert VALUE not in refused.text
 
 
+async def test_a_provider_without_pkce(client: httpx.AsyncClient) -> None:
+    """As Slack: no challenge is sent, and the client needs a secret."""
+    [slack] = [one for one in (await client.get("/api/connections")).json()["providers"] if one["id"] == "slack"]
+    assert slack["pkce"] is False and slack["hosts"] == ["slack.com"]
+    assert slack["parameters"] == {} and slack["docs"].startswith("https://")
+    spec = {**SPEC, "kind": "oauth2_code", "client_id": "1234", "pkce": slack["pkce"]}
+    spec |= {name: slack[name] for name in ("hosts", "authorize_url", "token_url", "scopes", "client_auth")}
+    refused = await client.put("/api/connections/crm", json={**spec, "secret": ""})
+    assert (refused.status_code, refused.json()["pointer"]) == (400, "/secret")
+    assert (await client.put("/api/connections/crm", json=spec)).status_code == 200
+    begun = (await client.post("/api/connections/crm/connect")).json()["url"]
+    assert begun.startswith("https://slack.com/oauth/v2/authorize?") and "code_challenge" not in begun
+
+
 async def test_a_sign_in_is_bound_to_who_began_it(http: httpx.AsyncClient) -> None:
     """Two administrators with tokens: what one began the other cannot end."""
     ada, eve = await token_of(http, "admin"), await token_of(http, "admin")

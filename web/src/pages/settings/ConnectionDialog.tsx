@@ -1,7 +1,7 @@
 // The form of a connection: what it asks for follows from its kind. Its values are typed again for every change.
 
 import { useState, type ReactElement } from 'react'
-import type { ConnectionSpec, ConnectionView } from '../../api/schemas'
+import type { ConnectionSpec, ConnectionView, KnownProvider } from '../../api/schemas'
 import type { FieldIds } from '../../panels/fields/FieldShell'
 import { connections } from '../../net/connections'
 import { toast } from '../../ui/Toast'
@@ -47,6 +47,7 @@ const FIELDS = [
   'secret',
   'where',
   'client_auth',
+  'pkce',
   'parameters',
   ...(Object.keys(LABELS) as Text[]),
 ] as const
@@ -55,12 +56,13 @@ interface Props {
   connection: ConnectionView | null
   names: readonly string[]
   redirectUri: string
+  providers: readonly KnownProvider[]
   onDone: () => void
   onClose: () => void
 }
 
 /** `connection` null: a new one. */
-export function ConnectionDialog({ connection, names, redirectUri, onDone, onClose }: Props): ReactElement {
+export function ConnectionDialog({ connection, names, redirectUri, providers, onDone, onClose }: Props): ReactElement {
   const [id, setId] = useState(connection?.name ?? '')
   const [kind, setKind] = useState<Kind>(connection?.kind ?? 'oauth2_code')
   const [hosts, setHosts] = useState(connection?.hosts.join('\n') ?? '')
@@ -68,9 +70,26 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
   const [where, setWhere] = useState<'header' | 'query'>('header')
   const [clientAuth, setClientAuth] = useState<'body' | 'header'>('body')
   const [parameters, setParameters] = useState('')
+  const [pkce, setPkce] = useState(true)
+  const [provider, setProvider] = useState<KnownProvider | null>(null)
   const [texts, setTexts] = useState<Partial<Record<Text, string>>>({ name: 'Authorization' })
   const isOAuth = kind === 'oauth2_code' || kind === 'oauth2_client'
   const textOf = (name: Text): string => texts[name] ?? ''
+  const needsSecret = kind !== 'oauth2_code' || !pkce
+  /** Fill in what is known of it. The name stays if it was typed. */
+  const choose = (chosen: string): void => {
+    const found = providers.find((each) => each.id === chosen) ?? null
+    if (connection === null && found && (!id.trim() || id === provider?.id)) setId(found.id)
+    setProvider(found)
+    if (found === null) return
+    const { authorize_url, token_url, scopes, issuer } = found
+    setTexts((now) => ({ ...now, authorize_url, token_url, scopes, issuer }))
+    setHosts(found.hosts.join('\n'))
+    setClientAuth(found.client_auth)
+    setPkce(found.pkce)
+    const pairs = Object.entries(found.parameters)
+    setParameters(pairs.map(([name, value]) => `${name}=${value}`).join('\n'))
+  }
   const duplicate = connection === null && names.includes(id.trim()) ? 'Another connection has this name.' : null
   const missing = TEXTS[kind].find((name) => !LABELS[name].optional && !textOf(name).trim())
   const why = !id.trim()
@@ -78,7 +97,7 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
     : (duplicate ??
       (missing
         ? `Enter: ${LABELS[missing].label}.`
-        : !secret && kind !== 'oauth2_code'
+        : !secret && needsSecret
           ? `Enter: ${SECRETS[kind]}.`
           : hosts.trim()
             ? null
@@ -87,7 +106,7 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
     const named = Object.fromEntries(
       TEXTS[kind].map((name) => [name, name === 'prefix' ? textOf(name) : textOf(name).trim()]),
     ) as Partial<ConnectionSpec>
-    const own = kind === 'api_key' ? { where } : kind === 'oauth2_code' ? { parameters: pairsOf(parameters) } : {}
+    const own = kind === 'api_key' ? { where } : kind === 'oauth2_code' ? { pkce, parameters: pairsOf(parameters) } : {}
     const auth = isOAuth ? { client_auth: clientAuth } : {}
     const spec: ConnectionSpec = {
       kind,
@@ -194,14 +213,15 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
               )}
             </Part>
           ) : null}
+          {kind === 'oauth2_code' ? <ProviderPart providers={providers} chosen={provider} onChoose={choose} /> : null}
           {TEXTS[kind].map((name) => part(name, found))}
           <Part
             name="secret"
             label={SECRETS[kind]}
-            needed={kind !== 'oauth2_code'}
+            needed={needsSecret}
             found={found}
             about={
-              kind === 'oauth2_code'
+              !needsSecret
                 ? 'At least 8 characters, or empty for a client without one. It cannot be shown again.'
                 : 'At least 8 characters. It cannot be shown again.'
             }
@@ -219,6 +239,21 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
                 >
                   <option value="body">The body of the request</option>
                   <option value="header">A header (Basic)</option>
+                </select>
+              )}
+            </Part>
+          ) : null}
+          {kind === 'oauth2_code' ? (
+            <Part name="pkce" label="PKCE" needed found={found} about="Without it, a client secret is required">
+              {(ids) => (
+                <select
+                  id={ids.control}
+                  data-testid="connection-pkce"
+                  value={pkce ? 'yes' : 'no'}
+                  onChange={(event) => setPkce(event.target.value === 'yes')}
+                >
+                  <option value="yes">Used</option>
+                  <option value="no">The provider does not support it</option>
                 </select>
               )}
             </Part>
@@ -245,6 +280,42 @@ export function ConnectionDialog({ connection, names, redirectUri, onDone, onClo
         </>
       )}
     </TriggerForm>
+  )
+}
+
+interface ProviderProps {
+  providers: readonly KnownProvider[]
+  chosen: KnownProvider | null
+  onChoose: (id: string) => void
+}
+
+function ProviderPart({ providers, chosen, onChoose }: ProviderProps): ReactElement {
+  return (
+    <>
+      <Part name="provider" label="Provider" found={null} about="Fills in what weft knows about it">
+        {(ids) => (
+          <select
+            id={ids.control}
+            data-testid="connection-provider"
+            value={chosen?.id ?? ''}
+            aria-describedby={ids.describedBy}
+            onChange={(event) => onChoose(event.target.value)}
+          >
+            <option value="">Another one</option>
+            {providers.map(({ id, title }) => (
+              <option key={id} value={id}>
+                {title}
+              </option>
+            ))}
+          </select>
+        )}
+      </Part>
+      {chosen ? (
+        <p className="quiet connections__redirect">
+          <a href={chosen.docs} target="_blank" rel="noreferrer">{`How to register a client at ${chosen.title}`}</a>
+        </p>
+      ) : null}
+    </>
   )
 }
 

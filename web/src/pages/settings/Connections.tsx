@@ -103,6 +103,7 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
           connection={shown.connection}
           names={all.map((each) => each.name)}
           redirectUri={stored.value?.redirect_uri ?? ''}
+          providers={stored.value?.providers ?? []}
           onDone={reload}
           onClose={close}
         />
