@@ -113,6 +113,8 @@ def _set_apart(wiring: Wiring, container: str, starts: list[str], targets: list[
     wiring.children[apart] = [block for block in wiring.children[container] if block in after]
     wiring.children[container] = [block for block in wiring.children[container] if block not in after]
     wiring.parent.update(dict.fromkeys(after, apart))
+    inner = (block + CLEANUP_SUFFIX for block in after)
+    wiring.parent.update((cleanup, apart) for cleanup in inner if cleanup in wiring.parent)
     edges = wiring.edges[container]
     wiring.edges[apart] = [edge for edge in edges if edge.source in after and edge.target in after]
     wiring.edges[container] = [edge for edge in edges if edge.source not in after and edge.target not in after]

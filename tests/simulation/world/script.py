@@ -18,6 +18,7 @@ from typing import Any
 import orjson
 
 from compiler.catalog import BlockSpec
+from compiler.keys import CLEANUP_SUFFIX
 from executor.blocks.base import Block as BlockType
 from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.blocks.registry import Registry
@@ -333,9 +334,10 @@ _: type[BlockType] = _Scripted
 
 
 def place_of(path: str) -> Place:
-    """The containers of `review#2/fan[0]`, as the table names them."""
-    found = (_PLACE.fullmatch(part) for part in path.split("/")) if path else ()
-    return tuple((match[1], int(match[2] or match[3])) for match in found if match)
+    """The containers of `review#2/fan[0]`, and the cleanups of `review:finally`, as the table names them."""
+    parts = path.split("/") if path else []
+    found = ((part, None if part.endswith(CLEANUP_SUFFIX) else _PLACE.fullmatch(part)) for part in parts)
+    return tuple((match[1], int(match[2] or match[3])) if match else (part, 0) for part, match in found)
 
 
 def child_document(rng: Random, fails: bool, deeper: bool = True) -> dict[str, Any]:

@@ -62,6 +62,15 @@ def test_a_cleanup_is_a_region_beside_the_body(blocks: Registry) -> None:
             parse_key(plan, wrong)
 
 
+def test_a_cleanup_inside_a_cleanup(blocks: Registry) -> None:
+    inner = {"again": LOOP, "in": {**value(1), "parent": "again"}, "out": {**value(1), "parent": "again"}}
+    plan = compile_document(cleaned("last again", "again body in", "again finally out", **inner), blocks).plan
+    assert plan is not None
+    for text in ("out@:finally/again:finally", "in@:finally/again#0"):
+        key = parse_key(plan, text)
+        assert f"{plan.nodes[key[1]].id}@{format_path(plan, key[0])}" == text
+
+
 def test_it_reads_the_last_iteration_and_the_whole_run(blocks: Registry) -> None:
     plan = compile_document(cleaned(), blocks).plan
     assert plan is not None
