@@ -406,6 +406,8 @@ class Recorder:
         if self._notes.response is None or self._state.ending is None:
             return None
         output = orjson.loads(self._notes.response)
+        if not isinstance(output, dict) or not {"status", "headers", "data"} <= output.keys():
+            return None  # of a block of another package: what it put out is all that is known
         return {"status": output["status"], "headers": output["headers"], "body": output["data"]}
 
     # --- waits ---
