@@ -290,8 +290,9 @@ class Recorder:
         match event:
             case NodeSucceeded():
                 output = (payload.output if payload else self._notes.reused.get(event.key[1])) or NULL
-                if event.end_run and payload is not None:
-                    self._response = payload.response
+                if event.end_run:
+                    self._notes.response = output
+                    self._response = payload.response if payload is not None else None
                 if payload is not None and payload.cached is not None:
                     self._beside.cached.append(payload.cached)
             case StepFinished() if event.error is None:
