@@ -141,6 +141,8 @@ class _Crashes:
                     break
                 commits, crashes = max(commits, commit), crashes + 1
                 await self._recovered(folder, commit, when, expected, effects)
+            else:
+                raise AssertionError(f"the run has {COMMITS_MAX:,} commits or more: test a part of the workflow")
         self._workflow.outside.clear()
         asked = tuple(sorted(self._asked))
         return CrashReport(commits, crashes, first.status, first.output, first.error, asked, tuple(self._problems))
@@ -154,19 +156,17 @@ class _Crashes:
         return folder
 
     async def _killed(self, folder: Path, commit: int, when: When) -> bool:
-        """False: the run had ended before."""
-        process = Process(self._workflow, folder, fault=_killer(commit, when))
-        code = await in_child(process.play, folder)
-        if code == BROKEN:
-            raise AssertionError(f"before commit {commit}: {(folder / ERROR_FILE).read_text()}")
-        return code == -signal.SIGKILL
+        """False: the run had ended before. Raises AssertionError: the process ended in another way."""
+        code = await in_child(Process(self._workflow, folder, fault=_killer(commit, when)).play, folder)
+        if code not in (DONE, -signal.SIGKILL):
+            raise AssertionError(f"before commit {commit}: {_why(code, folder)}")
+        return code != DONE
 
     async def _played(self, folder: Path) -> Result:
         """Raises AssertionError: it did not end."""
         code = await in_child(Process(self._workflow, folder).play, folder)
         if code != DONE:
-            why = (folder / ERROR_FILE).read_text() if code == BROKEN else f"the process ended with {code}"
-            raise AssertionError(why)
+            raise AssertionError(_why(code, folder))
         return Result.read(folder)
 
     async def _recovered(
@@ -219,6 +219,10 @@ def _killer(commit: int, when: When) -> Callable[[str], None]:
                 os.kill(os.getpid(), signal.SIGKILL)
 
     return point
+
+
+def _why(code: int, folder: Path) -> str:
+    return (folder / ERROR_FILE).read_text() if code == BROKEN else f"the process ended with {code}"
 
 
 def _run_of(effect: Effect) -> str:
