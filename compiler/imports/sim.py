@@ -9,6 +9,7 @@ Ids are kept. What has no counterpart is left out or changed with a warning (`im
 blocks;
 - `{{NAME}}` becomes `${NAME}` when NAME is a known environment name (any UPPER_CASE one when those are not known);
 - schedules and webhooks stay triggers of their kind; every other trigger becomes a `start` block;
+- blocks of services become blocks of our connectors where an operation does the same; their accounts are not imported;
 - code that is neither JavaScript nor Python, and settings without a counterpart are lost; a block of a type that the
   catalog lacks becomes one that fails: it is said, by block, with what to do.
 """
@@ -24,6 +25,7 @@ from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
 from compiler.imports.sim_foreign import foreign, settings_of, title_of
 from compiler.imports.sim_params import is_known, loop_params, notes_of, parallel_params, policy_of, translate
+from compiler.imports.sim_services import connector
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
 from compiler.references import escape
 
@@ -339,7 +341,10 @@ class _Import:
                 self._lost(block, Loss("This trigger becomes a start block.", hint))
                 params = {"inputFormat": params.get("inputFormat")}
             as_start = block.trigger and kind not in _KEPT
-            if block.id in self._foreign:
+            taken = connector(kind, params, texts, self._catalog) if block.id in self._foreign else None
+            if taken is not None:
+                kind, params, losses = taken
+            elif block.id in self._foreign:
                 kind, params, losses = foreign(kind, block.name)
             else:
                 kind, params, losses = translate("start_trigger" if as_start else kind, block.name, params, texts)
@@ -365,7 +370,7 @@ class _Import:
             out["policy"] = {"retry": _retry(retry)}
         elif policy := policy_of(block.type, block.params):
             out["policy"] = policy
-        notes = settings_of if block.id in self._foreign else notes_of
+        notes = settings_of if block.id in self._foreign and kind == "function" else notes_of
         if kept := notes(block.type, block.params):
             out["description"] = kept
         return out

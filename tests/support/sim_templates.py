@@ -136,6 +136,12 @@ def _template(name: str, wires: str, blocks: Json, loops: Json | None = None, pa
     return {"version": "1.0", "exportedAt": "2026-03-09T21:40:19.014Z", "state": state}
 
 
+def service(type: str, **settings: Any) -> Json:
+    """A workflow of a start block and one of a service, in the form of a template whose settings were filled in."""
+    blocks = {"a": _start(("Text", "string")), "b": _block(type, "Service", settings)}
+    return _template(type, "a b", blocks)
+
+
 def _named(schema: Json) -> Json:
     return {"name": "answer", "schema": schema, "strict": True}
 

@@ -173,7 +173,7 @@ test('a file among the start fields is uploaded', () => {
   const doc: Document = { ...DOC, blocks: { start: { type: 'start', params: { fields } } }, edges: [], input: {} }
   const schema = formSchema(doc, 'start')
   assert.deepEqual(schema.properties, { report: { type: 'object', format: 'file', title: 'Report' } })
-  assert.deepEqual(formFields(schema).map((field) => field.kind), ['file'])
+  assert.equal(formFields(schema)[0]?.kind, 'file')
   assert.deepEqual(valueProblems(schema, {}), { report: 'Enter a value.' })
   assert.deepEqual(fieldListOf(fieldsOf(fields)), fields)
 })

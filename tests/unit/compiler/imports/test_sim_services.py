@@ -1,0 +1,189 @@
+"""Sim's blocks of services that become blocks of connectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from compiler.compile import compile_document
+from compiler.imports.sim import import_workflow
+from compiler.imports.sim_services import _OPERATIONS
+from executor.blocks.registry import Registry
+from executor.connectors.load import connectors
+from tests.support.sim_templates import TEMPLATES, service
+
+Json = dict[str, Any]
+REGISTRY = Registry.load(connectors())
+NAMED = {"credential": "9XZ3", "manualCredential": ""}
+# Type, settings, and our params without the account.
+CASES: tuple[tuple[str, Json, Json], ...] = (
+    (
+        "slack",
+        {
+            "operation": "send",
+            "authMethod": "oauth",
+            "messageFormat": "text",
+            "manualChannel": "C1",
+            "text": "<start.Text>",
+        },
+        {"operation": "send_message", "channel": "C1", "text": "<start.Text>"},
+    ),
+    (
+        "slack",
+        {"operation": "react", "channel": "C1", "reactionTimestamp": "1.2", "emojiName": "eyes"},
+        {"operation": "add_reaction", "channel": "C1", "ts": "1.2", "emoji": "eyes"},
+    ),
+    (
+        "gmail_v2",
+        {"to": "a@example.org", "subject": "S", "body": "<start.Text>", "contentType": "text"},
+        {"operation": "send", "to": "a@example.org", "subject": "S", "text": "<start.Text>"},
+    ),
+    (
+        "gmail_v2",
+        {"operation": "archive_gmail", "actionMessageId": "m1"},
+        {"operation": "change_labels", "message": "m1", "remove": ["INBOX"]},
+    ),
+    (
+        "google_sheets_v2",
+        {
+            **{"operation": "append", "manualSpreadsheetId": "s1", "manualSheetName": "Sheet1", "cellRange": "A1:B2"},
+            **{"values": '[["<start.Text>", "2"]]', "valueInputOption": "RAW", "insertDataOption": "INSERT_ROWS"},
+        },
+        {
+            **{"operation": "append_rows", "spreadsheet": "s1", "range": "Sheet1!A1:B2"},
+            **{"rows": [["<start.Text>", "2"]], "cells": "RAW"},
+        },
+    ),
+    (
+        "google_sheets",
+        {"operation": "read", "spreadsheetId": "s1", "range": "Sheet1!A1:B2"},
+        {"operation": "read_rows", "spreadsheet": "s1", "range": "Sheet1!A1:B2"},
+    ),
+    (
+        "notion_v2",
+        {"operation": "notion_add_database_row", "databaseId": "d1", "properties": '{"Name": {"title": []}}'},
+        {"operation": "create_page", "database": "d1", "properties": {"Name": {"title": []}}},
+    ),
+    (
+        "linear_v2",
+        {"operation": "linear_create_issue", "manualTeamId": "t1", "title": "T", "priority": "2", "labelIds": "l1, l2"},
+        {"operation": "create_issue", "team": "t1", "title": "T", "priority": 2, "labels": ["l1", "l2"]},
+    ),
+    (
+        "discord",
+        {"operation": "discord_get_messages", "serverId": "1", "channelId": "2", "limit": "5"},
+        {"operation": "read_messages", "channel": "2", "count": 5},
+    ),
+    (
+        "github_v2",
+        {"operation": "github_issue_comment", "owner": "o", "repo": "r", "issue_number": "7", "body": "B"},
+        {"operation": "comment", "owner": "o", "repo": "r", "number": 7, "body": "B"},
+    ),
+    (
+        "telegram",
+        {"operation": "telegram_message", "chatId": "c1", "text": "Hi"},
+        {"operation": "send_message", "chat": "c1", "text": "Hi"},
+    ),
+    (
+        "s3",
+        {"operation": "put_object", "region": "eu-west-1", "bucketName": "b", "objectKey": "k", "content": "C"},
+        {"operation": "put_object", "region": "eu-west-1", "bucket": "b", "key": "k", "content": "C"},
+    ),
+)
+
+
+@pytest.mark.parametrize(("type", "settings", "params"), CASES, ids=[f"{n}-{case[0]}" for n, case in enumerate(CASES)])
+def test_a_block_of_a_service_becomes_one_of_a_connector(type: str, settings: Json, params: Json) -> None:
+    source = service(type, **settings, **NAMED)
+    imported = import_workflow(source, catalog=REGISTRY)
+    made = imported.document["blocks"]["b"]
+    plain = type.removesuffix("_v2")
+    assert made["type"] == f"connector.{plain}" and "description" not in made
+    account = made["params"].keys() - params.keys()
+    assert {name: made["params"][name] for name in params} == params
+    assert account == ({"credential"} if plain in ("s3", "telegram") else {"connection"})
+    [found] = imported.diagnostics
+    assert found.message.endswith(" is not imported.") and found.block == "b" and found.hint
+    compiled = compile_document(source, REGISTRY)
+    assert compiled.plan is not None, compiled.diagnostics
+
+
+def of(type: str, **settings: Any) -> tuple[Json, list[str]]:
+    imported = import_workflow(service(type, **settings), catalog=REGISTRY)
+    return imported.document["blocks"]["b"], [found.message for found in imported.diagnostics]
+
+
+def test_tokens_that_are_environment_names_stay() -> None:
+    block, said = of("discord", operation="discord_send_message", channelId="1", content="x", botToken="{{BOT}}")
+    assert block["params"]["credential"] == "${BOT}" and not said
+    keys = {"accessKeyId": "{{KEY_ID}}", "secretAccessKey": "{{KEY}}", "region": "us-east-1"}
+    block, said = of("s3", operation="list_objects", bucketName="b", **keys)
+    assert block["params"]["credential"] == "${KEY_ID}:${KEY}" and not said
+
+
+def test_tokens_in_the_document_are_dropped() -> None:
+    block, said = of("slack", channel="C1", text="x", authMethod="bot_token", botToken="xoxb-1")
+    assert block["params"] == {"operation": "send_message", "channel": "C1", "text": "x", "connection": "slack"}
+    assert said == ['Slack "Service": Its Slack account is not imported.']
+    block, said = of("telegram", operation="telegram_message", chatId="1", text="x", botToken="123:abc")
+    assert block["params"]["credential"] == "${TELEGRAM_CREDENTIAL}" and "123:abc" not in str(said)
+
+
+def test_other_settings_are_named() -> None:
+    sent = {"operation": "send_gmail", "to": "a@example.org", "subject": "S", "body": "B"}
+    _, said = of("gmail_v2", **sent, bcc="b@example.org", contentType="html")
+    assert said[1:] == ['Gmail "Service": These settings are not imported: bcc, contentType.']
+
+
+@pytest.mark.parametrize(
+    ("type", "settings"),
+    [
+        ("slack", {"operation": "canvas", "channel": "C1", "title": "T", "content": "C"}),
+        ("slack", {"operation": "send", "channel": None, "text": "no channel was chosen"}),
+        ("slack", {"operation": "send", "destinationType": "dm", "dmUserId": "U1", "channel": "C1", "text": "x"}),
+        ("slack", {"operation": "send", "channel": "C1", "text": "x", "files": "<start.Text>"}),
+        ("notion_v2", {"operation": "notion_create_page", "parentId": "p", "title": "T"}),
+        ("google_sheets_v2", {"operation": "append", "spreadsheetId": "s", "sheetName": "A", "values": '[{"a": 1}]'}),
+        ("s3", {"operation": "get_object", "s3Uri": "https://b.s3.us-east-1.amazonaws.com/k"}),
+        ("github_v2", {"owner": "o", "repo": "r"}),
+        ("airtable", {"operation": "list"}),
+    ],
+)
+def test_others_stay_foreign(type: str, settings: Json) -> None:
+    block, said = of(type, **settings)
+    assert block["type"] == "function" and "was not imported" in block["params"]["code"]
+    assert "in its place" in said[0]
+
+
+def test_references_reach_the_result() -> None:
+    source = service("slack", channel="C1", text="x")
+    source["state"]["blocks"]["c"] = {**source["state"]["blocks"]["a"], "id": "c", "type": "function", "name": "Read"}
+    source["state"]["blocks"]["c"]["subBlocks"] = {"code": {"value": "return <service.ts>"}}
+    source["state"]["edges"].append({"source": "b", "target": "c", "sourceHandle": "source"})
+    made = import_workflow(source, catalog=REGISTRY).document
+    assert made["blocks"]["c"]["params"]["code"] == "return <service.result.ts>"
+
+
+def test_the_table_names_what_connectors_have() -> None:
+    for name, operations in _OPERATIONS.items():
+        spec = REGISTRY.get(f"connector.{name}")
+        assert spec is not None, name
+        properties = spec.params["properties"]
+        for operation in operations.values():
+            assert operation.name in properties["operation"]["enum"], (name, operation.name)
+            for field in {*operation.fields, *operation.fixed} - {"region"}:
+                assert operation.name in properties[field]["x-when"]["operation"], (name, operation.name, field)
+
+
+def test_a_template_sends_by_its_connector() -> None:
+    [template] = [one for one in TEMPLATES if one["state"]["metadata"]["name"] == "meeting-followup-agent"]
+    block = import_workflow(template, catalog=REGISTRY).document["blocks"]["f"]
+    assert (block["type"], block["parent"]) == ("connector.gmail", "e")
+    assert block["params"] == {
+        "operation": "send",
+        "to": "<loop.currentItem>",
+        "subject": "<emailDrafter.content.subject>",
+        "text": "<emailDrafter.content.body>",
+        "connection": "gmail",
+    }
