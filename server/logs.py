@@ -14,7 +14,7 @@ from executor.values.redact import Redactor
 from server.settings import LogFormat
 
 # What stands in an address of one of these is the credential: a link, a callback address, a webhook with its query.
-_LINK = re.compile(r"(/(?:resume|callbacks|hooks|forms)/[^\s/?#\"']{0,3})[^\s#\"']*")
+_LINK = re.compile(r"(/(?:resume|callbacks|hooks|forms|chat)/[^\s/?#\"']{0,3})[^\s#\"']*")
 _HIDDEN = r"\1***"
 
 

@@ -40,6 +40,11 @@ def test_a_secret_that_json_would_spell_otherwise_is_not_in_it() -> None:
     assert "ValueError" in found["error"]
 
 
+@pytest.mark.parametrize("path", ["resume/", "callbacks/", "hooks/", "forms/signup/", "chat/help/"])
+def test_what_gives_access_to_a_page_is_not_in_it(path: str) -> None:
+    assert "secretpart" not in line(f"GET http://127.0.0.1:8765/{path}xyz-secretpart?a=1 failed")["message"]
+
+
 async def test_what_is_under_way_is_named() -> None:
     begin(Doing("r1", "expense", "send@fan[2]", 3))
     found = line("no answer")
