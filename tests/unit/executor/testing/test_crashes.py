@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from executor.blocks.base import Context
 from executor.blocks.typed import TypedBlock, block
+from executor.testing import crashes
 from executor.testing.crashes import CrashReport, crash_everywhere
 from executor.testing.outside import Outside
 from tests.support.documents import document
@@ -141,3 +143,27 @@ async def test_steps_and_expressions(tmp_path: Path) -> None:
     report = await crash_everywhere(made, {"n": 2}, functions={"refund": refund}, outside=outside)
     assert report.ok and report.error is None, report
     assert report.output == "paid 6" and report.commits >= 4
+
+
+async def test_a_process_that_ends_by_itself_is_not_taken_for_the_end_of_the_run(tmp_path: Path) -> None:
+    @block(type="charge", effect="write", idempotent=True)
+    async def charge(amount: int) -> int:
+        if (tmp_path / "charged").exists():
+            os._exit(7)
+        (tmp_path / "charged").touch()
+        return amount
+
+    with pytest.raises(AssertionError, match="before commit 2: the process ended with 7"):
+        await crashed(Outside(tmp_path), charge, charging())
+
+
+async def test_a_run_with_too_many_commits_is_not_tested_in_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @block(type="charge", effect="write", idempotent=True)
+    async def charge(amount: int) -> int:
+        return amount
+
+    monkeypatch.setattr(crashes, "COMMITS_MAX", 2)
+    with pytest.raises(AssertionError, match="2 commits or more"):
+        await crashed(Outside(tmp_path), charge, paying())
