@@ -27,7 +27,7 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format docs lock soak mutants bench bench-peers peers compare clean
+.PHONY: not-built help serve install test check browser lint format docs sbom lock soak mutants bench bench-peers peers compare clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
@@ -38,6 +38,7 @@ help:
 	@echo "make lint     ruff, mypy --strict, import rules; biome for the editor"
 	@echo "make format   lay the code out"
 	@echo "make docs     build the site of the documentation in build/docs/site"
+	@echo "make sbom     list what weft installs, with versions, hashes and licenses: build/sbom.cdx.json, build/third-party-licenses.md"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
 	@echo "make mutants  plant bugs, one at a time; the simulations and the tests named for each must find it (twenty minutes)"
 	@echo "make bench    measure everything beside its floor, and write docs/reference/performance.md (make bench-peers: other systems)"
@@ -97,6 +98,9 @@ format: $(INSTALLED_DEV)
 docs: $(INSTALLED_DEV)
 	$(BIN)/python -m docs.site
 	@echo "To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site 8780"
+
+sbom: $(INSTALLED_DEV)
+	$(BIN)/python -m docs.sbom
 
 soak: $(INSTALLED_DEV)
 	WEFT_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m "soak or install" --timeout 0 $(ARGS)
