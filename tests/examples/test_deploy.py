@@ -11,6 +11,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -19,9 +20,10 @@ from typing import Any
 import click
 import pytest
 
-from server.cli import weft
+from server.cli import weft as weft_command
 from server.settings import load_settings
 from server.variables import KNOWN
+from tests.examples.conftest import Weft
 from tests.support.server import ROOT, ServerProcess, free_port
 
 FOLDER = Path(__file__).parents[2] / "docs" / "howto" / "deploy"
@@ -48,8 +50,8 @@ def units() -> Iterator[tuple[str, configparser.ConfigParser]]:
 
 def can_start(arguments: list[str], environ: dict[str, str]) -> None:
     """`weft` has the command and its options, and the settings are accepted."""
-    command = weft.commands[arguments[0]]
-    with click.Context(weft) as parent:
+    command = weft_command.commands[arguments[0]]
+    with click.Context(weft_command) as parent:
         command.make_context(arguments[0], arguments[1:], parent=parent)
     assert environ.keys() <= set(KNOWN), environ.keys() - set(KNOWN)
     load_settings(environ, serves=arguments[0] == "serve")
@@ -86,6 +88,36 @@ def test_compose() -> None:
     assert {"server", "worker", "database"} == set(file["services"])
     named = {volume.partition(":")[0] for service in file["services"].values() for volume in service.get("volumes", ())}
     assert named == set(file["volumes"])
+
+
+def test_the_health_check_of_compose_asks_the_server(weft: Weft) -> None:
+    """It succeeds with a server that is there, and fails without one."""
+    (file,) = parsed("compose.yaml")
+    kind, program, *arguments = file["services"]["server"]["healthcheck"]["test"]
+    assert (kind, program) == ("CMD", "python")
+    asked = "http://127.0.0.1:8765"
+    assert arguments[-1].count(asked) == 1
+    for url, healthy in ((weft.url, True), (f"http://127.0.0.1:{free_port(random.Random())}", False)):
+        words = [*arguments[:-1], arguments[-1].replace(asked, url)]
+        code = subprocess.run([sys.executable, *words], capture_output=True, timeout=60, check=False).returncode
+        assert (code == 0) is healthy, url
+
+
+def test_dockerfile() -> None:
+    """What it copies, installs and runs exists; there is no Docker to build it with."""
+    text = (FOLDER / "Dockerfile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (copied,) = re.findall(r"(?m)^COPY (.*) \S+$", text)
+    assert copied.split() == ["requirements.lock", "dist/weft-*.whl"] and (ROOT / "requirements.lock").exists()
+    (extras,) = re.findall(r"weft-\*\.whl\)\[(.*?)\]", text)
+    (others,) = re.findall(r"if your workflows need them: (.*)\.", text)
+    assert set(extras.split(",")) | set(others.split(", ")) <= set(project["optional-dependencies"])
+    (python,) = re.findall(r"(?m)^FROM python:([\d.]+)-slim$", text)
+    assert f"Programming Language :: Python :: {python}" in project["classifiers"]
+    for line in re.findall(r"(?m)^RUN weft (.*)$", text):
+        group, name = line.split()
+        assert name in getattr(weft_command.commands[group], "commands", {}), line
+    assert re.search(r"(?m)^USER (?!root)\w+$", text)
 
 
 def test_systemd() -> None:
