@@ -44,6 +44,9 @@ class FileStore(Protocol):
         """Note a use of these files with their parts; with a run it holds them from now on. Returns those that there
         are: nothing of them is deleted before the time in rule 33 has passed again."""
 
+    async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
+        """Does a run of one of these workflows hold the file?"""
+
 
 def key_of(kind: Literal["file", "part"], content: bytes) -> str:
     """Of its row."""

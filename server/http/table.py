@@ -208,7 +208,10 @@ async def check_workflows(call: Call, workflows: Sequence[str]) -> None:
         if "other" in params:
             other = await call.engine.store.get_run(params["other"])
             name = name if other is not None and other.workflow == name else None
-    elif path in ("/api/version", "/api/me", "/mcp"):  # the last looks at each workflow itself
+    elif path.startswith("/api/files/"):
+        if await call.engine.store.holds_file(params["id"], workflows):
+            return
+    elif path in ("/api/version", "/api/me", "/api/files", "/mcp"):  # the last looks at each workflow itself
         return
     if name not in workflows:
         raise Forbidden("This token is only for some workflows.", hint="Use a token without that restriction.")

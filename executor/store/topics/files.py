@@ -10,7 +10,7 @@ from executor.store.files import decode_head, files_in
 from executor.store.rows import USED_EVERY_MS
 from executor.store.statements import any_of, as_list, take_run
 from executor.store.topics.contents import BLOB, add_blob, add_blob_ref
-from executor.store.tx import Tx
+from executor.store.tx import Readers, Tx
 
 USE = f"UPDATE blobs SET used_at_ms = :now WHERE hash IN {any_of(':keys')} AND used_at_ms < :now - {USED_EVERY_MS}"
 # A part that is not there has no row: a reference to it would be one to nothing.
@@ -22,6 +22,10 @@ IS_OF_A_FILE = "substr(hash, 5, 1) = '_'"
 HOLD_THOSE_OF = f"""
 INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blob_refs WHERE run_id = :source AND {IS_OF_A_FILE}
 ON CONFLICT (run_id, hash) DO NOTHING"""
+
+HELD_BY = f"""
+SELECT 1 FROM blob_refs AS f JOIN runs AS r ON r.id = f.run_id
+ WHERE f.hash = :id AND r.workflow IN {any_of(":workflows")} LIMIT 1"""
 
 
 def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:
@@ -54,6 +58,10 @@ def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
         if run is not None:
             tx.run(HOLD, {"run": run, "keys": as_list(keys)})
     return found
+
+
+async def holds_file(readers: Readers, id: str, workflows: Sequence[str]) -> bool:
+    return await readers.one(HELD_BY, {"id": id, "workflows": as_list(workflows)}) is not None
 
 
 def hold_from_the_start(tx: Tx, run: str, input: bytes, sources: Sequence[str], now_ms: int) -> None:

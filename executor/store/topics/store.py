@@ -121,6 +121,7 @@ class TopicStore:
     # files
     put_parts = audited(files.put_parts)
     hold_files = write(files.hold_files)
+    holds_file = read(files.holds_file)
 
     # workflows
     put_workflow = audited(workflows.put_workflow)

@@ -34,6 +34,17 @@ async def test_a_file_that_no_run_holds_goes_with_its_parts(store: Store) -> Non
     assert await store.hold_files([id], None, LONG_AFTER) == []
 
 
+async def test_which_workflows_have_a_file_in_a_run(store: Store) -> None:
+    id, rows = _file(b"one")
+    await store.put_parts(rows, None, T0)
+    assert not await store.holds_file(id, ["w"])
+    row, _ = await store.create_run(new_run("r", T0, input=_input(id)))
+    assert await store.holds_file(id, ["none", row.workflow])
+    for other in (["none"], []):
+        assert not await store.holds_file(id, other)
+    assert not await store.holds_file("file_" + "0" * 64, [row.workflow])
+
+
 async def test_a_run_holds_the_files_of_its_input_from_its_beginning(store: Store) -> None:
     id, rows = _file(b"one", b"two")
     await store.put_parts(rows, None, T0)

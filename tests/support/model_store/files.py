@@ -34,6 +34,9 @@ class ModelFiles:
             return []
         return self._hold(ids, None if run is None else self._runs[run], now_ms)
 
+    async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
+        return any(id in run.held and run.row.workflow in workflows for run in self._runs.values())
+
     def _hold(self, ids: Sequence[str], run: _Run | None, now_ms: int) -> list[str]:
         found = [id for id in ids if id in self._blobs]
         for id in found:

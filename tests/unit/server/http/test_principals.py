@@ -246,5 +246,33 @@ async def test_a_token_for_some_workflows_reaches_those_alone(
         ("GET", "/api/runs/unknown"),
         *((spec.method, spec.path) for spec in TABLE if not spec.public and "{" not in spec.path),
     ]
-    open_ones = {("GET", "/api/me"), ("GET", "/api/version"), ("POST", "/mcp")}
+    open_ones = {("GET", "/api/me"), ("GET", "/api/version"), ("POST", "/api/files"), ("POST", "/mcp")}
     assert {await status(*one) for one in refused if one not in open_ones} == {403}
+
+
+async def test_such_a_token_reaches_the_files_of_its_runs(http: httpx.AsyncClient, hello: dict[str, object]) -> None:
+    """Those that a run of its workflows has, and no others."""
+    admin = await token_of(http, "admin")
+    narrow, viewer = [await token_of(http, role, workflows=["hello"]) for role in ("editor", "viewer")]
+    raw = {"content-type": "application/octet-stream"}
+
+    async def upload(name: str, who: dict[str, str]) -> dict[str, object]:
+        made = await http.post(f"/api/files?name={name}", content=name.encode(), headers={**who, **raw})
+        assert made.status_code == 201, made.text
+        return {"type": "file", "id": made.json()["id"]}
+
+    async def read(file: dict[str, object], who: dict[str, str]) -> int:
+        return (await http.get(f"/api/files/{file['id']}", headers=who)).status_code
+
+    for name in ("hello", "other"):
+        assert (await http.post("/api/workflows", json={**hello, "name": name}, headers=admin)).status_code == 201
+    own, foreign = await upload("own.txt", narrow), await upload("foreign.txt", admin)
+    assert (await http.post("/api/files", content=b"x", headers={**viewer, **raw})).status_code == 403
+    assert [await read(own, narrow), await read(own, admin)] == [403, 200]  # no run has it
+    for workflow, file, who in (("hello", own, narrow), ("other", foreign, admin)):
+        body = {"input": {"name": "Ada", "file": file}}
+        started = await http.post(f"/api/workflows/{workflow}/runs", json=body, headers=who)
+        assert started.status_code == 202, started.text
+    assert [await read(own, narrow), await read(own, viewer)] == [200, 200]
+    assert [await read(foreign, narrow), await read(foreign, admin)] == [403, 200]
+    assert await read({"id": "file_" + "0" * 64}, narrow) == 403
