@@ -11,20 +11,22 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from compiler.keys import ROOT, NodeKey, Path, format_key
+from compiler.keys import ROOT, NodeKey, Path, format_key, format_path
 from compiler.plan import Plan
 from executor.core import events as e
 
 
 @dataclass
 class Observed:
-    """What a run came to. `position`: the order in which labels were decided; `counts`: scopes by end sentinel."""
+    """What a run came to. `position`: the order in which labels were decided; `counts`: scopes by end sentinel.
+    `astray`: the cleanups of a cancelled run in which a child run was cancelled with it, and since which position."""
 
     status: str = ""
     decided: dict[str, tuple[str, str | None]] = field(default_factory=dict)
     position: dict[str, int] = field(default_factory=dict)
     counts: dict[str, int] = field(default_factory=dict)
     cancelled: bool = False
+    astray: dict[str, int] = field(default_factory=dict)
     cut: bool = False  # a cleanup was stopped, or left out
     commits: int = 0
     journal: list[e.Event] = field(default_factory=list)
@@ -226,6 +228,8 @@ class Watch:
         self.waits.pop(event.key, None)
         doomed = self._lost_cause(event.key[0])
         self._decided(event.key, "failed", event.route)
+        if event.error.code == "child_cancelled" and self.seen.cancelled:
+            self._goes_astray(event.key[0])
         if event.route is not None or doomed:
             return
         if event.caught is None:
@@ -237,6 +241,12 @@ class Watch:
             beside = other[:-1] == tuple(outer) and other[-1:] and other[-1][0] == region
             if other == scope or (beside and kind == "container"):
                 self.given_up.append(other)
+
+    def _goes_astray(self, path: Path) -> None:
+        for depth, (region, _) in enumerate(path, 1):
+            if self.plan.regions[region].kind == "cleanup":
+                self.seen.astray.setdefault(format_path(self.plan, path[:depth]), len(self.seen.decided))
+                break
 
     def _lost_cause(self, path: Path) -> bool:
         return any(

@@ -135,6 +135,28 @@ async def test_a_cancel_without_the_cleanups(tmp_path: Path) -> None:
     assert world.done == ["open 0", "hang"]
 
 
+async def test_a_cancel_reaches_what_a_cleanup_calls_and_the_cleanup_follows_its_error_handle(tmp_path: Path) -> None:
+    world = World()
+    calling = cleaned(call("hang"))
+    inside = {"parent": "loop"}
+    calling["blocks"] |= {
+        "close": {"type": "run_workflow", "params": {"workflow": "closing"}, **inside},
+        "other": call("note", "closed otherwise", **inside),
+    }
+    calling["blocks"]["last"]["params"]["arguments"]["text"] = "last"
+    calling["edges"].append({"source": "close", "target": "other", "handle": "error"})
+    closing = document("closing", "start closed", blocks={"closed": call("note", "closed")})
+    async with engine_on(tmp_path / "a.db", world.block()) as engine:
+        await engine.workflows.save(closing)
+        run = (await engine.submit(calling)).run
+        await until(lambda: "hang" in world.done)
+        await engine.cancel(run)
+        assert await ended(engine, run) == "cancelled"
+        view = await engine.runs.view(run)
+    assert world.done == ["open 0", "hang", "closed otherwise", "last"]
+    assert [child.status for child in view.children] == ["cancelled"]
+
+
 async def test_a_cleanup_has_a_time_limit(tmp_path: Path) -> None:
     world = World()
     slow = cleaned(call("note", "work"), cleanup_timeout_s=0.2)
