@@ -5,6 +5,7 @@ import type { KeyId } from '../keys'
 import { docStore, specsOf } from '../state/doc'
 import { chainOf, downstreamOf, handlesOf, nameOf, upstreamOf } from '../document/document'
 import { runStore, seek, stepBy } from '../state/live'
+import { mayNot } from '../state/me'
 import { isEnded, scopesAt } from '../run'
 import { select, setIter, uiStore } from '../state/ui'
 import { openPicker } from '../actions/picker'
@@ -103,9 +104,9 @@ const always: Partial<Record<KeyId, Handler>> = {
     select({ blocks: Object.keys(doc.blocks) })
     announce(`${Object.keys(doc.blocks).length} blocks selected`)
   },
-  cancel: (mode) => (mode === 'run' ? false : void cancelRun()),
+  cancel: (mode) => (mode === 'run' || mayNot('editor') ? false : void cancelRun()),
   rerun: (mode) => {
-    if (mode === 'run') return false
+    if (mode === 'run' || mayNot('editor')) return false
     const id = onlyBlock()
     if (runStore.getState().id === null || id === null) return void announce('Select a block of a finished run.')
     rerunStore.setState({ from: id })

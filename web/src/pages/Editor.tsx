@@ -19,6 +19,7 @@ import { closeRun, openRun, runStore } from '../state/live'
 import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
+import { useReadOnly } from '../ui/rights'
 import { useWidthBelow } from '../ui/useWidthBelow'
 import { Boundary } from './Boundary'
 import './editor.css'
@@ -50,9 +51,10 @@ export default function Editor({ id }: { id: string }): ReactElement {
   useViewInQuery()
   const small = useWidthBelow(900)
   const phone = useWidthBelow(600)
+  const refused = useReadOnly() !== null
   useEffect(() => {
-    if (open) docStore.setState({ readonly: small })
-  }, [open, small])
+    if (open) docStore.setState({ readonly: small || refused })
+  }, [open, small, refused])
   if (error) {
     return (
       <>

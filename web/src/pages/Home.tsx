@@ -22,7 +22,7 @@ import { download, importText, sampleInput } from './importing'
 import { Ago } from '../ui/Ago'
 import { ListState, Stale, usePolled } from './parts'
 import { messageOf } from '../ui/words'
-import { useReadOnly } from './rights'
+import { useReadOnly } from '../ui/rights'
 import { Thumb } from './Thumb'
 import './pages.css'
 import './home.css'
@@ -50,6 +50,7 @@ export default function Home(): ReactElement {
     }
   }
   const takeFiles = async (files: readonly File[]): Promise<void> => {
+    if (why) return void toast(why, 'err')
     const wrong: string[] = []
     let last: string | null = null
     for (const each of files) {
@@ -71,6 +72,7 @@ export default function Home(): ReactElement {
     else drafts.reload()
   }
   usePaste((text) => {
+    if (why) return
     importText(text).then(
       ({ draft }) => navigate(`/w/${draft.id}`),
       (error: unknown) => setTrouble([messageOf(error)]),
@@ -135,6 +137,7 @@ export default function Home(): ReactElement {
                     key={draft.id}
                     draft={draft}
                     last={lastRun(draft, workflows.value ?? [])}
+                    why={why}
                     onChange={drafts.reload}
                   />
                 ))}
@@ -258,10 +261,13 @@ function lastRun(draft: DraftSummary, workflows: readonly WorkflowSummary[]): La
 function DraftRow({
   draft,
   last,
+  why,
   onChange,
 }: {
   draft: DraftSummary
   last: LastRun | null
+  /** Why it cannot be changed. */
+  why: string | null
   onChange: () => void
 }): ReactElement {
   const changed = draft.base_rev !== draft.rev
@@ -314,11 +320,12 @@ function DraftRow({
           {
             label: 'Make a copy',
             icon: 'copy',
+            why,
             onSelect: act(({ document, name }) => api.createDraft(document, `${name}-copy`).then(onChange)),
           },
           { label: 'Download JSON', icon: 'download', onSelect: act(({ document, name }) => download(name, document)) },
           'line',
-          { label: 'Delete', icon: 'trash', onSelect: () => void remove() },
+          { label: 'Delete', icon: 'trash', why, onSelect: () => void remove() },
         ]}
       >{`More for ${draft.name}`}</MenuButton>
     </li>

@@ -90,7 +90,7 @@ export default function Settings(): ReactElement {
         {editor ? <Connections isAdmin={me.value?.role === 'admin'} /> : null}
         <Connectors admin={me.value?.role === 'admin'} />
         <Schedules editor={editor} />
-        <Webhooks editor={editor} />
+        <Webhooks admin={me.value?.role === 'admin'} />
         <section aria-labelledby="set-starts">
           <h2 id="set-starts">Starting runs from outside</h2>
           <p className="quiet">

@@ -5,6 +5,7 @@ import { api } from '../net/api'
 import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
+import { useReadOnly } from '../ui/rights'
 import { toast } from '../ui/Toast'
 import { messageOf } from '../ui/words'
 
@@ -26,6 +27,7 @@ export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' })
 }
 
 export function SendSignal({ view, why }: { view: WaitView; why?: string | null }): ReactElement {
+  const mayNot = useReadOnly()
   const [open, setOpen] = useState(false)
   const [text, setText] = useState('{}')
   const [trouble, setTrouble] = useState('')
@@ -45,7 +47,7 @@ export function SendSignal({ view, why }: { view: WaitView; why?: string | null 
   }
   return (
     <>
-      <Button why={why} onClick={() => setOpen(true)}>
+      <Button why={mayNot ?? why} onClick={() => setOpen(true)}>
         Send signal
       </Button>
       <Dialog

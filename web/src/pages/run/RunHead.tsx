@@ -26,6 +26,7 @@ import { ValueTree } from '../../ui/ValueTree'
 import { messageOf } from '../../ui/words'
 import { ForkDialog } from '../../panels/run/ForkDialog'
 import { MigrateDialog } from './MigrateDialog'
+import { useReadOnly } from '../../ui/rights'
 import { useWhyNot } from '../../panels/run/useWhyNot'
 import { RerunDialog } from '../../panels/run/RerunDialog'
 
@@ -56,10 +57,12 @@ export function RunHead(): ReactElement {
   const journal: RunFold['status'] = seq === 0 && meta ? meta.status : shown
   const ended = isEnded(seq === 0 && meta ? meta.status : head)
   const status = asked && live && !ended ? 'cancelling' : journal
-  const why = useWhyNot()
+  const mayNot = useReadOnly()
+  const notNow = useWhyNot()
+  const why = mayNot ?? notNow
 
   const cancel = async (): Promise<void> => {
-    if (!meta || ended || asked) return
+    if (!meta || ended || asked || mayNot) return
     setAsked(true)
     announce('Cancelling')
     try {
@@ -77,7 +80,7 @@ export function RunHead(): ReactElement {
       if (event.defaultPrevented || document.querySelector('dialog[open]')) return
       const key = keyOfEvent(event, ['app', 'canvas'])
       if (key === 'cancel') void cancel()
-      else if (key === 'rerun' && ended) setRerun({ from: selected })
+      else if (key === 'rerun' && ended && !mayNot) setRerun({ from: selected })
       else return
       event.preventDefault()
     }
@@ -93,7 +96,7 @@ export function RunHead(): ReactElement {
     {
       label: `Fork from event ${cursor}`,
       icon: 'router',
-      why: cursor < 1 ? 'No event yet' : null,
+      why: mayNot ?? (cursor < 1 ? 'No event yet' : null),
       onSelect: () => setDialog('fork'),
     },
     {
@@ -167,7 +170,7 @@ export function RunHead(): ReactElement {
         icon="redo"
         title={keyText('rerun')}
         data-testid="rerun"
-        why={doc ? null : 'The workflow document is not available'}
+        why={mayNot ?? (doc ? null : 'The workflow document is not available')}
         onClick={() => setRerun({ from: ended ? selected : null })}
       >
         {ended && selected && doc?.blocks[selected] ? (
@@ -176,7 +179,7 @@ export function RunHead(): ReactElement {
           'Run again'
         )}
       </Button>
-      <EditButton draft={meta.draft_id ?? null} />
+      <EditButton draft={meta.draft_id ?? null} why={mayNot} />
       <MenuButton kind="bare" icon="more" iconOnly label="More about this run" entries={more} data-testid="run-more">
         More
       </MenuButton>
@@ -254,7 +257,7 @@ function Changed({ draft, rev }: { draft: string | null; rev: number | null }): 
 }
 
 /** To the draft that ran; without one (or when it is gone) to a copy of the document. */
-function EditButton({ draft }: { draft: string | null }): ReactElement {
+function EditButton({ draft, why }: { draft: string | null; why: string | null }): ReactElement {
   const known = useData(async () => {
     if (draft === null) return false
     try {
@@ -274,11 +277,11 @@ function EditButton({ draft }: { draft: string | null }): ReactElement {
     }
   }
   return known.value ? (
-    <Button icon="edit" onClick={() => navigate(`/w/${draft}`)}>
+    <Button icon="edit" why={why} onClick={() => navigate(`/w/${draft}`)}>
       Edit
     </Button>
   ) : (
-    <Button icon="edit" onClick={() => void copy()}>
+    <Button icon="edit" why={why} onClick={() => void copy()}>
       Edit a copy
     </Button>
   )

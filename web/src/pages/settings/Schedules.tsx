@@ -18,9 +18,11 @@ export function Schedules({ editor }: { editor: boolean }): ReactElement {
   return (
     <TriggerSection
       what="schedule"
-      editor={editor}
+      mayAdd={editor}
       load={triggers.schedules}
-      row={(each, onChange, onEdit) => <Schedule key={each.id} schedule={each} onChange={onChange} onEdit={onEdit} />}
+      row={(each, onChange, onEdit) => (
+        <Schedule key={each.id} schedule={each} editor={editor} onChange={onChange} onEdit={onEdit} />
+      )}
       dialog={({ edited, ...rest }) => <ScheduleDialog schedule={edited} {...rest} />}
     />
   )
@@ -28,10 +30,13 @@ export function Schedules({ editor }: { editor: boolean }): ReactElement {
 
 function Schedule({
   schedule,
+  editor,
   onChange,
   onEdit,
 }: {
   schedule: ScheduleView
+  /** Whether who is signed in may change and run it. */
+  editor: boolean
   onChange: () => void
   onEdit: () => void
 }): ReactElement {
@@ -82,18 +87,20 @@ function Schedule({
         </>
       }
       actions={
-        <>
-          {schedule.origin === 'document' ? null : (
-            <OwnActions
-              what="schedule"
-              id={id}
-              note="It will not run again."
-              onEdit={onEdit}
-              onDelete={() => triggers.deleteSchedule(id).then(onChange)}
-            />
-          )}
-          <Button onClick={() => void runNow()}>Run now</Button>
-        </>
+        editor ? (
+          <>
+            {schedule.origin === 'document' ? null : (
+              <OwnActions
+                what="schedule"
+                id={id}
+                note="It will not run again."
+                onEdit={onEdit}
+                onDelete={() => triggers.deleteSchedule(id).then(onChange)}
+              />
+            )}
+            <Button onClick={() => void runNow()}>Run now</Button>
+          </>
+        ) : null
       }
       onSwitch={(on) => triggers.switchSchedule(id, on).then(onChange)}
     >

@@ -8,6 +8,7 @@ import { Ago } from '../../ui/Ago'
 import { Dialog } from '../../ui/Dialog'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon } from '../../ui/icons'
+import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
 import { ListState, Stale, usePolled } from '../parts'
@@ -25,7 +26,7 @@ export interface TriggerDialogProps<T> {
 interface TriggerSectionProps<T> {
   what: 'schedule' | 'webhook'
   /** Whether who is signed in may add one. */
-  editor: boolean
+  mayAdd: boolean
   load: () => Promise<T[]>
   row: (trigger: T, onChange: () => void, onEdit: () => void) => ReactElement
   dialog: (props: TriggerDialogProps<T>) => ReactElement
@@ -34,7 +35,7 @@ interface TriggerSectionProps<T> {
 /** All triggers of one kind, with the dialog that adds or edits one. */
 export function TriggerSection<T extends { id: string }>({
   what,
-  editor,
+  mayAdd,
   load,
   row,
   dialog,
@@ -42,7 +43,7 @@ export function TriggerSection<T extends { id: string }>({
   const data = usePolled(load, [], POLL_MS)
   const [form, setForm] = useState<T | 'new' | null>(null)
   const kind = what === 'schedule' ? 'Schedule' : 'Webhook'
-  const add = editor ? (
+  const add = mayAdd ? (
     <Button icon="plus" onClick={() => setForm('new')}>
       {`New ${what}`}
     </Button>
@@ -60,7 +61,7 @@ export function TriggerSection<T extends { id: string }>({
         <ListState data={data} empty>
           <EmptyState icon={what} title={`No ${what}s`}>
             <p>
-              Publish a workflow that starts with a {kind} block{editor ? `, or create a ${what} here` : ''}.
+              Publish a workflow that starts with a {kind} block{mayAdd ? `, or create a ${what} here` : ''}.
             </p>
             {add}
           </EmptyState>
@@ -120,8 +121,9 @@ export function TriggerRow({
 }: TriggerRowProps): ReactElement {
   const [open, setOpen] = useState(false)
   const [busy, setBusy] = useState(false)
+  const why = useReadOnly()
   const turn = async (): Promise<void> => {
-    if (busy) return
+    if (busy || why) return
     setBusy(true)
     try {
       await onSwitch(!enabled)
@@ -154,6 +156,8 @@ export function TriggerRow({
             role="switch"
             aria-checked={enabled}
             aria-label={`${id} enabled`}
+            aria-disabled={why ? true : undefined}
+            title={why ?? undefined}
             className="onoff"
             onClick={() => void turn()}
           >
@@ -186,6 +190,7 @@ export function Belongs({
   version: number | null
   origin: string
 }): ReactElement {
+  const why = useReadOnly()
   const openCopy = async (): Promise<void> => {
     try {
       // A draft of this workflow, if there is one; else a copy of its newest version.
@@ -201,7 +206,9 @@ export function Belongs({
     <>
       <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link>
       {version === null ? null : <span className="label"> v{version}</span>}
-      {origin === 'document' && block ? (
+      {origin === 'document' && block && why ? (
+        <span className="quiet">block {block}</span>
+      ) : origin === 'document' && block ? (
         <button type="button" className="trigger__block" onClick={() => void openCopy()}>
           block {block}
         </button>

@@ -12,13 +12,16 @@ import { ListState, usePolled } from '../parts'
 import { Belongs, LastRun, OwnActions, TriggerRow, TriggerSection } from './Trigger'
 import { WebhookDialog } from './WebhookDialog'
 
-export function Webhooks({ editor }: { editor: boolean }): ReactElement {
+/** `admin`: may add, change and see secrets. */
+export function Webhooks({ admin }: { admin: boolean }): ReactElement {
   return (
     <TriggerSection
       what="webhook"
-      editor={editor}
+      mayAdd={admin}
       load={triggers.webhooks}
-      row={(each, onChange, onEdit) => <Webhook key={each.id} webhook={each} onChange={onChange} onEdit={onEdit} />}
+      row={(each, onChange, onEdit) => (
+        <Webhook key={each.id} webhook={each} admin={admin} onChange={onChange} onEdit={onEdit} />
+      )}
       dialog={({ edited, ...rest }) => <WebhookDialog webhook={edited} {...rest} />}
     />
   )
@@ -35,10 +38,12 @@ const PAGES = { form: 'Public form', chat: 'Public chat' }
 
 function Webhook({
   webhook,
+  admin,
   onChange,
   onEdit,
 }: {
   webhook: WebhookView
+  admin: boolean
   onChange: () => void
   onEdit: () => void
 }): ReactElement {
@@ -66,7 +71,7 @@ function Webhook({
       }
       actions={
         <>
-          {webhook.origin === 'document' ? null : (
+          {webhook.origin === 'document' || !admin ? null : (
             <OwnActions
               what="webhook"
               id={id}
@@ -87,8 +92,12 @@ function Webhook({
       ) : (
         <FormAccess form={webhook} onChange={onChange} />
       )}
-      <h3 className="label">{webhook.kind === 'chat' ? 'Last refused messages' : 'Last requests'}</h3>
-      <Deliveries id={id} />
+      {admin ? (
+        <>
+          <h3 className="label">{webhook.kind === 'chat' ? 'Last refused messages' : 'Last requests'}</h3>
+          <Deliveries id={id} />
+        </>
+      ) : null}
     </TriggerRow>
   )
 }

@@ -9,6 +9,7 @@ import { runStore } from '../../state/live'
 import type { NodeState } from '../../run'
 import { Button } from '../../ui/Button'
 import { Status } from '../../ui/status'
+import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { useWhyNot } from '../run/useWhyNot'
 
@@ -23,9 +24,10 @@ export function NodeActions({ node }: { node: NodeState }): ReactElement | null 
   const id = useStore(runStore, (s) => s.id)
   const children = useStore(runStore, (s) => s.meta?.children)
   const notNow = useWhyNot()
+  const mayNot = useReadOnly()
   const [busy, setBusy] = useState(false)
   const started = (children ?? []).filter((child) => child.key === node.key)
-  const why = notNow ?? (busy ? 'Starting' : null)
+  const why = mayNot ?? notNow ?? (busy ? 'Starting' : null)
   if (node.status !== 'retrying' && !started.length) return null
   const retry = async (): Promise<void> => {
     if (id === null) return

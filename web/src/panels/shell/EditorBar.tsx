@@ -15,6 +15,7 @@ import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
 import type { IconName } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
+import { useReadOnly } from '../../ui/rights'
 import { roughly } from '../../ui/time'
 import TopBar from './TopBar'
 import { VersionMenu } from './VersionMenu'
@@ -22,6 +23,8 @@ import { VersionMenu } from './VersionMenu'
 export function EditorBar({ id }: { id: string }): ReactElement {
   const name = useStore(docStore, (s) => s.doc.name ?? '')
   const readonly = useStore(docStore, (s) => s.readonly)
+  const mayNot = useReadOnly()
+  const why = mayNot ?? (readonly ? 'This window is too small to edit.' : null)
   const view = useStore(uiStore, (s) => s.view)
   const tabs = [
     { to: `/w/${id}`, label: 'Edit' },
@@ -46,12 +49,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           <span data-testid="chip" className="bar__chip">
             <ConnectionChip />
           </span>
-          <Button
-            className="bar__wide"
-            keys={keyText('tidy')}
-            why={readonly ? 'This window is too small to edit.' : null}
-            onClick={tidy}
-          >
+          <Button className="bar__wide" keys={keyText('tidy')} why={why} onClick={tidy}>
             Tidy
           </Button>
           <Button
@@ -74,13 +72,13 @@ export function EditorBar({ id }: { id: string }): ReactElement {
             className="bar__mid"
             data-testid="publish"
             title={keyText('save')}
-            why={readonly ? 'This window is too small to edit.' : null}
+            why={why}
             onClick={() => uiStore.setState({ overlay: 'version' })}
           >
             Publish
           </Button>
-          <More readonly={readonly} />
-          <RunButton />
+          <More readonly={readonly} why={why} mayNot={mayNot} />
+          <RunButton mayNot={mayNot} />
         </>
       }
     />
@@ -88,18 +86,27 @@ export function EditorBar({ id }: { id: string }): ReactElement {
 }
 
 /** What has keys only, for the pointer. */
-function More({ readonly }: { readonly: boolean }): ReactElement {
+function More({
+  readonly,
+  why,
+  mayNot,
+}: {
+  readonly: boolean
+  /** Why it cannot be edited, and why not run. */
+  why: string | null
+  mayNot: string | null
+}): ReactElement {
   const undos = useStore(docStore, (s) => s.undo.length)
   const redos = useStore(docStore, (s) => s.redo.length)
-  const item = (id: KeyId, label: string, icon: IconName, why: string | null = null): MenuEntry => ({
+  const item = (id: KeyId, label: string, icon: IconName, not: string | null = null): MenuEntry => ({
     label,
     icon,
-    why,
+    why: not,
     keys: keyText(id),
     onSelect: () => void runCommand(id, 'edit'),
   })
   const entries: MenuEntry[] = [
-    { label: 'Run with options', icon: 'play', onSelect: () => uiStore.setState({ overlay: 'run' }) },
+    { label: 'Run with options', icon: 'play', why: mayNot, onSelect: () => uiStore.setState({ overlay: 'run' }) },
     'line',
     item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null),
     item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null),
@@ -110,7 +117,7 @@ function More({ readonly }: { readonly: boolean }): ReactElement {
     item('fit', 'Fit all', 'block'),
     item('minimap', 'Minimap', 'note'),
     'line',
-    item('tidy', 'Tidy', 'set', readonly ? 'This window is too small to edit.' : null),
+    item('tidy', 'Tidy', 'set', why),
     item('outline', 'Outline', 'parallel'),
     item('json', 'JSON', 'variables'),
     'line',
@@ -124,7 +131,7 @@ function More({ readonly }: { readonly: boolean }): ReactElement {
 }
 
 /** Run, or Cancel while a run that was started here is under way. */
-function RunButton(): ReactElement {
+function RunButton({ mayNot }: { mayNot: string | null }): ReactElement {
   const status = useStore(runStore, (s) => (s.id === null ? null : s.head.status))
   const empty = useStore(docStore, (s) => Object.keys(s.doc.blocks).length === 0)
   const busy = status !== null && !isEnded(status)
@@ -134,7 +141,7 @@ function RunButton(): ReactElement {
         <Button
           icon="stop"
           data-testid="cancel"
-          why={status === 'cancelling' ? 'Cancelling' : null}
+          why={status === 'cancelling' ? 'Cancelling' : mayNot}
           title={keyText('cancel')}
           onClick={() => void cancelRun()}
         >
@@ -145,7 +152,7 @@ function RunButton(): ReactElement {
         kind="primary"
         data-testid="run"
         keys={keyText('run')}
-        why={empty ? 'Add a block first' : null}
+        why={mayNot ?? (empty ? 'Add a block first' : null)}
         onClick={() => void run()}
       >
         Run

@@ -10,11 +10,13 @@ import { nameOf } from '../../document/document'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
+import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 
 export function Notices(): ReactElement | null {
   const restorable = useStore(docStore, (s) => s.restorable)
   const readonly = useStore(docStore, (s) => s.readonly)
+  const mayNot = useReadOnly()
   // After the first edit what is stored is what is drawn.
   const faults = useStore(docStore, (s) => (s.repaired?.document === s.doc ? s.repaired.faults : null))
   if (!restorable && !readonly && !faults) return null
@@ -40,7 +42,11 @@ export function Notices(): ReactElement | null {
       ) : null}
       {readonly ? (
         <div className="banner" role="status">
-          <p>This window is too small for editing. You can view and run the workflow, and answer approvals.</p>
+          <p>
+            {mayNot
+              ? `${mayNot} You can view the workflow.`
+              : 'This window is too small for editing. You can view and run the workflow, and answer approvals.'}
+          </p>
         </div>
       ) : null}
     </>

@@ -9,6 +9,7 @@ import { dispatch, docStore } from '../../state/doc'
 import { uiStore } from '../../state/ui'
 import { Icon } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
+import { useReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { chooseFile, exportJson } from '../../actions/files'
@@ -30,9 +31,11 @@ export function VersionMenu(): ReactElement {
     stored.value?.versions.map((each) => each.version) ??
     (base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i))
   const active = stored.value?.active
+  const why = useReadOnly()
   const entries: MenuEntry[] = [
     {
       label: 'Publish version',
+      why,
       icon: 'upload',
       keys: keyText('save'),
       onSelect: () => uiStore.setState({ overlay: 'version' }),
@@ -48,11 +51,12 @@ export function VersionMenu(): ReactElement {
       (version): MenuEntry => ({
         label: `Restore version ${version}${version === active ? ' (active)' : ''}`,
         icon: 'undo',
+        why,
         onSelect: () => void restore(name, version),
       }),
     ),
     'line',
-    { label: 'Import file', icon: 'upload', onSelect: chooseFile },
+    { label: 'Import file', icon: 'upload', why, onSelect: chooseFile },
     { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
   ]
   return (

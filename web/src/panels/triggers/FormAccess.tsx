@@ -5,6 +5,7 @@ import { triggers } from '../../net/triggers'
 import type { WebhookView } from '../../net/types'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
+import { useMayNot } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
 import { copyText } from './WebhookAccess'
@@ -12,6 +13,7 @@ import './triggers.css'
 
 export function FormAccess({ form, onChange }: { form: WebhookView; onChange: () => void }): ReactElement {
   const [asking, setAsking] = useState(false)
+  const why = useMayNot('admin')
   const replace = async (): Promise<void> => {
     setAsking(false)
     try {
@@ -39,7 +41,7 @@ export function FormAccess({ form, onChange }: { form: WebhookView; onChange: ()
           <Button kind="bare" icon="copy" iconOnly onClick={() => void copyText(form.url, 'Copied link')}>
             Copy link
           </Button>
-          <Button kind="bare" onClick={() => setAsking(true)}>
+          <Button kind="bare" why={why} onClick={() => setAsking(true)}>
             Replace
           </Button>
         </dd>

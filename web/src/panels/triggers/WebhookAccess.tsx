@@ -5,6 +5,7 @@ import { triggers } from '../../net/triggers'
 import type { WebhookView } from '../../net/types'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
+import { useMayNot } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
 import './triggers.css'
@@ -12,6 +13,7 @@ import './triggers.css'
 export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactElement {
   const [secret, setSecret] = useState<string | null>(null)
   const [asking, setAsking] = useState(false)
+  const why = useMayNot('admin')
   const reveal = async (): Promise<void> => {
     if (secret !== null) return setSecret(null)
     try {
@@ -57,13 +59,13 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
               <code className="access__text" data-testid="secret">
                 {secret ?? 'whsec_ ...'}
               </code>
-              <Button kind="bare" aria-pressed={secret !== null} onClick={() => void reveal()}>
+              <Button kind="bare" aria-pressed={secret !== null} why={why} onClick={() => void reveal()}>
                 {secret === null ? 'Show' : 'Hide'}
               </Button>
-              <Button kind="bare" icon="copy" iconOnly onClick={() => void copySecret()}>
+              <Button kind="bare" icon="copy" iconOnly why={why} onClick={() => void copySecret()}>
                 Copy secret
               </Button>
-              <Button kind="bare" onClick={() => setAsking(true)}>
+              <Button kind="bare" why={why} onClick={() => setAsking(true)}>
                 Replace
               </Button>
             </>

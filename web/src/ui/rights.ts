@@ -1,0 +1,16 @@
+// What the role of the person who is signed in rules out, as the reason that a button shows.
+
+import { useEffect } from 'react'
+import { useStore } from 'zustand'
+import type { Role } from '../net/people'
+import { loadMe, mayNot, meStore } from '../state/me'
+
+/** Why this person cannot do what needs the role. Null for those who can, and while that is not known. */
+export function useMayNot(needed: Role): string | null {
+  const me = useStore(meStore, (s) => s.me)
+  useEffect(() => void loadMe(), [])
+  return mayNot(needed, me)
+}
+
+/** Why this person cannot store or run workflows. */
+export const useReadOnly = (): string | null => useMayNot('editor')
