@@ -60,6 +60,13 @@ def settings(s: Scene) -> Document:
         limits=([{"key": "one", "at_most": 1}], [{"key": "n <input.n>", "at_most": 5, "of": "run"}], []),
         rates=([{"key": "n <input.n>", "per_s": 1000.0}], []),
         max_executions=(5, 10_000),
+        alerts=(
+            {},
+            {"email": ["ops@example.org"], "waiting_s": 60},
+            {"email": [], "webhook": "http://127.0.0.1:9/alerts"},
+        ),
+        error_workflow=("fuzz", "no such workflow"),
+        retention=({"days": 30, "keep": 100}, {"keep": 1}, {"days": None}, {}),
     )
 
 

@@ -297,7 +297,7 @@ def http(s: Scene) -> Made:
 def email(s: Scene) -> Made:
     optional = s.some(cc=("c@example.org", ["c@example.org"]), from_=("weft@example.org",), body=(s.value(), "text"))
     optional |= s.some(attachments=(f"<{s.head()}>", [f"<{s.head()}>"]))
-    optional |= s.some(connection=("crm", "")) | s.some(server=("127.0.0.1:9",))
+    optional |= s.pick({}, {"connection": ""}, {"connection": "crm"}, {"connection": "crm", "server": "127.0.0.1:9"})
     to = s.pick("a@example.org", "a@example.org, Bo <b@example.org>", ["a@example.org"], f"<{s.head()}>")
     return {"to": to, "subject": s.pick("s", f"of <{s.head()}>")} | optional, [None]
 

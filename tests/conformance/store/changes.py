@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from executor.store.alerts import AlertChannel, AlertRow
 from executor.store.connectors import ConnectorRow
 from executor.store.contract import Store
 from executor.store.files import FileHead, key_of
@@ -39,6 +40,7 @@ from executor.store.secrets import Resealed, SecretRow
 from executor.store.sqlite.writer import ping
 from executor.store.statements import as_list
 from executor.store.topics import (
+    alerts,
     audit,
     cache,
     checkpoints,
@@ -153,6 +155,11 @@ async def furnish(store: Store) -> None:
         )
     )
     await store.post_signal("open", "go", None, b"1", "earlier", None, b"m", T0)
+    await store.add_alerts((_alert("done", at_ms=LONG_AGO),))
+    await store.group_alerts(LONG_AGO, 1)
+    (message,) = await store.claim_alert_messages(LONG_AGO, 1, 1)
+    await store.settle_alert_message(message.id, 1, "sent", LONG_AGO)
+    await store.add_alerts((_alert("open"), _alert("open", "workflow", "notify"), _LATE))
     await store.put_checkpoint(1, CheckpointRow("open", "n", 1, T0, b"1"))
     parent = await owned_run(store, "parent")
     await store.append(
@@ -174,6 +181,10 @@ def _child(id: str) -> NewRun:
 
 def _used(run: str) -> UsageRow:
     return UsageRow(run, 5, "expense", "dev:m", "prices", Spent(1, 0, 10, cost_nanos=7))
+
+
+def _alert(run: str, channel: AlertChannel = "email", target: str = "", at_ms: int = T0) -> AlertRow:
+    return AlertRow(f"{channel}:{run}", channel, target, "run.failed", "expense", run, "", at_ms, at_ms)
 
 
 def _cached(key: str, expires_at_ms: int) -> CacheRow:
@@ -214,6 +225,8 @@ def _unnumbered(function: Callable[..., Assigned], *args: Any) -> Change:
 
 
 _of_key = partial(new_run, idempotency_key="key", now_ms=NOW)
+_LATE = AlertRow("waiting:open:ask!1", "email", "", "run.waiting", "expense", "open", "ask!1", T0, T0)
+_of_open = _alert("open", "workflow", "notify").cause
 _ACT = Act("user:ada", "session", "tokens.create", "t1", NOW)
 _snapshot = SnapshotRow(SNAPSHOT_SEQ_MIN, 1, "code", "plan", 0, b"folded")
 _token = wait("open").token_hash
@@ -229,6 +242,12 @@ CHANGES: dict[str, Change] = {
     "claim a notification": _to(outbox.claim_notifications, T0, LEASE_MS, 10),
     "claim it too": _to(outbox.claim_notifications, NOW, LEASE_MS, 1),
     "settle an attempt": _to(outbox.settle_notification, "open", "ask!1", 1, 1, "sent", NOW),
+    "add an alert": _to(alerts.add_alerts, (_alert("parent"),)),
+    "add it with a message": _to(alerts.add_alerts, (_alert("parent"), _alert("parent", "workflow", "notify"))),
+    "group alerts": _to(alerts.group_alerts, NOW, 300_000),
+    "claim messages of alerts": _to(alerts.claim_alert_messages, NOW, LEASE_MS, 10),
+    "settle a message of alerts": _to(alerts.settle_alert_message, _of_open, 0, "failed", NOW),
+    "delete old alerts": _to(alerts.delete_old_alerts, T0, 10),
     "append": _change("open", 2),
     "append, and close the wait": _change("open", 2, closed_waits=(WaitUpdate("ask!1", "answered", b"1", "x", NOW),)),
     "append, and take the message": _change("open", 2, consumed_inbox=(1,), consumed_signals=((1, "ask!1"),)),
