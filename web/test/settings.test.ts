@@ -12,6 +12,21 @@ test('what decides about the queue has controls of the panel', () => {
     ['pool', 'priority', 'fair', 'limits', 'rates'].map((name) => kinds[name]),
     ['text', 'number', 'text', 'items', 'items'],
   )
+  assert.deepEqual(
+    ['alerts', 'error_workflow', 'retention'].map((name) => kinds[name]),
+    ['group', 'workflow', 'group'],
+  )
+  const parts = (name: string): [string, string][] =>
+    Object.entries(SETTINGS[name]?.properties ?? {}).map(([part, schema]) => [part, kind(part, schema)])
+  assert.deepEqual(parts('alerts'), [
+    ['email', 'texts'],
+    ['webhook', 'text'],
+    ['waiting_s', 'duration'],
+  ])
+  assert.deepEqual(parts('retention'), [
+    ['days', 'number'],
+    ['keep', 'number'],
+  ])
   for (const [list, number] of [
     ['limits', 'at_most'],
     ['rates', 'per_s'],

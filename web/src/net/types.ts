@@ -130,6 +130,9 @@ export interface Settings {
   fair?: string
   limits?: { key: string; at_most: number }[]
   rates?: { key: string; per_s: number }[]
+  alerts?: { email?: string[]; webhook?: string | null; waiting_s?: number | null } | null
+  error_workflow?: string | null
+  retention?: { days?: number | null; keep?: number } | null
   [other: string]: unknown
 }
 
@@ -185,6 +188,7 @@ export interface UiHint {
     | 'reference'
     | 'list'
     | 'fields'
+    | 'workflow'
     | 'connection'
   rows?: number
   advanced?: boolean

@@ -8,7 +8,7 @@ import { sentence } from '../../ui/words'
 import type { ControlProps } from './control'
 import { useFieldScope } from './scope'
 
-export function WorkflowField({ value, onChange, ids, path }: ControlProps): ReactElement {
+export function WorkflowField({ type, value, onChange, ids, path }: ControlProps): ReactElement {
   const { readonly } = useFieldScope()
   const stored = useData(() => api.workflows(), [])
   const name = typeof value === 'string' ? value : ''
@@ -40,10 +40,12 @@ export function WorkflowField({ value, onChange, ids, path }: ControlProps): Rea
         </p>
       ) : null}
       {missing ? (
-        <p className="ref__wrong">No published workflow has this name. Publish it before you run this one.</p>
+        <p className="ref__wrong">
+          No published workflow has this name.{type === null ? '' : ' Publish it before you run this one.'}
+        </p>
       ) : null}
       {stored.error ? <p className="ref__wrong">{sentence(stored.error.message)}</p> : null}
-      {!name && stored.value?.length === 0 ? (
+      {type !== null && !name && stored.value?.length === 0 ? (
         <p className="ref__wrong">No workflow is published yet. Publish one, then choose it here.</p>
       ) : null}
     </>

@@ -54,6 +54,7 @@ const WIDGETS: Record<string, Kind> = {
   reference: 'value',
   connection: 'connection',
   fields: 'group',
+  workflow: 'workflow',
 }
 
 const idsOf = (list: Json | undefined): string[] =>

@@ -72,4 +72,41 @@ export const SETTINGS: Record<string, JsonSchema> = {
       },
     },
   },
+  alerts: {
+    title: 'Alerts',
+    type: 'object',
+    'x-ui': { widget: 'fields' },
+    description: 'Who is notified of failed runs and missed times, beside the addresses of the installation.',
+    properties: {
+      email: { title: 'Email', type: 'array', items: { type: 'string' } },
+      webhook: { title: 'Webhook', type: 'string' },
+      waiting_s: {
+        title: 'Wait limit (seconds)',
+        type: 'number',
+        description: 'Also notify of waits that are open for longer.',
+      },
+    },
+  },
+  error_workflow: {
+    title: 'Error workflow',
+    type: 'string',
+    'x-ui': { widget: 'workflow' },
+    description: 'Started once for each run that fails.',
+  },
+  retention: {
+    title: 'Retention',
+    type: 'object',
+    'x-ui': { widget: 'fields' },
+    description: 'When runs that have ended are deleted, in place of the rule of the installation.',
+    properties: {
+      days: { title: 'Days', type: 'number', minimum: 0, description: 'Runs that ended longer ago are deleted.' },
+      keep: {
+        title: 'Keep',
+        type: 'integer',
+        minimum: 0,
+        default: 0,
+        description: 'The newest runs, kept however old they are.',
+      },
+    },
+  },
 }
