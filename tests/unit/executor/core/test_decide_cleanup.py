@@ -199,3 +199,52 @@ def test_why_of_what_has_not_begun() -> None:
     s.done("first")
     s.sized("each:start", 1)
     assert s.why("close@each:finally") == ("not opened", ("it runs when 'each' ends",))
+
+
+def test_a_loop_in_its_test_has_none_in_a_run_that_is_cancelled_at_once() -> None:
+    s = Story({"each": loop({"a": ""}, cleanup={"close": ""})})
+    begun(s)
+    s.done("a@each#0")
+    s.cancel(now=True)
+    assert s.erred("each:end") == ["each:end fails", "run cancelled"]
+
+
+def test_waits_are_closed_when_the_run_ends_with_a_cleanup() -> None:
+    s = Story({"first": with_cleanup({"last": ""}, out="ask b"), "ask": "", "b": ""})
+    s.start()
+    s.done("first")
+    s.suspended("ask")
+    assert s.erred("b")[:3] == ["b fails", "ask wait cancelled", "cleanup of first"]
+
+
+def test_a_wait_inside_it_stays_when_what_is_around_it_is_given_up() -> None:
+    inner = loop({"a": ""}, cleanup={"ask": ""})
+    s = Story({"all": parallel({"each": inner, "b": "", "c": ""}, out="error:oops"), "oops": ""})
+    begun(s, "all")
+    s.sized("each:start@all[0]", 1)
+    s.done("a@all[0]/each#0")
+    s.tested("each:end@all[0]", again=False)
+    s.suspended("ask@all[0]/each:finally")
+    s.suspended("c@all[0]")
+    lines = s.erred("b@all[0]")
+    assert lines[:2] == ["b@all[0] fails, caught by container all[0]", "c@all[0] wait cancelled"]
+    assert not any(line.startswith("ask") for line in lines)
+    assert s.answered("ask@all[0]/each:finally")[-2:] == ["all:end fails -> error", "oops starts"]
+
+
+def test_a_failure_inside_it_ends_it_also_when_what_is_around_it_is_given_up() -> None:
+    inner = loop({"a": ""}, cleanup={"x": "", "y": ""})
+    s = Story({"all": parallel({"each": inner, "p": "", "q": ""}, on_branch_error="continue"), "b": ""})
+    begun(s, "all", 2)
+    s.sized("each:start@all[0]", 1)
+    s.done("a@all[0]/each#0")
+    s.tested("each:end@all[0]", again=False)
+    s.erred("x@all[0]/each:finally")  # y drains
+    s.erred("p@all[1]")  # q drains, and the start of the loop
+    s.erred("b")
+    for name in ("each:start@all[1]", "q@all[1]", "p@all[0]", "q@all[0]"):
+        s.erred(name)
+    assert s.state.ended is None
+    assert s.done("y@all[0]/each:finally") == ["y@all[0]/each:finally -> out", "run failed"]
+    assert s.state.error is not None
+    assert (s.state.error.code, s.state.error.block) == ("boom", "b")
