@@ -1613,10 +1613,11 @@ class Verified(TypedDict):
 
 class Version(TypedDict):
     """`version`: of the installed package, or "unknown" if it is not installed. `signed_in`: the request came from
-    a browser with a session, which can sign out."""
+    a browser with a session, which can sign out. `read_only`: every request that changes something is refused."""
 
     version: str
     signed_in: bool
+    read_only: bool
 
 
 class VersionPage(TypedDict):

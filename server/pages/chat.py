@@ -10,6 +10,7 @@ from starlette.responses import Response
 from executor.blocks.chat_trigger import MESSAGE_MAX
 from executor.errors import WeftError
 from executor.topics.chats import ChatTurn, ChatView
+from server.pages import instead
 from server.pages.html import Html, el, page
 from server.ui import Extras
 
@@ -32,6 +33,7 @@ def show(
     typed: str = "",
     error: WeftError | None = None,
     extras: Extras | None = None,
+    read_only: bool = False,
 ) -> Response:
     """The conversation. `another`: where a new one begins. With `error` the message was not sent, and is kept."""
     said = None
@@ -67,11 +69,12 @@ def show(
         el("p", said or "", id="problem", class_="notice err", role="alert", hidden=said is None),
         el("p", "", id="said", role="status", class_="unseen"),
         el("noscript", el("p", el("a", "Load the page again", href=""), " to see the answer.")) if is_open else None,
-        form,
-        el("p", el("a", "New conversation", href=another), class_="quiet once"),
+        instead.read_only() if read_only else form,
+        None if read_only else el("p", el("a", "New conversation", href=another), class_="quiet once"),
     )
     status = 200 if error is None else 409 if error.code in _ERRORS else 422
-    return page(chat.title, *content, status=status, chrome=False, script="/static/chat.js", extras=extras)
+    script = None if read_only else "/static/chat.js"
+    return page(chat.title, *content, status=status, chrome=False, script=script, extras=extras)
 
 
 def _items(turn: ChatTurn) -> list[Html]:

@@ -10,6 +10,7 @@ from starlette.responses import Response
 
 from executor.triggers.forms import FormView
 from executor.views import RunView
+from server.pages import instead
 from server.pages.forms import encoding_of, form_fields
 from server.pages.html import Html, el, join, page, value_view
 from server.ui import Extras
@@ -24,6 +25,7 @@ def ask(
     errors: Mapping[str, str] | None = None,
     error: str | None = None,
     extras: Extras | None = None,
+    read_only: bool = False,
 ) -> Response:
     """The form. With `error` or `errors` what was filled in did not fit, and is kept (422)."""
     wrong = bool(errors or error)
@@ -32,7 +34,9 @@ def ask(
         form,
         el("p", form.text, class_="text") if form.text else None,
         el("p", error or "Check the marked fields.", class_="notice err", role="alert") if wrong else None,
-        el(
+        instead.read_only()
+        if read_only
+        else el(
             "form",
             el("input", type="hidden", name=ONCE, value=once),
             form_fields(form.schema, typed, errors or {}),

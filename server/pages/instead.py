@@ -1,4 +1,4 @@
-"""What a public page of a workflow, a form or a chat, shows when it cannot be used."""
+"""What a page for people outside shows when it, or its form, cannot be used."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from starlette.responses import Response
 
 from executor.errors import NotFound, WebhookDisabled, WebhookNotReady, WeftError
-from server.pages.html import el, page
+from server.pages.html import Html, el, page
 
 Kind = Literal["form", "chat"]
 _SENT = {"form": "submissions", "chat": "messages"}
@@ -27,6 +27,11 @@ def instead(error: WeftError, kind: Kind) -> Response:
             return _page(503, f"{kind.title()} not available", "Try again later.", f"This {kind} is not available")
         case _:
             raise error
+
+
+def read_only() -> Html:
+    """In place of the form of a page, on a server that changes nothing."""
+    return el("p", "This server is read-only: it accepts nothing. Try again later.", class_="notice off", role="status")
 
 
 def _page(status: int, title: str, text: str, heading: str = "") -> Response:

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.views import WaitView
+from server.pages import instead
 from server.pages.forms import encoding_of, form_fields, schema_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 from server.ui import Extras
@@ -25,6 +26,7 @@ def ask(
     errors: Mapping[str, str] | None = None,
     error: str | None = None,
     extras: Extras | None = None,
+    read_only: bool = False,
 ) -> Response:
     """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422). `extras`: what
     the interface adds; the page works without."""
@@ -45,6 +47,7 @@ def ask(
         method="post",
         enctype=encoding_of(wait.schema),
     )
+    once = el("p", "This link accepts one answer. Opening it changes nothing.", class_="quiet once")
     return page(
         _title(wait),
         el("p", wait.workflow, class_="eyebrow"),
@@ -52,8 +55,7 @@ def ask(
         _facts(wait),
         trouble,
         _asked(wait),
-        form,
-        el("p", "This link accepts one answer. Opening it changes nothing.", class_="quiet once"),
+        *((instead.read_only(),) if read_only else (form, once)),
         status=422 if wrong else 200,
         chrome=False,
         extras=extras,

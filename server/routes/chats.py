@@ -43,7 +43,8 @@ async def show(call: Call) -> Response:
         return instead(error, "chat")
     if call.accepts("application/json"):
         return json_response(ChatTurns(turns))
-    return pages.show(chat, turns, another=_another(call), extras=_extras(call))
+    read_only = call.settings.read_only
+    return pages.show(chat, turns, another=_another(call), extras=_extras(call), read_only=read_only)
 
 
 async def say(call: Call) -> Response:

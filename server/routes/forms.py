@@ -21,7 +21,7 @@ BODY_BYTES_MAX = 256 * 1024
 
 async def show(call: Call) -> Response:
     try:
-        return pages.ask(await _find(call), extras=_extras(call))
+        return pages.ask(await _find(call), extras=_extras(call), read_only=call.settings.read_only)
     except WeftError as error:
         return instead(error, "form")
 

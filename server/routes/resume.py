@@ -37,7 +37,9 @@ async def show(call: Call) -> Response:
     if await _is_closed_to(call, wait):
         return entry.sign_in(provider=call.provider)
     extras = _extras(call)
-    return pages.ask(wait, extras=extras) if wait.status == "pending" else pages.closed(wait, 200, extras)
+    if wait.status != "pending":
+        return pages.closed(wait, 200, extras)
+    return pages.ask(wait, extras=extras, read_only=call.settings.read_only)
 
 
 async def show_json(call: Call) -> Response:

@@ -40,8 +40,9 @@ async def openapi(call: Call) -> Response:
 
 
 async def version(call: Call) -> Response:
-    """The version of the server, and whether this browser is signed in."""
-    return json_response(Version(_version(), call.who.is_signed_in))
+    """The version of the server, whether this browser is signed in, and whether the server is read-only."""
+    read_only: bool = call.request.app.state.settings.read_only
+    return json_response(Version(_version(), call.who.is_signed_in, read_only))
 
 
 @cache

@@ -32,10 +32,11 @@ class Health(Struct, frozen=True):
 
 class Version(Struct, frozen=True):
     """`version`: of the installed package, or "unknown" if it is not installed. `signed_in`: the request came from a
-    browser with a session, which can sign out."""
+    browser with a session, which can sign out. `read_only`: every request that changes something is refused."""
 
     version: str
     signed_in: bool
+    read_only: bool
 
 
 class EnvNames(Struct, frozen=True):

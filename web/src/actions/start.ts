@@ -6,8 +6,10 @@ import { api } from '../net/api'
 import type { Json, RunAccepted } from '../net/types'
 import { docStore, flush, specsOf } from '../state/doc'
 import { openRun } from '../state/live'
+import { READ_ONLY, serverStore } from '../state/server'
 import { uiStore } from '../state/ui'
 import { formSchema, triggersOf } from '../document/triggers'
+import { toast } from '../ui/Toast'
 
 /** From which block the shown run shall run again; null: the question is not open. */
 export const rerunStore = createStore<{ from: string | null }>(() => ({ from: null }))
@@ -36,6 +38,7 @@ export async function runDraft(
 
 /** Run the draft, or ask for its input first when it has any. */
 export async function run(): Promise<void> {
+  if (serverStore.getState().readOnly) return void toast(READ_ONLY)
   const { doc } = docStore.getState()
   const triggers = triggersOf(doc, specsOf())
   const asks =

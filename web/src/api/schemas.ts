@@ -1500,10 +1500,11 @@ export interface Verified {
 }
 
 /** `version`: of the installed package, or "unknown" if it is not installed. `signed_in`: the request came from a
- * browser with a session, which can sign out. */
+ * browser with a session, which can sign out. `read_only`: every request that changes something is refused. */
 export interface Version {
   version: string
   signed_in: boolean
+  read_only: boolean
 }
 
 /** Newest first. `next`: pass it as `before` for the following page; null at the end. */

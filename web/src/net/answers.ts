@@ -175,7 +175,11 @@ export const cancelled = answer<{ cancelled: boolean; status: RunStatus }>({ can
 
 export const retried = answer<Retried>({ run: text, how: text, block: text })
 export const migrated = answer<Migrated>({ run: text, version: number, moved: flag })
-export const server = answer<{ version: string; signed_in: boolean }>({ version: text, signed_in: flag })
+export const server = answer<{ version: string; signed_in: boolean; read_only: boolean }>({
+  version: text,
+  signed_in: flag,
+  read_only: flag,
+})
 
 const schedule = {
   id: text,

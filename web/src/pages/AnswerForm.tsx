@@ -118,6 +118,7 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
           <Button
             key={action ?? ''}
             kind={i === 0 ? 'primary' : 'plain'}
+            changes
             why={why ?? (sending !== null ? 'Sending' : null)}
             onClick={() => void send(action)}
           >

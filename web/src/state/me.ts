@@ -3,6 +3,7 @@
 
 import { createStore } from 'zustand/vanilla'
 import { people, ROLES, type Me, type Role } from '../net/people'
+import { READ_ONLY, serverStore } from './server'
 
 export const meStore = createStore<{ me: Me | null }>(() => ({ me: null }))
 
@@ -22,8 +23,9 @@ export function loadMe(): Promise<void> {
   return asking
 }
 
-/** Why this person cannot do what needs the role. Null if they can, and while that is not known. */
+/** Why this person cannot change here what needs the role. Null if they can, and while that is not known. */
 export function mayNot(needed: Role, me: Me | null = meStore.getState().me): string | null {
+  if (serverStore.getState().readOnly) return READ_ONLY
   const ranks: readonly string[] = ROLES
   return me === null || ranks.indexOf(me.role) >= ranks.indexOf(needed)
     ? null

@@ -2,6 +2,7 @@
 
 import type { ButtonHTMLAttributes, ReactElement, ReactNode } from 'react'
 import { Icon, type IconName } from './icons'
+import { useServerReadOnly } from './rights'
 
 export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'disabled'> {
   kind?: 'plain' | 'primary' | 'danger' | 'bare'
@@ -12,6 +13,8 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
   keys?: string
   /** Why it is disabled. */
   why?: string | null | undefined
+  /** It changes something on the server: disabled when that is read-only. */
+  changes?: boolean
   children: ReactNode
 }
 
@@ -20,13 +23,16 @@ export function Button({
   icon,
   iconOnly,
   keys,
-  why,
+  why: whyNow,
+  changes,
   children,
   onClick,
   className,
   title,
   ...rest
 }: ButtonProps): ReactElement {
+  const readOnly = useServerReadOnly()
+  const why = (changes ? readOnly : null) ?? whyNow
   const name = typeof children === 'string' ? children : undefined
   const classes = ['button', kind === 'plain' ? '' : `button--${kind}`, iconOnly ? 'button--icon' : '', className ?? '']
   return (

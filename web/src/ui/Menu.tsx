@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import { Button, type ButtonProps } from './Button'
 import { Icon, type IconName } from './icons'
+import { useServerReadOnly } from './rights'
 
 export interface MenuItem {
   label: string
@@ -10,6 +11,8 @@ export interface MenuItem {
   keys?: string
   /** Why it cannot be chosen. */
   why?: string | null | undefined
+  /** It changes something on the server: disabled when that is read-only. */
+  changes?: boolean
   onSelect: () => void
 }
 
@@ -26,6 +29,8 @@ export interface MenuProps {
 
 export function Menu({ entries, at, label, onClose }: MenuProps): ReactElement {
   const ref = useRef<HTMLDivElement>(null)
+  const readOnly = useServerReadOnly()
+  const whyNot = (entry: MenuItem): string | null => (entry.changes ? readOnly : null) ?? entry.why ?? null
   useLayoutEffect(() => {
     const menu = ref.current!
     const back = document.activeElement as HTMLElement | null
@@ -73,10 +78,10 @@ export function Menu({ entries, at, label, onClose }: MenuProps): ReactElement {
             role="menuitem"
             tabIndex={-1}
             className="menu__item"
-            aria-disabled={entry.why ? true : undefined}
-            title={entry.why ?? undefined}
+            aria-disabled={whyNot(entry) ? true : undefined}
+            title={whyNot(entry) ?? undefined}
             onClick={() => {
-              if (entry.why) return
+              if (whyNot(entry)) return
               onClose()
               entry.onSelect()
             }}

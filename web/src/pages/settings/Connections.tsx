@@ -57,7 +57,7 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
       <div className="settings__head">
         <h2 id="set-connections">Connections</h2>
         {isAdmin ? (
-          <Button icon="plus" onClick={() => setShown({ act: 'set', connection: null })}>
+          <Button icon="plus" changes onClick={() => setShown({ act: 'set', connection: null })}>
             New connection
           </Button>
         ) : null}
@@ -169,12 +169,12 @@ function Row({ connection, isAdmin, onConnect, onReplace, onDelete }: RowProps):
         {isAdmin ? (
           <>
             {signsIn ? (
-              <Button kind={state === 'ready' ? undefined : 'primary'} onClick={onConnect}>
+              <Button kind={state === 'ready' ? undefined : 'primary'} changes onClick={onConnect}>
                 {state === 'sign_in' ? 'Connect' : 'Reconnect'}
               </Button>
             ) : null}
-            <Button icon="edit" iconOnly onClick={onReplace}>{`Replace ${name}`}</Button>
-            <Button icon="trash" iconOnly onClick={onDelete}>{`Delete ${name}`}</Button>
+            <Button icon="edit" iconOnly changes onClick={onReplace}>{`Replace ${name}`}</Button>
+            <Button icon="trash" iconOnly changes onClick={onDelete}>{`Delete ${name}`}</Button>
           </>
         ) : null}
       </span>

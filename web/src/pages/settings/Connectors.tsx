@@ -33,7 +33,7 @@ export function Connectors({ admin }: { admin: boolean }): ReactElement {
       <div className="settings__head">
         <h2 id="set-connectors">Connectors</h2>
         {admin ? (
-          <Button icon="upload" onClick={() => setOpen(true)}>
+          <Button icon="upload" changes onClick={() => setOpen(true)}>
             Import OpenAPI
           </Button>
         ) : null}
@@ -46,7 +46,7 @@ export function Connectors({ admin }: { admin: boolean }): ReactElement {
             <li key={spec.type} title={spec.description}>
               <Icon name={iconOf(spec.type, spec.icon)} /> {spec.title}
               {own && admin ? (
-                <Button icon="trash" iconOnly onClick={() => setDoomed(own)}>{`Delete ${own.title}`}</Button>
+                <Button icon="trash" iconOnly changes onClick={() => setDoomed(own)}>{`Delete ${own.title}`}</Button>
               ) : null}
             </li>
           )

@@ -140,8 +140,10 @@ function UserRow({ user, onRole, onLink, onRemove }: UserActions): ReactElement 
   const role = first ? user.role : <RoleSelect label={`Role of ${user.id}`} value={user.role} onChange={onRole} />
   return (
     <Row name={<code>{user.id}</code>} role={role} seen={user.seen_at_ms}>
-      <Button onClick={onLink}>Sign-in link</Button>
-      <Button kind="danger" why={first} onClick={onRemove}>
+      <Button changes onClick={onLink}>
+        Sign-in link
+      </Button>
+      <Button kind="danger" why={first} changes onClick={onRemove}>
         Remove
       </Button>
     </Row>
@@ -156,7 +158,7 @@ function TokenRow({ token, onRevoke }: { token: Token; onRevoke: () => void }): 
   )
   return (
     <Row name={name} role={token.role} seen={token.used_at_ms}>
-      <Button kind="danger" onClick={onRevoke}>
+      <Button kind="danger" changes onClick={onRevoke}>
         Revoke
       </Button>
     </Row>

@@ -98,7 +98,9 @@ function Schedule({
                 onDelete={() => triggers.deleteSchedule(id).then(onChange)}
               />
             )}
-            <Button onClick={() => void runNow()}>Run now</Button>
+            <Button changes onClick={() => void runNow()}>
+              Run now
+            </Button>
           </>
         ) : null
       }

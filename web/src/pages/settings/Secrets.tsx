@@ -23,7 +23,7 @@ export function Secrets(): ReactElement {
     <section aria-labelledby="set-secrets" data-testid="secrets">
       <div className="settings__head">
         <h2 id="set-secrets">Secrets</h2>
-        <Button icon="plus" onClick={() => setShown({ act: 'set', secret: null })}>
+        <Button icon="plus" changes onClick={() => setShown({ act: 'set', secret: null })}>
           New secret
         </Button>
       </div>
@@ -105,8 +105,8 @@ function Row({ secret, onReplace, onDelete }: RowProps): ReactElement {
         <Ago at={secret.created_at_ms} />
       </span>
       <span role="cell" className="settings__session">
-        <Button icon="edit" iconOnly onClick={onReplace}>{`Replace ${name}`}</Button>
-        <Button icon="trash" iconOnly onClick={onDelete}>{`Delete ${name}`}</Button>
+        <Button icon="edit" iconOnly changes onClick={onReplace}>{`Replace ${name}`}</Button>
+        <Button icon="trash" iconOnly changes onClick={onDelete}>{`Delete ${name}`}</Button>
       </span>
     </div>
   )

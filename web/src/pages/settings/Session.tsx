@@ -27,9 +27,13 @@ export function Session({ me }: { me: Me | null }): ReactElement {
       <div className="settings__session settings__add">
         <Button onClick={() => leave(api.logout)}>Sign out</Button>
         {me?.role === 'admin' ? (
-          <Button onClick={() => leave(api.endSessions)}>Sign out all browsers</Button>
+          <Button changes onClick={() => leave(api.endSessions)}>
+            Sign out all browsers
+          </Button>
         ) : (
-          <Button onClick={() => leave(people.endOwn)}>Sign out all my browsers</Button>
+          <Button changes onClick={() => leave(people.endOwn)}>
+            Sign out all my browsers
+          </Button>
         )}
       </div>
       {error === null ? null : (

@@ -47,7 +47,9 @@ export function Sessions({ all }: { all: boolean }): ReactElement {
               </span>
               <span role="cell" className="settings__session">
                 <Ago at={each.seen_at_ms} />
-                <Button onClick={() => end(each)}>End</Button>
+                <Button changes onClick={() => end(each)}>
+                  End
+                </Button>
               </span>
             </div>
           ))}

@@ -44,7 +44,7 @@ export function TriggerSection<T extends { id: string }>({
   const [form, setForm] = useState<T | 'new' | null>(null)
   const kind = what === 'schedule' ? 'Schedule' : 'Webhook'
   const add = mayAdd ? (
-    <Button icon="plus" onClick={() => setForm('new')}>
+    <Button icon="plus" changes onClick={() => setForm('new')}>
       {`New ${what}`}
     </Button>
   ) : null
@@ -245,8 +245,8 @@ export function OwnActions({
   }
   return (
     <>
-      <Button icon="edit" iconOnly onClick={onEdit}>{`Edit ${id}`}</Button>
-      <Button icon="trash" iconOnly onClick={() => setAsking(true)}>{`Delete ${id}`}</Button>
+      <Button icon="edit" iconOnly changes onClick={onEdit}>{`Edit ${id}`}</Button>
+      <Button icon="trash" iconOnly changes onClick={() => setAsking(true)}>{`Delete ${id}`}</Button>
       <Dialog
         title={`Delete ${what} ${id}?`}
         open={asking}

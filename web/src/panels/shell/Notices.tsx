@@ -10,12 +10,13 @@ import { nameOf } from '../../document/document'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
-import { useReadOnly } from '../../ui/rights'
+import { useReadOnly, useServerReadOnly } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 
 export function Notices(): ReactElement | null {
   const restorable = useStore(docStore, (s) => s.restorable)
-  const readonly = useStore(docStore, (s) => s.readonly)
+  const shown = useServerReadOnly() === null // else the top bar says why
+  const readonly = useStore(docStore, (s) => s.readonly) && shown
   const mayNot = useReadOnly()
   // After the first edit what is stored is what is drawn.
   const faults = useStore(docStore, (s) => (s.repaired?.document === s.doc ? s.repaired.faults : null))

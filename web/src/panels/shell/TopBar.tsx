@@ -5,7 +5,9 @@ import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 're
 import { useStore } from 'zustand'
 import { keyOfEvent } from '../../keys'
 import { Link, useLocation } from '../../ui/navigation'
+import { loadServer } from '../../state/server'
 import { uiStore } from '../../state/ui'
+import { useServerReadOnly } from '../../ui/rights'
 import CommandPalette from './CommandPalette'
 import { rerunStore } from '../../actions/start'
 import { useApprovals } from './waiting'
@@ -44,39 +46,48 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   const waiting = approvals ?? counted
   const sheet = useStore(uiStore, (s) => s.overlay === 'shortcuts')
   const rerun = useStore(rerunStore, (s) => s.from !== null)
+  const readOnly = useServerReadOnly()
   useOverlayKeys()
+  useEffect(loadServer, [])
   return (
-    <header className="bar">
-      <Link to="/" className="bar__brand">
-        weft
-      </Link>
-      {left}
-      <nav className="bar__tabs" aria-label="Pages">
-        {tabs.map(({ to, label }) => {
-          const here = to.split('?')[0]!
-          const isCurrent = path === here || (here !== '/' && path.startsWith(`${here}/`))
-          const count = here === '/approvals' && waiting ? waiting : null
-          return (
-            <Link key={to} to={to} aria-current={isCurrent ? 'page' : undefined}>
-              {label}
-              {count === null ? null : (
-                <span className="bar__count">
-                  {' '}
-                  {count}
-                  <span className="visually-hidden"> waiting</span>
-                </span>
-              )}
-            </Link>
-          )
-        })}
-      </nav>
-      <div className="bar__right">{right}</div>
-      <CommandPalette />
-      <Suspense fallback={null}>
-        {sheet ? <ShortcutSheet /> : null}
-        {rerun ? <RerunDialog /> : null}
-      </Suspense>
-    </header>
+    <>
+      <header className="bar">
+        <Link to="/" className="bar__brand">
+          weft
+        </Link>
+        {left}
+        <nav className="bar__tabs" aria-label="Pages">
+          {tabs.map(({ to, label }) => {
+            const here = to.split('?')[0]!
+            const isCurrent = path === here || (here !== '/' && path.startsWith(`${here}/`))
+            const count = here === '/approvals' && waiting ? waiting : null
+            return (
+              <Link key={to} to={to} aria-current={isCurrent ? 'page' : undefined}>
+                {label}
+                {count === null ? null : (
+                  <span className="bar__count">
+                    {' '}
+                    {count}
+                    <span className="visually-hidden"> waiting</span>
+                  </span>
+                )}
+              </Link>
+            )
+          })}
+        </nav>
+        <div className="bar__right">{right}</div>
+        <CommandPalette />
+        <Suspense fallback={null}>
+          {sheet ? <ShortcutSheet /> : null}
+          {rerun ? <RerunDialog /> : null}
+        </Suspense>
+      </header>
+      {readOnly ? (
+        <div className="banner" data-tone="wait" role="status" data-testid="read-only">
+          <p>{readOnly} You can look at everything; nothing can be changed or run here.</p>
+        </div>
+      ) : null}
+    </>
   )
 }
 
