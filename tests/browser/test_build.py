@@ -189,6 +189,9 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
     assert editor.selected() == [start]
     editor.press("c")
     editor.has_focus("[data-testid=block-picker]")
+    expect(editor.page.get_by_role("combobox", name="Branch")).to_be_focused()
+    editor.press("Enter")  # the first exit; the other is that of the cleanup
+    expect(editor.page.get_by_role("combobox", name="Target")).to_be_focused()
     keyboard.type("2")
     editor.press("Enter")
     expect(editor.edge(start, two)).to_be_attached()

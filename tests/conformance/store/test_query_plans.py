@@ -99,6 +99,7 @@ ARGUMENTS: dict[str, Any] = {
     "name": "idle",
     "workflow": "idle",
     "names": ["SECRET"],
+    "workflows": ["idle", "expense"],
     "services": ["tea"],
     "id": "d",
     "identity": "https://i ada",
