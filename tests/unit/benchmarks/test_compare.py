@@ -51,7 +51,7 @@ def test_versions_are_those_of_the_interpreter(monkeypatch: pytest.MonkeyPatch) 
 
 def test_the_extra_pins_what_the_lock_has() -> None:
     extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["peers"]
-    assert sorted(one.partition("==")[0] for one in extra) == sorted(compare.PACKAGES)
+    assert set(compare.PACKAGES) <= {one.partition("==")[0] for one in extra}  # the others are for examples/compare
     locked = (ROOT / "requirements-peers.lock").read_text().splitlines()
     for one in extra:
         assert f"{one} \\" in locked
