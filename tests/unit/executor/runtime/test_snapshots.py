@@ -170,6 +170,7 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
     # Words, structs without rules, who runs when; and the package of executor.values.variables, which is named.
     others = {"executor.errors", "executor.prompt", "executor.runtime.turns", "executor.store.rows", "executor.values"}
     others |= {
+        "executor.store.alerts",
         "executor.store.placement",
         "executor.store.usage",
         "compiler.references",
