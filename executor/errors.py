@@ -23,6 +23,7 @@ WeftError                      code, message, hint, pointer into the request
 ├── Lost                       the process of an attempt is gone; how far it got is unknown
 ├── Unheard                    the run cannot end: its worker has not processed the cancel request yet
 ├── StoreError
+│   ├── ReadOnly               the server is read-only
 │   ├── DatabaseWriteFailed    retries are used up
 │   ├── DatabaseUnavailable    the file cannot be read or written
 │   │   ├── DatabaseFull       there is no room on its disk

@@ -47,7 +47,7 @@ def files() -> dict[Path, str]:
     found = {ROOT / name: name for name in OUTSIDE}
     for path in sorted((ROOT / "docs").rglob("*")):
         name = path.relative_to(ROOT / "docs")
-        if path.is_file() and name.parts[0] != "site":
+        if path.is_file() and name.parts[0] != "site" and path.suffix not in (".py", ".pyc"):
             found[path] = name.as_posix()
     found[ROOT / "server/static/favicon.svg"] = "favicon.svg"
     return found

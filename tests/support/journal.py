@@ -89,7 +89,8 @@ class Journal:
         its own runs call is there whenever they are."""
         for run, rows in self.events.items():
             errors = [data_of(row)["error"] for row in rows if row["type"] in ("retry.scheduled", "node.failed")]
-            assert {error["code"] for error in errors} <= {"http_status", "attempt_lost"}, (run, errors)
+            # `code_failed`: a program that raises on purpose, in the example with cleanups.
+            assert {error["code"] for error in errors} <= {"http_status", "attempt_lost", "code_failed"}, (run, errors)
 
 
 def key_of(row: sqlite3.Row) -> str:

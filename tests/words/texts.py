@@ -49,7 +49,8 @@ def words() -> list[tuple[re.Pattern[str], str]]:
 def all_texts() -> Iterator[Text]:
     for path in [*sorted((ROOT / "docs").rglob("*.md")), ROOT / "README.md", ROOT / "CHANGELOG.md"]:
         yield from _lines(path)
-    for path in sorted(path for path in (ROOT / "examples").rglob("*") if path.is_file() and path.suffix != ".png"):
+    shown = (".json", ".md", ".py", ".toml", ".csv")
+    for path in sorted(path for path in (ROOT / "examples").rglob("*") if path.suffix in shown):
         yield from _lines(path)
     for package in PACKAGES:
         for path in sorted((ROOT / package).rglob("*.py")):

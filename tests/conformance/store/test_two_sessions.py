@@ -35,6 +35,7 @@ from executor.store.topics.runs import create_run
 from tests.conformance.store.changes import CHANGES, LAPSED, NOW, Change, furnish
 from tests.support.postgres import database
 from tests.support.rows import LEASE_MS, new_run, record
+from tests.support.size import WHOLE
 
 Outcome = tuple[str, str, dict[str, list[str]]]  # what each of the two said, and what is in the database then
 
@@ -258,7 +259,9 @@ def test_two_sessions_at_once(first: str, furnished: Pair) -> None:
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first", ALL)
 def test_two_sessions_at_once_with_all_others(first: str, furnished: Pair) -> None:
-    _meet(furnished, first, list(ALL))
+    """Each two of them in one order, and in both in `make soak`."""
+    at = list(ALL).index(first)
+    _meet(furnished, first, [second for n, second in enumerate(ALL) if WHOLE or (n + at + (n < at)) % 2 == 0])
 
 
 def _meet(pair: Pair, first: str, others: list[str]) -> None:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,15 @@ def test_on_a_terminal_it_is_renewed_until_it_is_interrupted(tmp_path: Path, ter
         command = [sys.executable, "-m", "server", "--url", server.url, "top", "--every", "0.2"]
         environment = {**os.environ, "TERM": term, "COLUMNS": "100", "LINES": "40"}
         process = subprocess.Popen(
-            command, cwd=ROOT, stdin=follower, stdout=follower, stderr=follower, env=environment, start_new_session=True
+            command,
+            cwd=ROOT,
+            stdin=follower,
+            stdout=follower,
+            stderr=follower,
+            env=environment,
+            start_new_session=True,
+            # A shell starts what is behind `&` with this signal ignored, and so do those that this starts.
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509 - it does nothing else
         )
         try:
             text = b""

