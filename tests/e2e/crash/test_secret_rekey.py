@@ -22,6 +22,7 @@ KILLS_MAX = 6
 
 
 @pytest.mark.proof
+@pytest.mark.timeout(600)
 def test_secrets_are_readable_however_often_rekey_is_killed(tmp_path: Path) -> None:
     server = SyncServerProcess(tmp_path, {"WEFT_SECRET_KEY": OLD})
     with httpx.Client(base_url=server.url) as client:
