@@ -18,6 +18,11 @@ ROOT = Path(__file__).parents[2]
 EVERY = size(60, 1)
 # Changes the scenario has no use for, and where they are broken instead.
 ELSEWHERE = {
+    "add_alerts": "with the cause in one transaction, or one row: tests/e2e/test_alerts.py kills it",
+    "group_alerts": "one transaction: tests/e2e/test_alerts.py kills it",
+    "claim_alert_messages": "one statement: tests/e2e/test_alerts.py kills it",
+    "settle_alert_message": "one transaction: tests/e2e/test_alerts.py kills it",
+    "delete_old_alerts": "is done again at the next upkeep",
     "answer_wait": "as answer_and_claim, for a run that is in memory, or a process without room",
     "answer_and_claim": "as answer_wait, with the claim that otherwise follows it",
     "create_run": "as begin_run, in a process without room",
