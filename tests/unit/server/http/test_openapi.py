@@ -111,4 +111,4 @@ async def test_it_is_served_in_both_places(client: httpx.AsyncClient) -> None:
 
 async def test_the_version_is_that_of_the_distribution(client: httpx.AsyncClient) -> None:
     told = (await client.get("/api/version")).json()
-    assert told == {"version": importlib.metadata.version("weft"), "signed_in": False}
+    assert told == {"version": importlib.metadata.version("weft"), "signed_in": False, "read_only": False}
