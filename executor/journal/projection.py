@@ -259,6 +259,7 @@ class Projection:
         self.nodes: dict[tuple[str, str], NodeState] = {}  # by node and path, in the order in which they came
         self.variables: dict[str, Any] | None = None if variables is None else orjson.loads(orjson.dumps(variables))
         self.response: dict[str, Any] | None = None
+        self.by: str | None = None  # who started it
         self.status = "queued"
 
     def apply(self, entry: Entry) -> NodeState | None:
@@ -315,6 +316,7 @@ class Projection:
         match entry.type:
             case "run.started":
                 self.status = "queued"
+                self.by = entry.data.get("by")
             case "run.parked":
                 self.status = "waiting"
             case "run.finished":

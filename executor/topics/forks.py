@@ -42,6 +42,7 @@ from executor.journal.reader import output_of, read
 from executor.runtime.links import Links
 from executor.runtime.placement import placement_of
 from executor.store.contract import Store
+from executor.store.people import present_actor
 from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
 from executor.values.fold import Fold
 from executor.values.payload import encode, split
@@ -98,7 +99,8 @@ async def fork(
     assert isinstance(started, RunStarted)
     # What it takes over from a third run is found there; it continues where the other run was to stop.
     source = started.source_run if started.reuse and started.source_run is not None else row.id
-    started = replace(started, run=id, source_run=source, stop_after=None)
+    # `not_starter` of its approvals is about who forks: the outputs may be theirs.
+    started = replace(started, run=id, source_run=source, stop_after=None, by=present_actor())
     records[0] = codec.to_record(1, records[0].at_ms, started)
     state = State.new(plan)
     for event in [started, *copied.events[1:]]:

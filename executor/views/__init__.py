@@ -180,7 +180,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
     requests that a waiting run has received but not processed. `usage`: what its steps and those of all runs below it
-    used and cost, by model; what it has from the run that it was made from counts for that one alone."""
+    used and cost, by model; what it has from the run that it was made from counts for that one alone. `by`: who started
+    it, `user:ada`, `token:ID` or `server-token`; None: a trigger, another run, or a server without a token."""
 
     id: str
     workflow: str
@@ -206,6 +207,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     children_active: int = 0
     unread: int = 0
     usage: UsageView | None = None
+    by: str | None = None
 
 
 class RunEvent(Struct, frozen=True):

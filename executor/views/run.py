@@ -82,6 +82,7 @@ async def build(
         waits=waits,
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
+        by=projection.by,
     )
 
 

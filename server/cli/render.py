@@ -77,6 +77,8 @@ def event_detail(event: Event) -> str:
 def _detail(event: Event) -> str:
     data = event.data
     match event.type:
+        case "run.started":
+            return f"by {data['by']}" if data.get("by") else ""
         case "node.started":
             return f"attempt {event.attempt}" if event.attempt > 1 else ""
         case "retry.scheduled" if data.get("deferred"):

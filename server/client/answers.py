@@ -1018,7 +1018,8 @@ class RunDetail(TypedDict):
     finished. `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were
     handled. `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs
-    and requests that a waiting run has received but not processed."""
+    and requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`,
+    `token:ID` or `server-token`; null for triggers, child runs and servers without a token."""
 
     id: str
     workflow: str
@@ -1044,6 +1045,7 @@ class RunDetail(TypedDict):
     children_active: int
     unread: int
     usage: UsageView | None
+    by: str | None
     urls: RunUrls
 
 

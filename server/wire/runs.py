@@ -105,7 +105,8 @@ class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
     `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
     `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
-    requests that a waiting run has received but not processed."""
+    requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
+    `server-token`; null for triggers, child runs and servers without a token."""
 
     urls: RunUrls
 

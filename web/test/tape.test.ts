@@ -142,6 +142,14 @@ test('an event names branches by their titles, iterations by their number', () =
   assert.equal(said('node.started', 'review', {}, 'review:end'), 'Review: loop condition checked')
   assert.equal(said('node.skipped', 'which', { reason: 'pruned' }), 'Which skipped: branch not taken')
   assert.equal(said('run.parked', 'which', {}), 'Run paused')
+  const started = (by?: string): string =>
+    describe({ ...log([0])[0]!, type: 'run.started', block: null, node: null, data: { by } }, doc)
+  assert.deepEqual([undefined, 'user:ada', 'token:tk_1', 'server-token'].map(started), [
+    'Run started',
+    'Run started by ada',
+    'Run started by token tk_1',
+    'Run started by the token of the server',
+  ])
 })
 
 test('a node key in words', () => {

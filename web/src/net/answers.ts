@@ -147,6 +147,7 @@ const runView = shape<RunView>({
   waits: maybe(list(waitView)),
   children: maybe(list(child)),
   child_waits: maybe(list(waitView)),
+  by: maybe(text),
   parent: maybe(shape<{ run: string; key: string }>({ run: text, key: text })),
 })
 export const accepted = answer<RunAccepted>({ run: text, status: text })

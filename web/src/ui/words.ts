@@ -17,4 +17,10 @@ export function sentence(text: string): string {
   return plain && `${plain.charAt(0).toUpperCase()}${plain.slice(1)}${/[.?!:…]$/.test(plain) ? '' : '.'}`
 }
 
+/** Who is recorded, for people: "user:ada" is ada. */
+export function whoOf(actor: string): string {
+  if (actor === 'server-token') return 'the token of the server'
+  return actor.replace(/^user:/, '').replace(/^token:/, 'token ')
+}
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

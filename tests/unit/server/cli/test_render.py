@@ -32,6 +32,8 @@ def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **dat
 @pytest.mark.parametrize(
     ("given", "detail"),
     [
+        (event("run.started", None), ""),
+        (event("run.started", None, by="user:ada"), "by user:ada"),
         (event("node.started"), ""),
         (event("node.started", attempt=2), "attempt 2"),
         (event("node.succeeded", route="out", output={"x": 1}), '{"x": 1}'),

@@ -90,6 +90,29 @@ async def test_not_who_started_the_run(http: httpx.AsyncClient, asking: dict[str
     assert await code(http, link, ada) == (200, "user:ada")
 
 
+async def test_the_view_of_a_run_says_who_started_it(http: httpx.AsyncClient, asking: dict[str, Any]) -> None:
+    ada = await signed_in(http, "ada", "editor")
+    for starter, by in ((ada, "user:ada"), (SERVER, "server-token")):
+        started = await http.post("/api/runs", json={"document": asking}, headers=starter)
+        view = (await http.get(f"/api/runs/{started.json()['run']}", headers=SERVER)).json()
+        assert view["by"] == by
+
+
+async def test_who_forks_a_run_is_its_starter(http: httpx.AsyncClient, asking: dict[str, Any]) -> None:
+    """Or they would approve what they have put into it."""
+    ada, bob = await signed_in(http, "ada", "admin"), await signed_in(http, "bob", "admin")
+    link = await asked(http, asking, ada, not_starter=True)
+    [wait] = (await http.get("/api/waits", headers=SERVER)).json()["waits"]
+    made = await http.post(f"/api/runs/{wait['run']}/fork", json={"seq": 2}, headers=bob)
+    fork = made.json()["run"]
+    assert (await http.get(f"/api/runs/{fork}?wait=60", headers=SERVER)).json()["by"] == "user:bob"
+    [copied] = (await http.get(f"/api/waits?run={fork}", headers=SERVER)).json()["waits"]
+    of_fork = copied["link"].removeprefix(BASE)
+    assert await code(http, of_fork, bob) == (403, "not_yours")
+    assert await code(http, of_fork, ada) == (200, "user:ada")
+    assert await code(http, link, bob) == (200, "user:bob")
+
+
 async def test_the_starter_of_a_child_run_is_that_of_its_parent(
     http: httpx.AsyncClient, asking: dict[str, Any]
 ) -> None:

@@ -12,7 +12,7 @@ import { runStore } from '../../state/live'
 import { netStore } from '../../state/net'
 import { isEnded, usedShort, type RunFold } from '../../run'
 import { uiStore } from '../../state/ui'
-import { shortId } from '../../ui/words'
+import { shortId, whoOf } from '../../ui/words'
 import { durationText, dateTime } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
 import { Button } from '../../ui/Button'
@@ -135,6 +135,11 @@ export function RunHead(): ReactElement {
           >
             {shortId(meta.parent.run)}
           </Link>
+        </span>
+      ) : null}
+      {meta.by ? (
+        <span className="label runhead__when" title={meta.by} data-testid="started-by">
+          Started by {whoOf(meta.by)}
         </span>
       ) : null}
       {forked ? (

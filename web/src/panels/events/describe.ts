@@ -5,6 +5,7 @@ import type { Document, EventData, WireEvent } from '../../net/types'
 import { placeOf, usedText } from '../../run'
 import { kindOf, namedHandles, nameOf } from '../../document/document'
 import type { Tone } from '../../ui/status'
+import { whoOf } from '../../ui/words'
 
 export const EVENT_GROUPS = [
   {
@@ -74,7 +75,7 @@ function happened(event: WireEvent, doc: Document | null): string {
   const word = isParallel ? 'branch' : 'iteration'
   switch (type) {
     case 'run.started':
-      return 'Run started'
+      return data.by ? `Run started by ${whoOf(data.by)}` : 'Run started'
     case 'run.parked':
       return 'Run paused'
     case 'run.cancelling':

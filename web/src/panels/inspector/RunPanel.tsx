@@ -11,6 +11,7 @@ import { Status } from '../../ui/status'
 import { ValueTree } from '../../ui/ValueTree'
 import { dateTime, durationText } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
+import { whoOf } from '../../ui/words'
 import { selectNode } from '../../actions/jump'
 import { ErrorCard, Section } from './parts'
 
@@ -50,6 +51,12 @@ export function RunPanel(): ReactElement {
               <dd>{dateTime(view.startedAt)}</dd>
               <dt>Duration</dt>
               <dd>{durationText((view.finishedAt ?? now) - view.startedAt)}</dd>
+            </>
+          ) : null}
+          {meta?.by ? (
+            <>
+              <dt>Started by</dt>
+              <dd>{whoOf(meta.by)}</dd>
             </>
           ) : null}
         </dl>
