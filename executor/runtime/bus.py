@@ -76,6 +76,7 @@ class Wakes:
                 case topics.RUN:
                     self._look(item)
                 case topics.LEFT:
+                    self._hub.texts.forget(item)
                     self._look(item)
                     self._owned.left_elsewhere(item)
                 case topics.INBOX:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from executor.runtime.elsewhere import Elsewhere
+from executor.runtime.live_text import LiveTexts
 from executor.runtime.tail import Tails
 from executor.store.rows import Record
 
@@ -132,6 +133,7 @@ class Hub:
         self._readers: dict[str, set[Reader]] = {}
         self._deltas: dict[str, set[Deltas]] = {}
         self.tails = Tails()
+        self.texts = LiveTexts()
         self.messages = asyncio.Event()  # there may be something to send
         self.alerts = asyncio.Event()  # to operators
         self.signals = 0  # so far; a read that began at another count may have missed a commit
@@ -219,11 +221,13 @@ class Hub:
 
     def delta_elsewhere(self, run: str, key: str, text: str, seq: int) -> None:
         """The same, of a run that another process executes."""
+        self.texts.add(run, key, text, seq)
         for reader in self._deltas.get(run, ()):
             reader.put(key, text, seq)
 
-    def deltas(self, run: str, bell: Bell | None = None) -> Deltas:
-        """What handlers emit from now on. Close it."""
+    def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
+        """What handlers emit from now on; with `so_far` also what they have emitted, as far as it is known. Close
+        it."""
 
         def leave(reader: Deltas) -> None:
             readers = self._deltas.get(run, set())
@@ -233,4 +237,6 @@ class Hub:
 
         reader = Deltas(leave, bell)
         self._deltas.setdefault(run, set()).add(reader)
+        for said in self.texts.of(run) if so_far else ():
+            reader.put(*said)
         return reader

@@ -357,6 +357,7 @@ class Worker:
                 del self._tasks[row.id]
                 self._loops.pop(row.id, None)
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
+            self._parts.hub.texts.forget(row.id)
             self._parts.owned.left(row.id)
             self._admission.entered(row.id)
             # Its due time, or room for another one, or its place of a limit.

@@ -48,9 +48,10 @@ class Events:
         """The same by hand, for a reader that waits for other things as well: they ring the same bell. Close it."""
         return Cursor(self._store, self._hub, self._pages, self._lookout, run, after, bell)
 
-    def deltas(self, run: str, bell: Bell | None = None) -> Deltas:
-        """Live-only (node key, text) pieces, as handlers emit them. Close it."""
-        return self._hub.deltas(run, bell)
+    def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
+        """Live-only (node key, text) pieces, as handlers emit them; with `so_far` first what they have said. Close
+        it."""
+        return self._hub.deltas(run, bell, so_far=so_far)
 
     async def find(self, run: str, where: EventFilter) -> tuple[list[Record], int]:
         """One page of the events that match, and how many do. Raises NotFound."""

@@ -4,7 +4,7 @@ sse-starlette.
 A reader is a cursor, never a queue: it reads records after its last seq, sends them, waits, reads again. A slow reader
 makes its own reads late and costs nothing else; one that takes nothing for `stream_send_s` is closed and may come back
 with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none, so a
-reader that comes back does not ask for them.
+reader that comes back does not ask for them. Readers of a chat get what was said so far: their text begins anew.
 
 Cost: what this process has just committed comes from memory; a batch is read once (executor.runtime.cursor) and encoded
 once (streams.ChunkCache) for all readers, and goes out as one chunk.
@@ -66,7 +66,7 @@ class JournalFrames:
 
 class EventStream(EventSourceResponse):
     """The response of one reader. Its place among the open streams is free again however it ends. `preview`: see
-    wire.encode_record; `encode`: for readers who do not hear all.
+    wire.encode_record; `encode`: for readers who do not hear all; `so_far`: live text from its beginning.
 
     Headers and HEAD are sse-starlette's. Its `__call__` would make four tasks for a stream and a scope for each chunk:
     here the stream runs in the task of its request, and another one waits for the client to leave. Pings, readers that
@@ -82,10 +82,12 @@ class EventStream(EventSourceResponse):
         preview: int | None = None,
         session: str | None = None,
         encode: Frames | None = None,
+        so_far: bool = False,
     ) -> None:
         self._streams = streams
         self._place = streams.enter(row.id, session)
-        self._frames = _frames(engine, encode or JournalFrames(streams.cache, row.id, preview), row, after, self._place)
+        frames = encode or JournalFrames(streams.cache, row.id, preview)
+        self._frames = _frames(engine, frames, row, after, self._place, so_far)
         super().__init__(self._frames, headers=headers, ping=0, sep="\n")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,14 +124,16 @@ class EventStream(EventSourceResponse):
         self._place.close()
 
 
-async def _frames(engine: Engine, encode: Frames, row: RunRow, after: int, place: Place) -> AsyncGenerator[bytes, None]:
+async def _frames(
+    engine: Engine, encode: Frames, row: RunRow, after: int, place: Place, so_far: bool = False
+) -> AsyncGenerator[bytes, None]:
     """Chunks of whole frames, and pings when they are asked for. A cursor beyond the end counts as the end."""
     yield RETRY_HINT
     sent = min(after, row.seq)
     cursor = engine.events.cursor(row.id, sent, place.bell)
     # Joined before the journal is read, so that no token falls in between. A token is sent behind the start of its
     # attempt and before its end: it came before the end was recorded, so it is here when the end is read.
-    deltas = None if row.status in TERMINAL else engine.events.deltas(row.id, place.bell)
+    deltas = None if row.status in TERMINAL else engine.events.deltas(row.id, place.bell, so_far=so_far)
     look = took_none = True
     try:
         while not place.closing:

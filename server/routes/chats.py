@@ -84,7 +84,7 @@ async def stream(call: Call) -> Response:
     if not (n.isascii() and n.isdecimal() and len(n) <= 6):
         raise NotFound("there is no such message", code="chat_not_found")
     row, plan = await call.engine.chats.run_of(*_place(call), int(n))
-    return EventStream(call.engine, call.streams, row, 0, {}, encode=ChatFrames(streamed(plan)))
+    return EventStream(call.engine, call.streams, row, 0, {}, encode=ChatFrames(streamed(plan)), so_far=True)
 
 
 def _another(call: Call) -> str:

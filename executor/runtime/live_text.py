@@ -1,0 +1,52 @@
+"""What attempts have said so far, for readers who come in the middle of it: a chat page that is loaded again.
+
+In the memory of each process that hears it, until the run leaves memory. Nothing depends on it: what an attempt said is
+in the journal when it ends.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from msgspec import Struct
+
+TEXT_MAX: Final = 16 * 1024  # characters of one node, the last ones
+TOTAL_MAX: Final = 4 * 1024 * 1024  # characters of all, then the runs that have said nothing for longest are forgotten
+
+
+class _Said(Struct):
+    text: str
+    seq: int
+
+
+class LiveTexts:
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, dict[str, _Said]] = OrderedDict()  # by run and node key, who spoke last at the end
+        self._total = 0
+
+    def add(self, run: str, key: str, text: str, seq: int) -> None:
+        """`seq`: of the append that recorded the start of the attempt. A new attempt begins anew."""
+        nodes = self._runs.setdefault(run, {})
+        self._runs.move_to_end(run)
+        said = nodes.setdefault(key, _Said("", seq))
+        before = len(said.text)
+        # One more than is shown says that it was cut.
+        said.text = ((said.text if said.seq == seq else "") + text)[-TEXT_MAX - 1 :]
+        said.seq = seq
+        self._total += len(said.text) - before
+        while self._total > TOTAL_MAX:
+            self.forget(next(iter(self._runs)))
+
+    def of(self, run: str) -> list[tuple[str, str, int]]:
+        """Node keys, their texts, and the seqs behind which they belong."""
+        nodes = self._runs.get(run, {})
+        return [(key, _shown(said.text), said.seq) for key, said in nodes.items()]
+
+    def forget(self, run: str) -> None:
+        """It has left memory: it ended, or waits."""
+        self._total -= sum(len(said.text) for said in self._runs.pop(run, {}).values())
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"…{text[-TEXT_MAX:]}"
