@@ -75,12 +75,42 @@ def test_an_answer_is_read_while_it_is_written(servers: Servers, contexts: Conte
         phone.reload()
         expect(phone.locator("#log li")).to_have_count(4)
         expect(answer(phone, 1)).to_contain_text(TEAS)
-        say(phone, "And when?")
-        expect(answer(phone, 3)).to_have_attribute("data-state", "working")
-        phone.reload()  # in the middle of it
-        expect(answer(phone, 3)).to_contain_text("We are open from 9 to 6. Ask me about our teas.")
         phone.get_by_role("link", name="New conversation").click()
         expect(phone.locator("#log li")).to_have_count(0)
+        see_the_memory(Editor(contexts(server.url).page(), server.url))
+
+
+def see_the_memory(editor: Editor) -> None:
+    """In the settings: the conversation, what was said in it, and that it can be deleted."""
+    ((talk, turns),) = ((each["key"], each["turns"]) for each in editor.api.get("/api/memory")["conversations"])
+    assert turns == 2
+    editor.page.goto("/settings")
+    row = editor.at("memory").get_by_role("row", name=talk)
+    expect(row).to_contain_text("2 turns")
+    row.get_by_role("button", name="Show").click()
+    said = editor.at("memory-turns").get_by_role("listitem")
+    expect(said).to_have_count(2)
+    expect(said.first).to_contain_text("Which tea has no caffeine?")
+    expect(said.first).to_contain_text(TEAS)
+    editor.press("Escape")
+    row.get_by_role("button", name="Delete").click()
+    editor.at("delete").click()
+    expect(editor.at("memory")).to_contain_text("No conversation is remembered")
+    assert editor.api.get("/api/memory")["conversations"] == []
+
+
+def test_a_page_that_is_loaded_again_has_what_was_written_so_far(
+    servers: Servers, contexts: Contexts, tmp_path: Path
+) -> None:
+    with dev_model(tmp_path, 5_000) as url:  # it does not come to its end
+        server = servers(WEFT_MODEL_DEV=url)
+        page = contexts(server.url).page()
+        page.goto(path_of(Api(server.url)))
+        say(page, "Which tea has no caffeine?")
+        expect(answer(page, 1)).to_contain_text("Rooibos")
+        page.reload()
+        expect(answer(page, 1)).to_contain_text("Rooibos")
+        expect(answer(page, 1)).to_have_attribute("data-state", "working")
 
 
 def test_a_chat_survives_a_crash_in_the_middle_of_an_answer(

@@ -1,4 +1,4 @@
-// Environment names, secrets, schedules and webhooks, how runs are started from outside, theme, and the licenses of what is bundled.
+// Environment names, secrets, schedules and webhooks, what agents remember, how runs are started from outside, theme, and the licenses of what is bundled.
 
 import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
@@ -15,6 +15,7 @@ import { ListState } from './parts'
 import { Audit } from './settings/Audit'
 import { Connections } from './settings/Connections'
 import { Connectors } from './settings/Connectors'
+import { Memory } from './settings/Memory'
 import { People } from './settings/People'
 import { Secrets } from './settings/Secrets'
 import { Session } from './settings/Session'
@@ -91,6 +92,7 @@ export default function Settings(): ReactElement {
         <Connectors admin={me.value?.role === 'admin'} />
         <Schedules editor={editor} />
         <Webhooks admin={me.value?.role === 'admin'} />
+        <Memory />
         <section aria-labelledby="set-starts">
           <h2 id="set-starts">Starting runs from outside</h2>
           <p className="quiet">
@@ -121,9 +123,9 @@ export default function Settings(): ReactElement {
               </dd>
             </div>
             <div>
-              <dt>Licences</dt>
+              <dt>Licenses</dt>
               <dd>
-                <a href="/third-party-licenses.md">What is bundled with this interface, and its licences</a>
+                <a href="/third-party-licenses.md">What is bundled with this interface, and its licenses</a>
               </dd>
             </div>
           </dl>
