@@ -31,7 +31,7 @@ def instead(error: WeftError, kind: Kind) -> Response:
 
 def read_only() -> Html:
     """In place of the form of a page, on a server that changes nothing."""
-    return el("p", "This server is read-only: it accepts nothing. Try again later.", class_="notice off", role="status")
+    return el("p", "This server is read-only: it accepts nothing.", class_="notice off", role="status")
 
 
 def _page(status: int, title: str, text: str, heading: str = "") -> Response:
