@@ -67,7 +67,8 @@ class Router(Block):
 
 
 class Loop(Container):
-    """Repeats its steps: one of `count`, `each` (items), `while_`, `until` and `do_while` (expressions)."""
+    """Repeats its steps: one of `count`, `each` (items), `while_`, `until` and `do_while` (expressions).
+    `finally_`: the cleanup, steps that run once when the loop has ended, also if it failed or was cancelled."""
 
     def __init__(
         self,
@@ -80,19 +81,20 @@ class Loop(Container):
         max: Number | UnsetType = UNSET,
         on_max: str | UnsetType = UNSET,
         results: str | UnsetType = UNSET,
+        finally_: Then = None,
         **options: Unpack[Options],
     ) -> None:
         modes = {"for": ("count", count), "each": ("items", each), "while": ("condition", while_)}
         modes |= {"until": ("condition", until), "do_while": ("condition", do_while)}
         own = {**_mode(modes), "max": max, "on_max": on_max, "results": results}
         self._begin("loop", own, options)
-        self.steps = [as_step(step) for step in steps]
+        self._hold(steps, finally_)
         _check_mode(self, own, "count, each, while_, until or do_while")
 
 
 class Each(Container):
     """Does its steps for each of `items` side by side, or `count` times; at most `concurrency` at the same time.
-    Output: `results`, in the order of the items."""
+    Output: `results`, in the order of the items. `finally_`: as in `Loop`, once after all of them."""
 
     def __init__(
         self,
@@ -102,12 +104,13 @@ class Each(Container):
         concurrency: Number | UnsetType = UNSET,
         on_branch_error: str | UnsetType = UNSET,
         results: str | UnsetType = UNSET,
+        finally_: Then = None,
         **options: Unpack[Options],
     ) -> None:
         own = _mode({"each": ("items", items), "count": ("count", count)})
         more = {"concurrency": concurrency, "on_branch_error": on_branch_error, "results": results}
         self._begin("parallel", own | more, options)
-        self.steps = [as_step(step) for step in steps]
+        self._hold(steps, finally_)
         _check_mode(self, own, "items or count")
 
 

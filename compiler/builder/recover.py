@@ -13,7 +13,7 @@ from compiler.builder.calls import Call, carry_out, of_block
 from compiler.builder.control import Branch
 from compiler.builder.errors import BuildError
 from compiler.builder.shapes import Edge, End, Graph, Parallel
-from compiler.builder.step import BODY, ERROR, EXITS, OUT, TRIGGERS, Container, Exit, Sequence
+from compiler.builder.step import BODY, ERROR, EXITS, FINALLY, OUT, TRIGGERS, Container, Exit, Sequence
 from compiler.builder.workflow import Workflow
 
 NESTING_MAX: Final = 30  # branches in branches; deeper ones are not read more easily as steps
@@ -92,7 +92,7 @@ class _Document:
 
     def workflow(self, odd: set[str | None]) -> Call:
         document = self.document
-        steps = self.steps(None, odd)
+        steps, cleanup = self.steps(None, odd)
         named = {
             key: document[key]
             for key in ("description", "input", "variables", "settings")
@@ -105,10 +105,10 @@ class _Document:
         name = document.get("name")
         if name is None and "name" in document:
             more["name"] = None
-        return Call(Workflow, [name, *steps], named | ({"more": more} if more else {}))
+        return Call(Workflow, [name, *steps], named | _finally(cleanup) | ({"more": more} if more else {}))
 
-    def steps(self, region: str | None, odd: set[str | None]) -> list[Call]:
-        """Those of the root, or of a container."""
+    def steps(self, region: str | None, odd: set[str | None]) -> tuple[list[Call], list[Call]]:
+        """Those of the root, or of a container; and those of its cleanup."""
         if region not in odd:
             try:
                 return _Region(self, region, odd).steps()
@@ -116,14 +116,16 @@ class _Document:
                 odd.add(region)
         blocks = [self.call(block_id, odd) for block_id in self.inside.get(region, [])]
         edges = [self._edge(edge) for edge in self.edges if self.region_of(edge) == region]
-        return [Call(Graph, list(blocks), {"edges": edges})]
+        return [Call(Graph, list(blocks), {"edges": edges})], []
 
     def call(self, block_id: str, odd: set[str | None]) -> Call:
         """Of a block with what is inside of it, and nothing behind it."""
         contains = block_id in self.inside
         call = of_block(block_id, self.blocks[block_id], self.parent(block_id), contains)
         if contains or issubclass(call.cls, Container):
-            call.args += self.steps(block_id, odd) if contains else []
+            steps, cleanup = self.steps(block_id, odd) if contains else ([], [])
+            call.args += steps
+            call.kwargs |= _finally(cleanup)
         return call
 
     def _edge(self, edge: Mapping[str, Any]) -> Call:
@@ -134,7 +136,7 @@ class _Document:
 
 
 class _Region:
-    """The root, or the body of a container, as steps. Raises _Odd."""
+    """The root, or what is in a container, as steps. Raises _Odd."""
 
     def __init__(self, graph: _Document, region: str | None, odd: set[str | None]) -> None:
         self._graph = graph
@@ -143,16 +145,20 @@ class _Region:
         self._left = {one for one in graph.inside.get(region, []) if graph.blocks[one]["type"] != "note"}
         self._depth = 0
 
-    def steps(self) -> list[Call]:
+    def steps(self) -> tuple[list[Call], list[Call]]:
+        """And those of the cleanup."""
         graph, region = self._graph, self._region
         notes = [one for one in graph.inside.get(region, []) if graph.blocks[one]["type"] == "note"]
         if region is not None:
             steps, _ = self._sequence([(region, BODY)])
+            owners = [region]
         else:
             steps = self._from_the_start()
+            owners = [one for one in graph.inside[None] if graph.blocks[one]["type"] in TRIGGERS]
+        cleanup, _ = self._sequence([(owner, FINALLY) for owner in owners])
         if self._left:
             raise _Odd
-        return steps + [graph.call(note, self._odd) for note in notes]
+        return steps + [graph.call(note, self._odd) for note in notes], cleanup
 
     def _from_the_start(self) -> list[Call]:
         graph = self._graph
@@ -210,7 +216,7 @@ class _Region:
         if known == [OUT] and not used - {OUT, ERROR}:
             ways = {OUT: ([], [(block_id, OUT)])} if ERROR not in used else {OUT: self._way((block_id, OUT), False)}
         else:
-            others = [one for one in graph_handles(graph, block_id) if one not in (ERROR, BODY)]
+            others = [one for one in graph_handles(graph, block_id) if one in used - {ERROR}]
             ways = {handle: self._way((block_id, handle)) for handle in dict.fromkeys([*known, *others])}
         if ERROR in used:
             ways[ERROR] = self._way((block_id, ERROR))
@@ -230,7 +236,8 @@ class _Region:
     def _handles(self, block_id: str) -> tuple[list[str], set[str]]:
         """Those that lead on where nothing is written, and those that have a connection."""
         block = self._graph.blocks[block_id]
-        used = {handle for handle in graph_handles(self._graph, block_id) if handle != BODY}
+        inner = (BODY, FINALLY) if block["type"] in TRIGGERS else (BODY,)
+        used = {handle for handle in graph_handles(self._graph, block_id) if handle not in inner}
         params = block.get("params")
         if (named := EXITS.get(block["type"])) is not None:
             return named(params if isinstance(params, dict) else {}), used
@@ -264,6 +271,10 @@ def graph_handles(graph: _Document, block_id: str) -> list[str]:
         for (source, handle), targets in graph.after.items()
         if source == block_id and any(graph.parent(target) != block_id for target in targets if target in graph.blocks)
     ]
+
+
+def _finally(cleanup: list[Call]) -> dict[str, Any]:
+    return {"finally_": _one(cleanup)} if cleanup else {}
 
 
 def _one(steps: list[Call]) -> Any:

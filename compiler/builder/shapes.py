@@ -7,7 +7,7 @@ from collections.abc import Sequence as Steps
 from typing import Any
 
 from compiler.builder.errors import BuildError
-from compiler.builder.step import BODY, OUT, Block, Exits, Site, Step, as_step
+from compiler.builder.step import BODY, FINALLY, OUT, Block, Exits, Site, Step, as_step
 from compiler.builder.values import plain
 
 
@@ -47,8 +47,8 @@ class Edge:
 
 
 class Graph(Step):
-    """Blocks, and connections between them that are no sequence. It is all of a workflow, or of a container; there the
-    first blocks have a connection from its exit `body`."""
+    """Blocks, and connections between them that are no sequence. It is all of a workflow, of a container, or of a
+    cleanup. In a container the first blocks have a connection from its exit `body`, in a cleanup from `finally`."""
 
     def __init__(self, *steps: Step, edges: Steps[Edge]) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Graph(Step):
         return self.steps
 
     def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
-        if behind is not None and behind != [(parent, BODY)]:
+        if behind is not None and behind != [(parent, BODY)] and {handle for _, handle in behind} != {FINALLY}:
             raise BuildError(f"Graph ({self.place}) is all of a workflow or of a container.", "Put nothing beside it.")
         for step in self.steps:
             step.build(site, None, parent)

@@ -23,6 +23,7 @@ Exits = list[Exit] | None
 OUT: Final = "out"
 ERROR: Final = "error"
 BODY: Final = "body"
+FINALLY: Final = "finally"
 TRIGGERS: Final = frozenset(["start", "schedule", "webhook", "form_trigger", "chat_trigger"])
 _OWN: Final = "compiler.builder"
 
@@ -220,14 +221,27 @@ class Block(Step):
 
 
 class Container(Block):
-    """A block with a body: a sequence of steps. `Loop` and `Each` are the usual ones."""
+    """A block with a body: a sequence of steps. `Loop` and `Each` are the usual ones. `finally_`: a step for when the
+    body has ended, however it has: its cleanup."""
 
-    def __init__(self, type: str, *steps: Step | Steps[Step], **options: Unpack[Options]) -> None:
+    def __init__(
+        self,
+        type: str,
+        *steps: Step | Steps[Step],
+        finally_: Step | Steps[Step] | None = None,
+        **options: Unpack[Options],
+    ) -> None:
         self._begin(type, {}, options)
+        self._hold(steps, finally_)
+
+    def _hold(self, steps: Steps[Step | Steps[Step]], cleanup: Step | Steps[Step] | None) -> None:
         self.steps = [as_step(step) for step in steps]
+        self.cleanup = None if cleanup is None else as_step(cleanup)
 
     def inner(self) -> Iterator[Step]:
         yield from self.steps
+        if self.cleanup is not None:
+            yield self.cleanup
         yield from super().inner()
 
     def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
@@ -236,6 +250,8 @@ class Container(Block):
         inside: Exits = [(own, BODY)]
         for step in self.steps:
             inside = step.build(site, inside, own)
+        if self.cleanup is not None:
+            self.cleanup.build(site, [(own, FINALLY)], own)
         return exits
 
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from compiler.builder.errors import BuildError
 from compiler.builder.shapes import Graph
-from compiler.builder.step import OUT, TRIGGERS, Block, Exits, Step, as_step
+from compiler.builder.step import FINALLY, OUT, TRIGGERS, Block, Exits, Step, as_step
 from compiler.builder.step import Sequence as InTurn
 from compiler.builder.triggers import Start
 from compiler.builder.values import plain
@@ -34,6 +34,7 @@ class Workflow:
     input       JSON Schema of the input of a run
     variables   workflow variables with their first values
     settings    of the document: `{"max_concurrency": 10}`
+    finally_    the cleanup of a run: a step for when all others have ended, however they have
     order       ids in the order of the document, if it is not that of the steps; the others follow
     more        other fields of the document, such as `notes`
     """
@@ -46,22 +47,28 @@ class Workflow:
         input: Mapping[str, Any] | None = None,
         variables: Mapping[str, Any] | None = None,
         settings: Mapping[str, Any] | None = None,
+        finally_: Step | Sequence[Step] | None = None,
         order: Sequence[str] = (),
         more: Mapping[str, Any] | None = None,
     ) -> None:
         self.name = name
         self.root = InTurn(*steps)
+        self.cleanup = None if finally_ is None else as_step(finally_)
         self._order = order
         self._fields = {"description": description, "input": input, "variables": variables, "settings": settings}
         self._more = more or {}
 
     def document(self) -> dict[str, Any]:
         """The workflow in the format weft/1, a new one at each call. Raises BuildError."""
-        site = _Site(list(_blocks(self.root)))
+        site = _Site([*_blocks(self.root), *(_blocks(self.cleanup) if self.cleanup is not None else ())])
         behind: Exits = None
         if not site.triggers and not any(isinstance(step, Graph) for step in self.root.steps):
             behind = [(site.begin(Start()), OUT)]
         self.root.build(site, behind, None)
+        if self.cleanup is not None:
+            if not site.triggers:
+                raise BuildError("finally_: no block of the Graph starts runs.", "Put a Start among its steps.")
+            self.cleanup.build(site, [(site.id_of(trigger), FINALLY) for trigger in site.triggers], None)
         made: dict[str, Any] = {"format": FORMAT}
         if self.name is not None:
             made["name"] = plain(self.name, "name")
@@ -121,6 +128,7 @@ class _Site:
 
     def begin(self, start: Start) -> str:
         self._name(start, self._free("start"))
+        self.triggers.append(start)
         return self.add(start, None, None)
 
     def id_of(self, block: Block) -> str:

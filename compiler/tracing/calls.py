@@ -71,14 +71,35 @@ def each(
     return listed
 
 
-def attempt(do: Callable[[], T], failed: Callable[[Any], U], *, id: str | None = None) -> T | U:
-    """What `do` returns, or if a step in it fails for good, what `failed` returns. `failed` gets the error: `code`,
-    `message`."""
+def attempt(
+    do: Callable[[], T],
+    failed: Callable[[Any], U] | None = None,
+    *,
+    finally_: Callable[[], Any] | None = None,
+    id: str | None = None,
+) -> T | U:
+    """What `do` returns, or if a step in it fails for good, what `failed` returns. All three are traced.
+
+    failed    gets the error: `code`, `message`; without it, the run fails as it would have without `attempt`
+    finally_  the cleanup: its calls run when those of `do` have ended, also if these failed or were cancelled. It uses
+              values from before the attempt, none of `do`
+    """
     trace = current("attempt")
+    if failed is None and finally_ is None:
+        raise TraceError("weft.attempt takes what to do after a failure, or finally_.")
     box = trace.add("attempt", "parallel", {"mode": "count", "count": 1}, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
     with trace.inside(box.body):
         schema = _end_with(trace, do(), "weft.attempt")
+    if finally_ is not None:
+        box.cleanup = Scope((box.id, "finally"), box.scope, box, box.id)
+        with trace.inside(box.cleanup):
+            finally_()
+        if not box.cleanup.items:
+            raise TraceError("weft.attempt: finally_ makes no calls.")
+    if failed is None:
+        only: T = _computed(trace, f"{box.id}-value", f"return <{box.id}.results>[0][0];", schema, box)
+        return only
     junction = Junction(box.scope, box)
     junction.done = [(box.id, "out")]
     way = Scope((box.id, "error"), box.scope, box, box.scope.container)

@@ -60,8 +60,8 @@ class Item:
 
 
 class Node(Item):
-    """A block. `body`: of a container. `needed`: false for one that only prepares a value; without readers it is left
-    out. `joins`: it makes one value of those of several ways."""
+    """A block. `body`, `cleanup`: of a container. `needed`: false for one that only prepares a value; without readers
+    it is left out. `joins`: it makes one value of those of several ways."""
 
     def __init__(self, scope: Scope, id: str, type: str, params: dict[str, Any]) -> None:
         super().__init__(scope)
@@ -73,6 +73,11 @@ class Node(Item):
         self.needed = True
         self.joins = False
         self.body: Scope | None = None
+        self.cleanup: Scope | None = None
+
+    @property
+    def inside(self) -> list[Scope]:
+        return [scope for scope in (self.body, self.cleanup) if scope is not None]
 
     def exits(self) -> list[Exit]:
         return [(self.id, "out")]
@@ -114,8 +119,8 @@ def edges_of(scope: Scope) -> list[dict[str, str]]:
         elif isinstance(item, Node):
             sources = [end for one in _direct(item) for end in one.exits()] or [scope.entry]
             edges += [_edge(source, handle, item.id) for source, handle in dict.fromkeys(sources)]
-            if item.body is not None:
-                edges += edges_of(item.body)
+            for inner in item.inside:
+                edges += edges_of(inner)
     return edges
 
 
@@ -126,7 +131,7 @@ def nodes_of(scope: Scope) -> list[Node]:
             for way in item.ways:
                 nodes += nodes_of(way)
         elif isinstance(item, Node):
-            nodes += [item, *(nodes_of(item.body) if item.body is not None else ())]
+            nodes += [item, *(node for inner in item.inside for node in nodes_of(inner))]
     return nodes
 
 

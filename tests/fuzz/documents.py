@@ -1,5 +1,5 @@
 """Documents that compile, made at random: one trigger or several, a chain of blocks behind each, nested loops and
-parallels, references backwards, policies, and a tail that several triggers lead to."""
+parallels, references backwards, policies, cleanups, and a tail that several triggers lead to."""
 
 from __future__ import annotations
 
@@ -33,6 +33,8 @@ def documents(draw: Draw) -> Document:
         ends += left
     if len(kinds) > 1 and ends:
         builder.chain(None, reached, (), ends)
+    if scene.chance(3):
+        builder.cleanup(None, [], (), [id for id, block in builder.blocks.items() if block["type"] in TRIGGERS])
     for _ in range(draw(st.integers(0, 1))):
         params, _ = PARAMS["note"](scene)
         builder.add("note", None, params)
@@ -60,6 +62,7 @@ def settings(s: Scene) -> Document:
         limits=([{"key": "one", "at_most": 1}], [{"key": "n <input.n>", "at_most": 5, "of": "run"}], []),
         rates=([{"key": "n <input.n>", "per_s": 1000.0}], []),
         max_executions=(5, 10_000),
+        cleanup_timeout_s=(0.001, 300),
         alerts=(
             {},
             {"email": ["ops@example.org"], "waiting_s": 60},
@@ -76,6 +79,7 @@ class _Builder:
         self.blocks: dict[str, Document] = {}
         self.edges: list[Document] = []
         self.grouped = False
+        self._cleaning = False
 
     def branch(self, trigger: str) -> tuple[list[str], list[End]]:
         """A trigger and what follows it; what may be referred to behind it, and its loose ends."""
@@ -93,6 +97,12 @@ class _Builder:
         self.blocks[block_id] = block
         return block_id, block
 
+    def cleanup(self, parent: str | None, before: list[str], around: tuple[str, ...], owners: list[str]) -> None:
+        """What the exits `finally` of `owners` lead to."""
+        was, self._cleaning = self._cleaning, True
+        self.chain(parent, before or ["input"], around, [(owner, "finally") for owner in owners])
+        self._cleaning = was
+
     def chain(self, parent: str | None, before: list[str], around: tuple[str, ...], ends: list[End]) -> list[End]:
         """One block after another. `ends`: what the first one hangs on; `before`: what references may begin with, to
         which this adds; `around`: the kinds of containers, innermost last. Returns the loose ends."""
@@ -109,6 +119,8 @@ class _Builder:
             self._finish(kind, block, scene)
             if kind in CONTAINERS:
                 self.chain(block_id, list(before), (*around, kind), [(block_id, "body")])
+                if scene.chance(3):
+                    self.cleanup(block_id, list(before), around, [block_id])
                 before.append(f"{block_id}.results")
             else:
                 before.append(block_id)
@@ -120,7 +132,7 @@ class _Builder:
         return ends
 
     def _kind(self, around: tuple[str, ...]) -> str:
-        kinds = [*LEAVES]
+        kinds = [kind for kind in LEAVES if kind != "response" or not self._cleaning]
         if len(around) < DEPTH_MAX and len(self.blocks) < BLOCKS_MAX:
             kinds += [*CONTAINERS, *CONTAINERS]
         if "loop" in around:

@@ -117,6 +117,8 @@ def start(s: Scene) -> Made:
         | s.some(type=TYPES, title=("Label",), description=("d",), default=(1, "1", None), required=(False, True))
         for name in ("n", "größe")
     ]
+    if s.chance(3):
+        fields.append({"name": "scan", "type": "file"})
     return {"fields": fields}, [None]
 
 

@@ -113,6 +113,48 @@ def test_a_container_with_two_ways_in() -> None:
     assert text.count("Graph(") == 1 and 'Edge("loop", "b", "other")' in text and "on=" not in text
 
 
+CLEANED = """\
+from weft import Loop, Set, Workflow
+
+workflow = Workflow(
+    "flow",
+    Loop(Set(1, id="open"), id="loop", count=1, finally_=[Set(1, id="close"), Set(1, id="closed")]),
+    Set(2, id="end"),
+    finally_=Set(3, id="report"),
+)
+"""
+
+
+def test_cleanups_are_steps_of_what_they_clean() -> None:
+    inside = {name: value(1) | {"parent": "loop"} for name in ("open", "close", "closed")}
+    document = flow(
+        {
+            "start": START,
+            "loop": {"type": "loop", "params": {"mode": "for", "count": 1}},
+            **inside,
+            "end": value(2),
+            "report": value(3),
+        },
+        "start loop, loop:body open, loop:finally close, close closed, loop end, start:finally report",
+    )
+    assert round_trip(document) == CLEANED
+
+
+def test_a_cleanup_of_several_triggers_and_one_of_only_some() -> None:
+    blocks = {"start": START, "daily": {"type": "schedule", "params": {"cron": "@daily"}}, "a": value(1), "b": value(2)}
+    text = round_trip(flow(blocks, "start a, daily a, start:finally b, daily:finally b"))
+    assert 'finally_=Set(2, id="b")' in text
+    text = round_trip(flow(blocks, "start a, daily a, daily:finally b"))
+    assert 'Edge("daily", "b", "finally")' in text and "finally_" not in text
+
+
+def test_side_by_side_in_a_cleanup() -> None:
+    blocks = {"start": START, "fan": {"type": "parallel", "params": {"count": 2}}}
+    inside = {name: value(1) | {"parent": "fan"} for name in "abc"}
+    text = round_trip(flow(blocks | inside, "start fan, fan:body a, fan:finally b, fan:finally c"))
+    assert 'finally_=Parallel(Set(1, id="b"), Set(1, id="c"))' in text
+
+
 def test_nothing_is_lost() -> None:
     odd = {
         "type": "connector.slack",

@@ -141,6 +141,34 @@ def test_containers_and_triggers() -> None:
     assert blocks["each"]["params"] == {"mode": "each", "items": "<input.rows>", "concurrency": 2}
 
 
+def test_cleanups_hang_on_what_they_clean() -> None:
+    made = Workflow(
+        "x",
+        Parallel(Start(id="now"), Schedule("@daily", id="daily")),
+        Each(
+            Loop(Set(1, id="open"), count=1, id="loop", finally_=[Set(2, id="close"), Set(3, id="closed")]),
+            items="<input.rows>",
+            id="each",
+            finally_=Graph(Set(4, id="last"), edges=[Edge("each", "last", "finally")]),
+        ),
+        Set(5, id="end"),
+        finally_=Http("u", id="report"),
+    )
+    assert edges(made) == (
+        "now each, daily each, each:body loop, loop:body open, loop:finally close, close closed, each:finally last, "
+        "each end, now:finally report, daily:finally report"
+    )
+    blocks = made.document()["blocks"]
+    assert (
+        blocks["close"]["parent"] == "loop" and blocks["last"]["parent"] == "each" and "parent" not in blocks["report"]
+    )
+
+
+def test_the_cleanup_of_a_workflow_without_a_trigger_of_its_own() -> None:
+    made = Workflow("x", Set(1, id="a"), finally_=Set(2, id="b"))
+    assert edges(made) == "start a, start:finally b"
+
+
 def test_a_graph_has_the_connections_that_are_written() -> None:
     a = Set(1)
     made = Workflow(
@@ -189,6 +217,8 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Workflow("x", Branch(Case("a"), then=Set(1))), "has steps and no condition"),
     (lambda: Workflow("x", Set(1), Graph(Set(2), edges=[])), "is all of a workflow or of a container"),
     (lambda: Workflow("x", Graph(Set(2), edges=[Edge(Set(3), "set")])), "is in a connection and not in the workflow"),
+    (lambda: Workflow("x", Graph(Set(2), edges=[]), finally_=Set(1)), "no block of the Graph starts runs"),
+    (lambda: Workflow("x", Set(1, finally_=Set(2))), "Set .* has no argument finally_"),  # type: ignore[call-arg]
     (lambda: Workflow("x", Set(1), order=["b"]), 'order: there is no block "b"'),
     (lambda: Workflow("x", Set(ref("hit.body"))), r"ref\('hit.body'\): this is no path"),
     (lambda: Workflow("x", *[Set(n) for n in range(2001)]), "The workflow has 2,001 blocks. The limit is 2,000"),

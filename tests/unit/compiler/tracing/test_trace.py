@@ -224,6 +224,62 @@ def test_attempt_catches_what_fails() -> None:
     ]  # fmt: skip
 
 
+def test_attempt_cleans_up() -> None:
+    @workflow
+    def clean(order: str) -> Any:
+        found = load(order)
+
+        def close() -> None:
+            mail(f"closed for {found.customer}")
+            pay(0)
+
+        return attempt(lambda: price(found.items[0]), finally_=close)
+
+    document = traced(clean)
+    assert {name: block.get("parent") for name, block in document["blocks"].items()} == {
+        "start": None, "load": None, "attempt": None, "price": "attempt", "mail": "attempt", "pay": "attempt",
+        "attempt-value": None, "result": None,
+    }  # fmt: skip
+    assert edges(document) == [
+        "start load", "load attempt", "attempt:body price", "attempt:finally mail", "attempt:finally pay",
+        "attempt attempt-value", "attempt-value result",
+    ]  # fmt: skip
+    assert document["blocks"]["attempt-value"]["output_schema"]["properties"]["result"] == {"type": "number"}
+
+
+def test_a_cleanup_beside_a_way_for_errors() -> None:
+    @workflow
+    def careful() -> None:
+        attempt(lambda: pay(1), lambda error: mail(error.message), finally_=lambda: mail("closed"))
+
+    assert edges(traced(careful)) == [
+        "start attempt", "attempt:body pay", "attempt:finally mail", "attempt:error mail-2",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda: attempt(lambda: pay(1)), r"takes what to do after a failure, or finally_\."),
+        (lambda: attempt(lambda: pay(1), finally_=lambda: None), r"finally_ makes no calls\."),
+    ],
+)
+def test_attempts_that_say_too_little(function: Any, message: str) -> None:
+    function.__name__ = "wrong"
+    with pytest.raises(TraceError, match=message):
+        workflow(function).document()
+
+
+def test_a_cleanup_reads_nothing_of_what_it_cleans() -> None:
+    @workflow
+    def wrong() -> None:
+        kept: list[Any] = []
+        attempt(lambda: kept.append(pay(1)), finally_=lambda: mail(kept[0]))
+
+    with pytest.raises(TraceError, match=r"<pay> exists only in a branch or body that ends before this"):
+        wrong.document()
+
+
 def test_approve_call_and_http_are_the_blocks_of_these_names() -> None:
     @workflow
     def ask(order: str) -> Any:
