@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from functools import partial
 from typing import Any, Final
 
 from msgspec import Struct
@@ -194,6 +195,10 @@ class Binder:
         self, block: str, path: Segments, strict: bool, found: Found, parsed: Parsed, reader: Reader, pointer: str
     ) -> Ref | None:
         """See the module text."""
+        default = parsed.default
+        read = partial(
+            Ref, found.text, "block", node=self._places.node[block], path=path, default=default, strict=strict
+        )
         holder, seen = self._wiring.parent[block], block
         crossed = False
         positions = self._positions(reader)
@@ -205,38 +210,20 @@ class Binder:
                 self._report.add("reference_into_parallel", pointer, message, hint=hint, block=reader.block)
                 return None
             holder, seen, crossed = self._wiring.parent[holder], holder.removesuffix(CLEANUP_SUFFIX), True
-        if self._is_cleaned_up(holder, seen, crossed, positions[holder], reader):
-            self._may_not_have_run(seen, found, parsed, reader, pointer)
-            node, default = self._places.node[block], parsed.default
-            return Ref(
-                found.text,
-                "block",
-                node=node,
-                mode="last" if crossed else "current",
-                path=path,
-                default=default,
-                strict=strict,
-            )
         position = positions[holder]
-        node = self._places.node[block]
+        if self._is_cleaned_up(holder, seen, crossed, position, reader):
+            self._may_not_have_run(seen, found, parsed, reader, pointer)
+            return read(mode="last" if crossed else "current")
         if not self._sound:
-            return Ref(found.text, "block", node=node, path=path, default=parsed.default, strict=strict)
+            return read()
         flow = self._flows[holder]
         if position is not None and seen != ROOT and flow.graph.is_upstream(seen, position):
             failed = bool(path) and path[0] == "error"  # it is there only when the block failed: no news
-            if parsed.default is None and not failed and not flow.always_ran(seen, position):
+            if default is None and not failed and not flow.always_ran(seen, position):
                 message = f"<{found.text}> is null when {self._wiring.called(seen)} is skipped."
                 hint = f"Add a default: <{found.text} ?? ...>."
                 self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
-            return Ref(
-                found.text,
-                "block",
-                node=node,
-                mode="last" if crossed else "current",
-                path=path,
-                default=parsed.default,
-                strict=strict,
-            )
+            return read(mode="last" if crossed else "current")
         loop = holder
         while loop != ROOT and self._kind(loop) != "loop":
             loop = self._wiring.parent[loop]
@@ -247,17 +234,7 @@ class Binder:
                 message = f"<{found.text}>: {self._wiring.called(block)} does not run before this block."
             self._report.add("reference_not_upstream", pointer, message, block=reader.block)
             return None
-        region = self._places.region[loop]
-        return Ref(
-            found.text,
-            "block",
-            node=node,
-            region=region,
-            mode="previous",
-            path=path,
-            default=parsed.default,
-            strict=strict,
-        )
+        return read(region=self._places.region[loop], mode="previous")
 
     def _is_cleaned_up(self, holder: str, seen: str, crossed: bool, position: str | None, reader: Reader) -> bool:
         """Is it a block of what the reader, or a container around it, cleans up for?"""
