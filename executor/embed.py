@@ -69,10 +69,9 @@ async def open_engine(
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       where resume links lead: the server on the same database, if there is one
     secret         keys those links, 16 bytes or more; without it they end with this program
-
     processes      child processes at the same time, for blocks with `policy.runner: process`; None: one for each core
-    sqlite_folders  folders with the SQLite files that `sql` blocks may open
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
+    sqlite_folders  folders with the SQLite files that `sql` blocks may open
 
     Raises StoreError: the database cannot be used, or the driver of PostgreSQL is missing. Raises TraceError: a
     workflow cannot become a document.
@@ -80,8 +79,7 @@ async def open_engine(
     with _store(database) as (store, bus, path):
         sandbox = Sandbox()
         called: dict[str, Callable[..., Any]] = {**steps_of(workflows), **(functions or {})}
-        extra = [*connectors(), *blocks, *([Python(called)] if called else ())]
-        registry = Registry.load(extra, sandbox=sandbox)
+        registry = _registry(called, blocks, sandbox)
         _collect_imported()
         engine = await Engine.open(
             store,
@@ -104,6 +102,11 @@ async def open_engine(
             yield engine
         finally:
             await engine.close()
+
+
+def _registry(called: Mapping[str, Callable[..., Any]], blocks: Iterable[Block], sandbox: Sandbox) -> Registry:
+    """`called`: by blocks of type `python`; without functions there is no such type."""
+    return Registry.load([*connectors(), *blocks, *([Python(called)] if called else ())], sandbox=sandbox)
 
 
 @cache

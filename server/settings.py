@@ -397,54 +397,18 @@ def _check_values(settings: Settings) -> None:
     checked.check_mail(mail.sender, mail.host, mail.port, mail.username, mail.password)
     if settings.notify_webhook:
         checked.check_url("WEFT_NOTIFY_WEBHOOK", settings.notify_webhook)
-    for name, url in settings.models.items():
-        try:
-            Endpoints({name: url})
-        except ValueError as error:
-            raise SettingsError(f"{MODEL_PREFIX}{name}: {error}") from None
-    for name, text in settings.prices.items():
-        try:
-            Endpoints(settings.models, {name: text})
-        except ValueError as error:
-            raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
     checked.check_addresses("WEFT_NOTIFY_EMAIL", settings.notify_email)
+    _check_models(settings)
     _check_alerts(settings)
     if settings.public_url:
         checked.check_url("WEFT_BASE_URL", settings.public_url, bare=True)
     _check_places(settings)
     if settings.proxies:
         _check_proxies(settings)
-    if not 0 <= settings.port <= 65535:
-        raise SettingsError("WEFT_PORT must be between 0 and 65535")
-    if settings.otlp_endpoint is not None:
-        checked.check_url("WEFT_OTLP_ENDPOINT", settings.otlp_endpoint, bare=True)
-        if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-            raise SettingsError("WEFT_OTLP_ENDPOINT needs a library: pip install 'weft[otel]'")
-    if settings.otlp_headers is not None:
-        _ = settings.otlp_header_map
-    if settings.metrics_port is not None and not 0 <= settings.metrics_port <= 65535:
-        raise SettingsError("WEFT_METRICS_PORT must be between 0 and 65535")
-    if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
-        raise SettingsError(f"WEFT_LEASE_MS must be between {LEASE_MS_MIN} and {LEASE_MS_MAX}")
-    if settings.processes is not None and not 1 <= settings.processes <= PROCESSES_MAX:
-        raise SettingsError(f"WEFT_PROCESSES must be between 1 and {PROCESSES_MAX}")
-    if settings.dask is not None:
-        if urlsplit(settings.dask).scheme not in ("tcp", "tls") or not urlsplit(settings.dask).hostname:
-            raise SettingsError("WEFT_DASK must have the form tcp://host:port or tls://host:port")
-        if find_spec("distributed") is None:
-            raise SettingsError("WEFT_DASK needs the library of Dask: pip install 'weft[dask]'")
+    _check_numbers(settings)
+    _check_extras(settings)
     if settings.connectors is not None and not Path(settings.connectors).is_dir():
         raise SettingsError(f"WEFT_CONNECTORS must be a folder, not {settings.connectors!r}")
-    if not 1 <= settings.concurrency <= CONCURRENCY_MAX:
-        raise SettingsError(f"WEFT_CONCURRENCY must be between 1 and {CONCURRENCY_MAX}")
-    if settings.queue_max is not None and settings.queue_max < 1:
-        raise SettingsError("WEFT_QUEUE_MAX must be at least 1")
-    if not 1 <= settings.file_max <= FILE_LARGEST_MIB:
-        raise SettingsError(f"WEFT_FILE_MAX must be between 1 and {FILE_LARGEST_MIB:,} (MiB)")
-    if settings.kubernetes and find_spec("kr8s") is None:
-        raise SettingsError("WEFT_KUBERNETES needs a library: pip install 'weft[kubernetes]'")
-    if settings.retention_days is not None and not 0 < settings.retention_days <= RETENTION_DAYS_MAX:
-        raise SettingsError(f"WEFT_RETENTION_DAYS must be more than 0 and at most {RETENTION_DAYS_MAX}")
     for name, key in (("WEFT_SECRET_KEY", settings.secret_key), ("WEFT_OLD_SECRET_KEY", settings.old_secret_key)):
         if key is not None and len(key) < SECRET_BYTES_MIN:
             raise SettingsError(f"{name} must have at least {SECRET_BYTES_MIN} characters")
@@ -458,6 +422,55 @@ def _check_values(settings: Settings) -> None:
             f"WEFT_ALLOW_PRIVATE: {error}; use networks (10.0.0.0/8), addresses or names, with or without :port, "
             "separated by commas"
         ) from None
+
+
+def _check_models(settings: Settings) -> None:
+    for name, url in settings.models.items():
+        try:
+            Endpoints({name: url})
+        except ValueError as error:
+            raise SettingsError(f"{MODEL_PREFIX}{name}: {error}") from None
+    for name, text in settings.prices.items():
+        try:
+            Endpoints(settings.models, {name: text})
+        except ValueError as error:
+            raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
+
+
+def _check_numbers(settings: Settings) -> None:
+    if not 0 <= settings.port <= 65535:
+        raise SettingsError("WEFT_PORT must be between 0 and 65535")
+    if settings.metrics_port is not None and not 0 <= settings.metrics_port <= 65535:
+        raise SettingsError("WEFT_METRICS_PORT must be between 0 and 65535")
+    if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
+        raise SettingsError(f"WEFT_LEASE_MS must be between {LEASE_MS_MIN} and {LEASE_MS_MAX}")
+    if settings.processes is not None and not 1 <= settings.processes <= PROCESSES_MAX:
+        raise SettingsError(f"WEFT_PROCESSES must be between 1 and {PROCESSES_MAX}")
+    if not 1 <= settings.concurrency <= CONCURRENCY_MAX:
+        raise SettingsError(f"WEFT_CONCURRENCY must be between 1 and {CONCURRENCY_MAX}")
+    if settings.queue_max is not None and settings.queue_max < 1:
+        raise SettingsError("WEFT_QUEUE_MAX must be at least 1")
+    if not 1 <= settings.file_max <= FILE_LARGEST_MIB:
+        raise SettingsError(f"WEFT_FILE_MAX must be between 1 and {FILE_LARGEST_MIB:,} (MiB)")
+    if settings.retention_days is not None and not 0 < settings.retention_days <= RETENTION_DAYS_MAX:
+        raise SettingsError(f"WEFT_RETENTION_DAYS must be more than 0 and at most {RETENTION_DAYS_MAX}")
+
+
+def _check_extras(settings: Settings) -> None:
+    """What needs a library that weft does not install by itself."""
+    if settings.otlp_endpoint is not None:
+        checked.check_url("WEFT_OTLP_ENDPOINT", settings.otlp_endpoint, bare=True)
+        if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
+            raise SettingsError("WEFT_OTLP_ENDPOINT needs a library: pip install 'weft[otel]'")
+    if settings.otlp_headers is not None:
+        _ = settings.otlp_header_map  # raises
+    if settings.dask is not None:
+        if urlsplit(settings.dask).scheme not in ("tcp", "tls") or not urlsplit(settings.dask).hostname:
+            raise SettingsError("WEFT_DASK must have the form tcp://host:port or tls://host:port")
+        if find_spec("distributed") is None:
+            raise SettingsError("WEFT_DASK needs the library of Dask: pip install 'weft[dask]'")
+    if settings.kubernetes and find_spec("kr8s") is None:
+        raise SettingsError("WEFT_KUBERNETES needs a library: pip install 'weft[kubernetes]'")
 
 
 def _check_alerts(settings: Settings) -> None:

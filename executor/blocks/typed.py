@@ -146,17 +146,8 @@ def block(
     Raises TypeError or ValueError, saying what is wrong."""
 
     def made(work: Callable[..., Any]) -> TypedBlock[..., Any]:
-        if inspect.isclass(work):
-            work, call, signature = _of_class(work)
-        elif callable(work) and hasattr(work, "__name__"):
-            call, signature = work, signature_of(work)
-        else:
-            raise TypeError(f"@weft.block is for functions and classes, not {work!r}")
+        work, call, signature = _parts_of(work)
         name = type or work.__name__
-        try:
-            output = output_of(signature.returns, _OUTCOMES)
-        except TypeError as error:
-            raise TypeError(f"block type {name!r}: the result: {error}") from error
         spec = BlockSpec(
             type=name,
             title=title or signature.title,
@@ -167,7 +158,7 @@ def block(
             effect=effect,
             idempotent=effect != "write" if idempotent is None else idempotent,
             pauses=_suspends(signature.returns),
-            output=output,
+            output=_output(name, signature),
             attempts=attempts,
             timeout_ms=max(1, round(timeout_s * 1000)),
             heartbeat_timeout_ms=heartbeat_timeout_ms,
@@ -178,6 +169,22 @@ def block(
         return TypedBlock(work, call, signature, spec)
 
     return made if work is None else made(work)
+
+
+def _parts_of(work: Any) -> tuple[Any, Callable[..., Any], Signature]:
+    """What is decorated (a class then has fields), what runs it, and its signature."""
+    if inspect.isclass(work):
+        return _of_class(work)
+    if callable(work) and hasattr(work, "__name__"):
+        return work, work, signature_of(work)
+    raise TypeError(f"@weft.block is for functions and classes, not {work!r}")
+
+
+def _output(name: str, signature: Signature) -> Any:
+    try:
+        return output_of(signature.returns, _OUTCOMES)
+    except TypeError as error:
+        raise TypeError(f"block type {name!r}: the result: {error}") from error
 
 
 def _of_class(type: Any) -> tuple[Any, Callable[..., Any], Signature]:

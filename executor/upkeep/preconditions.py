@@ -63,13 +63,7 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
         case RegionSized():
             return None if event.key in state.reusing else _ending(plan, state, event.key, event.attempt)
         case RegionExited():
-            if event.key not in state.exits and event.key not in state.running:
-                return "its container has not ended"
-            container = state.containers.get((event.key[0], plan.nodes[event.key[1]].body))
-            owes = container is not None and container.cleanup is not Cleanup.OVER
-            return (
-                "its cleanup has not run" if owes and not event.reused and cleanup_of(plan, event.key[1]) >= 0 else None
-            )
+            return _leaving(plan, state, event)
         case NodeFailed():
             refused = any(queue and queue[0][1] == event.key for queue in state.ready)  # by a limit of the run
             aborted = event.key in state.failed_ends
@@ -96,6 +90,15 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
             return None if wait is not None and wait.attempt == event.attempt else "it has no open wait"
         case _:  # tells only, or ends the run
             return None
+
+
+def _leaving(plan: Plan, state: State, event: RegionExited) -> str | None:
+    if event.key not in state.exits and event.key not in state.running:
+        return "its container has not ended"
+    if event.reused or cleanup_of(plan, event.key[1]) < 0:
+        return None
+    container = state.containers.get((event.key[0], plan.nodes[event.key[1]].body))
+    return None if container is None or container.cleanup is Cleanup.OVER else "its cleanup has not run"
 
 
 def _ending_step(plan: Plan, state: State, event: StepFinished | StepLost) -> str | None:

@@ -114,31 +114,40 @@ def _checker() -> Any:
     """The validator class, with a look at the clock before each keyword. Making it costs more than most checks, and its
     libraries take a twentieth of a second, so they are loaded for the first schema."""
     from jsonschema import Draft202012Validator
-    from jsonschema.exceptions import ValidationError
     from jsonschema.validators import extend
-
-    def look_at_the_clock() -> None:
-        if time.thread_time() > _limits.get().deadline:
-            raise _TooLong(f"more than {CHECK_S_MAX:g} s of computing")
-
-    def matches(wanted: str, text: str) -> bool:
-        return _limits.get().matches(wanted, text)
 
     def timed(rule: Any) -> Any:
         def checked(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-            look_at_the_clock()
+            _look_at_the_clock()
             return rule(validator, keyword, instance, schema) or iter(())
 
         return checked
 
+    rules = {name: timed(rule) for name, rule in {**Draft202012Validator.VALIDATORS, **_own_rules()}.items()}
+    return extend(Draft202012Validator, rules)  # type: ignore[no-untyped-call]  # the stubs leave its parameters out
+
+
+def _look_at_the_clock() -> None:
+    if time.thread_time() > _limits.get().deadline:
+        raise _TooLong(f"more than {CHECK_S_MAX:g} s of computing")
+
+
+def _matches(wanted: str, text: str) -> bool:
+    return _limits.get().matches(wanted, text)
+
+
+def _own_rules() -> dict[str, Any]:
+    """By keyword, in place of those of jsonschema, which has none for `format` without a checker of formats."""
+    from jsonschema.exceptions import ValidationError
+
     def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        if isinstance(instance, str) and not matches(wanted, instance):
+        if isinstance(instance, str) and not _matches(wanted, instance):
             yield ValidationError(f"{instance[:100]!r} does not match {wanted[:100]!r}")
 
     def pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
         for wanted, inner in patterns.items() if isinstance(instance, dict) else ():
             for name, item in instance.items():
-                if matches(wanted, name):
+                if _matches(wanted, name):
                     yield from validator.descend(item, inner, path=name, schema_path=wanted)
 
     def additional(validator: Any, inner: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
@@ -146,7 +155,7 @@ def _checker() -> Any:
             return
         listed, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
         for name, item in instance.items():
-            if name in listed or any(matches(wanted, name) for wanted in patterns):
+            if name in listed or any(_matches(wanted, name) for wanted in patterns):
                 continue
             if inner is False:
                 yield ValidationError(f"unknown field {name[:100]!r}")
@@ -157,7 +166,7 @@ def _checker() -> Any:
         """1 and 1.0 are the same number, 1 and true are not the same."""
         seen: set[bytes] = set()
         for item in instance if wanted and isinstance(instance, list) else ():
-            look_at_the_clock()
+            _look_at_the_clock()
             text = orjson.dumps(_plain(item), option=orjson.OPT_SORT_KEYS)
             if text in seen:
                 yield ValidationError("the list has duplicate items")
@@ -169,15 +178,13 @@ def _checker() -> Any:
         if wanted == FORMAT and schema.get("type", "object") == "object" and not is_file(instance):
             yield ValidationError("this is not a file: upload one with POST /api/files, and use what that returns")
 
-    own = {
+    return {
         "pattern": pattern,
         "patternProperties": pattern_properties,
         "additionalProperties": additional,
         "uniqueItems": unique,
+        "format": file,
     }
-    known = {**Draft202012Validator.VALIDATORS, "format": file}
-    rules = {name: timed(own.get(name, rule)) for name, rule in known.items()}
-    return extend(Draft202012Validator, rules)  # type: ignore[no-untyped-call]  # the stubs leave its parameters out
 
 
 def _plain(value: Any) -> Any:
