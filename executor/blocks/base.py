@@ -211,7 +211,7 @@ class Context:
     @property
     def http(self) -> Http:
         """Requests by the rules of this server: `(await ctx.http.get(url)).raise_for_status().json()`."""
-        return Http(self)
+        return Http(self.services.http, self.idempotency_key, self.waiting, self.clock)
 
     @property
     def files(self) -> FilesOfRun:

@@ -6,15 +6,17 @@ not count against the time limit.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
+from executor.blocks.http_answer import status_error
 from executor.errors import BlockError
 
 if TYPE_CHECKING:
-    from executor.blocks.base import Context
+    from executor.http.client import GuardedClient
     from executor.http.exchanges import Answer
 
 BYTES_MAX: Final = 5 * 1024 * 1024
@@ -53,19 +55,26 @@ class Response:
         """Raises BlockError(http_status) from status 400 on, as an `http` block does: 408, 425, 429 and 500 and more
         are tried again, not before `Retry-After`."""
         if self.status >= 400:
-            from executor.blocks.http import status_error
-
             raise status_error(self._method, self._answer, self._now_ms)
         return self
 
 
 class Http:
-    """Of one attempt."""
+    """Of one attempt, by its idempotency key. `waiting` holds its time limit; `clock` is in Unix ms."""
 
-    __slots__ = ("_ctx",)
+    __slots__ = ("_client", "_clock", "_idempotency_key", "_waiting")
 
-    def __init__(self, ctx: Context) -> None:
-        self._ctx = ctx
+    def __init__(
+        self,
+        client: GuardedClient,
+        idempotency_key: str,
+        waiting: Callable[[], AbstractContextManager[None]],
+        clock: Callable[[], int],
+    ) -> None:
+        self._client = client
+        self._idempotency_key = idempotency_key
+        self._waiting = waiting
+        self._clock = clock
 
     async def request(
         self,
@@ -92,8 +101,8 @@ class Http:
                 sent["Content-Type"] = "application/json"
         method = method.upper()
         if method not in ("GET", "HEAD") and "idempotency-key" not in names:
-            sent["Idempotency-Key"] = self._ctx.idempotency_key
-        answer = await self._ctx.services.http.request(
+            sent["Idempotency-Key"] = self._idempotency_key
+        answer = await self._client.request(
             method,
             url,
             headers=sent,
@@ -101,9 +110,9 @@ class Http:
             timeout_s=timeout_s,
             max_bytes=max_bytes,
             follow_redirects=follow_redirects,
-            waiting=self._ctx.waiting,
+            waiting=self._waiting,
         )
-        return Response(method, answer, self._ctx.clock())
+        return Response(method, answer, self._clock())
 
     async def get(self, url: str, **options: Any) -> Response:
         """`request` with GET and its options."""

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import codecs
-from datetime import UTC
 from email.message import Message
-from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -16,9 +12,9 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.connected import CONNECTION, credential_of
 from executor.blocks.file_contents import SENT_BYTES_MAX, multipart
+from executor.blocks.http_answer import decoded, status_error
 from executor.blocks.response import header_texts
 from executor.blocks.shared_params import FILLED, SENT_HEADERS, invalid, seconds, text
-from executor.errors import BlockError
 from executor.files import READ_BYTES_MAX
 from executor.http.binding import bound_to
 from executor.http.client import MIB
@@ -31,12 +27,7 @@ if TYPE_CHECKING:
     from executor.vault.connection import Credential
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
-_RETRYABLE = frozenset({408, 425, 429})
-_BODY_SHOWN = 300
 BODY_BYTES_MAX = 5 * MIB  # of a response that becomes a value
-# Encodings that only Python has. Some take time by the square of the length, some make halves of surrogate pairs.
-_NO_CHARSETS = frozenset({"idna", "palmos", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
-_RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
 # The client writes these itself; set by hand they would let one request look like two.
 _CLIENT_OWN = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
@@ -175,7 +166,7 @@ class Http:
             answer = await ask(await credential_of(ctx, credential))
         if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
             raise status_error(method, answer, ctx.now_ms + answer.ms)
-        body, encoding = await _saved(ctx, answer) if save_file else _decoded(answer)
+        body, encoding = await _saved(ctx, answer) if save_file else decoded(answer)
         return Done(
             {
                 "status": answer.status,
@@ -238,63 +229,6 @@ def _content(body: Any, headers: dict[str, str]) -> bytes | None:
         content = orjson.dumps(body)
         kind = kind or headers.setdefault("Content-Type", "application/json")
     return content
-
-
-def _decoded(answer: Answer) -> tuple[Any, str]:
-    """The body as a JSON value, and how: json, text, base64 (bytes that are no text), none (there is no body)."""
-    if not answer.body:
-        return None, "none"
-    kind = Message()
-    kind["Content-Type"] = answer.headers.get("content-type", "text/plain")
-    media = kind.get_content_type()
-    if media == "application/json" or media.endswith("+json"):
-        try:
-            return orjson.loads(answer.body), "json"
-        except orjson.JSONDecodeError:
-            pass  # it says so but is not: then it is text
-    charset = kind.get_content_charset("utf-8")
-    try:
-        if codecs.lookup(charset).name not in _NO_CHARSETS:
-            text = answer.body.decode(charset)
-            text.encode()  # halves of surrogate pairs, which UTF-7 can hold, are no text
-            return text, "text"
-    except (ValueError, LookupError):  # a name with a NUL in it is a ValueError
-        pass
-    return base64.b64encode(answer.body).decode(), "base64"
-
-
-def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
-    retryable = answer.status >= 500 or answer.status in _RETRYABLE
-    body, encoding = _decoded(answer)
-    shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
-    import httpx  # of the client, which has loaded it
-
-    where = httpx.URL(answer.url).copy_with(query=None)
-    retry_at_ms = _retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None
-    return BlockError(
-        f"{method} {where} answered {answer.status} {answer.reason}".rstrip() + shown,
-        code="http_status",
-        retryable=retryable,
-        retry_at_ms=retry_at_ms,
-        deferred="asked" if answer.status == 429 and retry_at_ms is not None else None,
-        answer_status=answer.status,
-    )
-
-
-def _retry_at_ms(value: str | None, now_ms: int) -> int | None:
-    """Retry-After is a number of seconds or an HTTP date."""
-    if value is None:
-        return None
-    value = value.strip()
-    if value.isascii() and value.isdecimal():
-        wait_ms = int(value[:9]) * 1000
-    else:
-        try:
-            date = parsedate_to_datetime(value)
-        except (ValueError, OverflowError):
-            return None
-        wait_ms = round((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000) - now_ms
-    return now_ms + min(max(wait_ms, 0), _RETRY_AFTER_MAX_MS)
 
 
 block = Http()

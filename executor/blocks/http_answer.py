@@ -1,0 +1,83 @@
+"""What an HTTP answer is to a block: its body as a value, or the error that its status is."""
+
+from __future__ import annotations
+
+import base64
+import codecs
+from datetime import UTC
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from executor.errors import BlockError
+from executor.values.payload import render
+
+if TYPE_CHECKING:
+    from executor.http.exchanges import Answer
+
+_RETRYABLE = frozenset({408, 425, 429})
+_BODY_SHOWN = 300
+# Encodings that only Python has. Some take time by the square of the length, some make halves of surrogate pairs.
+_NO_CHARSETS = frozenset({"idna", "palmos", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+_RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
+
+
+def decoded(answer: Answer) -> tuple[Any, str]:
+    """The body as a JSON value, and how: json, text, base64 (bytes that are no text), none (there is no body)."""
+    if not answer.body:
+        return None, "none"
+    kind = Message()
+    kind["Content-Type"] = answer.headers.get("content-type", "text/plain")
+    media = kind.get_content_type()
+    if media == "application/json" or media.endswith("+json"):
+        try:
+            return orjson.loads(answer.body), "json"
+        except orjson.JSONDecodeError:
+            pass  # it says so but is not: then it is text
+    charset = kind.get_content_charset("utf-8")
+    try:
+        if codecs.lookup(charset).name not in _NO_CHARSETS:
+            text = answer.body.decode(charset)
+            text.encode()  # halves of surrogate pairs, which UTF-7 can hold, are no text
+            return text, "text"
+    except (ValueError, LookupError):  # a name with a NUL in it is a ValueError
+        pass
+    return base64.b64encode(answer.body).decode(), "base64"
+
+
+def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
+    """`http_status`, with the beginning of the body. 408, 425, 429 and 500 and more are tried again, not before
+    `Retry-After`. `now_ms`: when the answer came."""
+    retryable = answer.status >= 500 or answer.status in _RETRYABLE
+    body, encoding = decoded(answer)
+    shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
+    import httpx  # of the client, which has loaded it
+
+    where = httpx.URL(answer.url).copy_with(query=None)
+    retry_at_ms = _retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None
+    return BlockError(
+        f"{method} {where} answered {answer.status} {answer.reason}".rstrip() + shown,
+        code="http_status",
+        retryable=retryable,
+        retry_at_ms=retry_at_ms,
+        deferred="asked" if answer.status == 429 and retry_at_ms is not None else None,
+        answer_status=answer.status,
+    )
+
+
+def _retry_at_ms(value: str | None, now_ms: int) -> int | None:
+    """Retry-After is a number of seconds or an HTTP date."""
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdecimal():
+        wait_ms = int(value[:9]) * 1000
+    else:
+        try:
+            date = parsedate_to_datetime(value)
+        except (ValueError, OverflowError):
+            return None
+        wait_ms = round((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000) - now_ms
+    return now_ms + min(max(wait_ms, 0), _RETRY_AFTER_MAX_MS)
