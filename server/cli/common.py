@@ -1,11 +1,10 @@
-"""What the commands share: exit codes, refusals, calls of the server, files and texts that they read."""
+"""What the commands share: exit codes, refusals, calls of the server, databases, and how answers are shown."""
 
 from __future__ import annotations
 
 import getpass
 import json
 import os
-import sys
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -171,61 +170,6 @@ def _check_address(url: str) -> None:
             f"{url!r} is not the address of a server.",
             f"Set WEFT_URL or --url to what `weft serve` prints, such as {DEFAULT_URL}.",
         )
-
-
-def is_file(text: str) -> bool:
-    """A path, not the name of a stored workflow."""
-    return text == "-" or text.endswith(".json") or is_python(text) or os.sep in text or os.path.isfile(text)
-
-
-def is_python(text: str) -> bool:
-    """A Python file, or a workflow in one: `flow.py:name`."""
-    path, colon, name = text.rpartition(":")
-    return text.endswith(".py") or bool(colon and path.endswith(".py") and name.isidentifier())
-
-
-def read_document(path: str) -> Any:
-    """The JSON of a file, or what a Python file defines; `-` is stdin. Raises Refused."""
-    if is_python(path):
-        from server.cli import flow_file
-
-        return flow_file.read(path)
-    return parse_json(read_text(path), path)
-
-
-def read_input(text: str | None, option: str = "--input") -> Any:
-    """JSON from the command line, or from a file as `@FILE`; None without an option. Raises Refused."""
-    if text is None:
-        return None
-    if text.startswith("@"):
-        return parse_json(read_text(text[1:]), text[1:])
-    return parse_json(text, option)
-
-
-def parse_json(text: str, where: str) -> Any:
-    """Raises Refused; `where` names the text in the message."""
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError as error:
-        raise Refused(
-            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
-            f"Text needs double quotes, in a shell for example: {where} '{{\"amount\": 120}}'"
-            if where.startswith("--")
-            else "",
-        ) from None
-
-
-def read_text(path: str) -> str:
-    """The text of a file in UTF-8; `-` is stdin. Raises Refused."""
-    try:
-        if path == "-":
-            return sys.stdin.read()
-        with open(path, encoding="utf-8") as file:
-            return file.read()
-    except FileNotFoundError:
-        raise Refused(f"There is no file {path!r}.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise Refused(f"{path} cannot be read: {error}") from None
 
 
 def existing_database(db: Path | None) -> Path:

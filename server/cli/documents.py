@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import FAILED, OK, Refused, call, check_variables, counted, is_file, is_python, read_document
+from server.cli.common import FAILED, OK, Refused, call, check_variables, counted
+from server.cli.reading import is_file, is_python, read_document
 from server.cli.render import diagnostic_lines
 
 if TYPE_CHECKING:

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from executor.runtime.links import Signed
-from server.cli.common import OK, Refused, call, login_name, read_input, show
+from server.cli.common import OK, Refused, call, login_name, show
+from server.cli.reading import read_input
 from server.cli.render import inbox_lines, signal_lines
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from server.cli.common import OK, Refused, call, parse_json, show
+from server.cli.common import OK, Refused, call, show
+from server.cli.reading import parse_json
 from server.cli.render import plain
 
 

@@ -9,19 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from server.cli.common import (
-    CANCELLED,
-    FAILED,
-    OK,
-    WAITING,
-    Refused,
-    call,
-    is_file,
-    print_warnings,
-    read_document,
-    read_input,
-    show,
-)
+from server.cli.common import CANCELLED, FAILED, OK, WAITING, Refused, call, print_warnings, show
+from server.cli.reading import is_file, read_document, read_input
 from server.cli.render import run_lines
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from server.cli.common import OK, call, read_input, show
+from server.cli.common import OK, call, show
+from server.cli.reading import read_input
 from server.cli.render import plain
 
 if TYPE_CHECKING:

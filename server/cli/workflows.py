@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, read_document, show
+from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, show
+from server.cli.reading import read_document
 from server.cli.render import plain, version_lines, workflow_lines
 
 if TYPE_CHECKING:

@@ -1,0 +1,64 @@
+"""What commands read: documents from files of JSON or Python, JSON from the command line, texts."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+from server.cli import flow_file
+from server.cli.common import Refused
+
+
+def is_file(text: str) -> bool:
+    """A path, not the name of a stored workflow."""
+    return text == "-" or text.endswith(".json") or is_python(text) or os.sep in text or os.path.isfile(text)
+
+
+def is_python(text: str) -> bool:
+    """A Python file, or a workflow in one: `flow.py:name`."""
+    path, colon, name = text.rpartition(":")
+    return text.endswith(".py") or bool(colon and path.endswith(".py") and name.isidentifier())
+
+
+def read_document(path: str) -> Any:
+    """The JSON of a file, or what a Python file defines; `-` is stdin. Raises Refused."""
+    if is_python(path):
+        return flow_file.read(path)
+    return parse_json(read_text(path), path)
+
+
+def read_input(text: str | None, option: str = "--input") -> Any:
+    """JSON from the command line, or from a file as `@FILE`; None without an option. Raises Refused."""
+    if text is None:
+        return None
+    if text.startswith("@"):
+        return parse_json(read_text(text[1:]), text[1:])
+    return parse_json(text, option)
+
+
+def parse_json(text: str, where: str) -> Any:
+    """Raises Refused; `where` names the text in the message."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Refused(
+            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
+            f"Text needs double quotes, in a shell for example: {where} '{{\"amount\": 120}}'"
+            if where.startswith("--")
+            else "",
+        ) from None
+
+
+def read_text(path: str) -> str:
+    """The text of a file in UTF-8; `-` is stdin. Raises Refused."""
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise Refused(f"There is no file {path!r}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} cannot be read: {error}") from None
