@@ -11,9 +11,7 @@ from msgspec import Struct, field
 
 from compiler.builder import actions, control, people, triggers
 from compiler.builder.errors import BuildError
-from compiler.builder.shapes import Edge, End, Graph, Parallel
-from compiler.builder.step import Block, Container, Sequence
-from compiler.builder.workflow import Workflow
+from compiler.builder.step import Block, Container
 
 
 class Call(Struct):
@@ -51,10 +49,6 @@ CLASSES: Final[Mapping[str, type[Block]]] = {
     "parallel": control.Each,
     "break": control.Break,
 }
-NAMES: Final = tuple(
-    cls.__name__
-    for cls in (*CLASSES.values(), Block, Container, control.Case, Edge, End, Graph, Parallel, Sequence, Workflow)
-)
 _MODES: Final = {"for": "count", "each": "each", "while": "while_", "until": "until", "do_while": "do_while"}
 _OPTIONS: Final = {
     "name": "name",

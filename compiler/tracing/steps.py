@@ -22,7 +22,6 @@ from compiler.tracing.values import Condition, Traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
-F = TypeVar("F", bound=Callable[..., Any])
 
 NAME_LENGTH_MAX: Final = 200
 _POLICY: Final = ("retries", "timeout", "cache")

@@ -144,7 +144,7 @@ async def ask(
     ctx: Context, messages: Sequence[Message], schema: Mapping[str, Any], check: Check | None = None
 ) -> tuple[dict[str, Any], Spent]:
     """The answer of the model to these messages, an object of this schema, and what it cost. `check` says what else is
-    wrong with an answer. Raises BlockError: params_invalid, output_invalid, and those of executor.llm.base.Models."""
+    wrong with an answer. Raises BlockError: params_invalid, output_invalid, and those of ModelClient.reply."""
     spent = Spent()
     asked = with_files(messages, ctx.params)
     problems: Sequence[str] = ()

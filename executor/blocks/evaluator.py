@@ -135,7 +135,7 @@ class Evaluator:
 
     async def run(self, ctx: Context) -> Done:
         """Output {"scores", "reasons", "model", "usage", "cost"}. Raises BlockError: params_invalid; output_invalid
-        when a score is missing or out of bounds, twice; and those of executor.llm.base.Models."""
+        when a score is missing or out of bounds, twice; and those of ModelClient.reply."""
         metrics = _metrics(ctx.params.get("metrics"))
         lines = [f"- {name}, from {low:g} to {high:g}: {about}" for name, (about, low, high) in metrics.items()]
         more = render(ctx.params.get("instructions") or "")

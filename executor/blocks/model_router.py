@@ -102,7 +102,7 @@ class ModelRouter:
 
     async def run(self, ctx: Context) -> Done:
         """Output {"route", "title", "reason", "model", "usage", "cost"}. Raises BlockError: params_invalid,
-        output_invalid when the model chooses no route of the list, twice; and those of executor.llm.base.Models."""
+        output_invalid when the model chooses no route of the list, twice; and those of ModelClient.reply."""
         routes = {
             str(route["id"]): route
             for route in ctx.params.get("routes") or ()

@@ -11,8 +11,8 @@ A conversation is a list of messages of four kinds:
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, Protocol
+from contextlib import AbstractContextManager
+from typing import Any, Literal
 
 from msgspec import Struct
 
@@ -148,19 +148,3 @@ class Reply(Struct, frozen=True):
     model: str = ""
     stop: Stop = "stop"
     thinking: str = ""
-
-
-class Models(Protocol):
-    """Makes replies."""
-
-    async def reply(
-        self, conversation: Conversation, on_delta: OnDelta | None = None, *, waiting: Waiting = nullcontext
-    ) -> Reply:
-        """`on_delta` gets the text piece by piece while it comes; `waiting` is entered while the request waits for one
-        of the connections.
-
-        Raises BlockError. Retryable: model_rate_limited (with the time that the server asked for), model_failed (5xx),
-        model_timeout, model_connection. Not: model_refused (4xx), model_unknown, model_key_missing, llm_missing,
-        address_refused, response_too_large.
-        """
-        ...

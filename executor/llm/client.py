@@ -43,7 +43,12 @@ class ModelClient:
     async def reply(
         self, conversation: Conversation, on_delta: OnDelta | None = None, *, waiting: Waiting = nullcontext
     ) -> Reply:
-        """See executor.llm.base.Models."""
+        """`on_delta` gets the text piece by piece while it comes; `waiting` is entered while the request waits for one
+        of the connections.
+
+        Raises BlockError. Retryable: model_rate_limited (with the time that the server asked for), model_failed (5xx),
+        model_timeout, model_connection. Not: model_refused (4xx), model_unknown, model_key_missing, llm_missing,
+        address_refused, response_too_large."""
         endpoint, model = self.endpoints.find(conversation.model)
         key = self._key(endpoint, conversation)
         provider = self._provider or await self._begin()

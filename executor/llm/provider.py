@@ -61,7 +61,7 @@ class Provider:
         files: Mapping[str, Content],
         on_delta: OnDelta | None,
     ) -> Reply:
-        """See executor.llm.base.Models. `files`: those of the messages, by id."""
+        """See ModelClient.reply. `files`: those of the messages, by id."""
         shown = f"{endpoint.name}:{model}"
         try:
             async with asyncio.timeout(conversation.timeout_s):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
+from collections.abc import AsyncIterator, Collection
 from email.errors import MessageError
 from email.parser import HeaderParser
 from typing import Final
@@ -10,7 +10,6 @@ from typing import Final
 import orjson
 
 from executor.files import Files
-from executor.values.file import File
 from server.http.body import FORM_FIELDS_MAX, FORM_HINT
 from server.http.errors import BodyInvalid, BodyTooLarge
 
@@ -18,7 +17,6 @@ FORM_MEDIA: Final = "multipart/form-data"
 FILES_MAX: Final = 20
 HEAD_BYTES_MAX: Final = 8 * 1024
 BOUNDARY_MAX: Final = 70  # characters, says RFC 2046
-Save = Callable[[AsyncIterator[bytes], str, str | None], Awaitable[File]]
 
 
 def boundary_of(content_type: str) -> bytes | None:
