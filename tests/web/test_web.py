@@ -10,6 +10,7 @@ from typing import get_args
 
 import pytest
 
+from compiler.document import SettingsDoc
 from executor.core.events import Event
 from tests.support.node import find_node
 
@@ -36,6 +37,11 @@ def test_the_editor_listens_to_every_type_of_event() -> None:
     """A browser hears only the named events that it asks for."""
     listed = (WEB / "src/api/schemas.ts").read_text().partition("EVENT_TYPES = [")[2].partition("]")[0]
     assert set(re.findall(r"'([\w.]+)'", listed)) == {str(cls.__struct_config__.tag) for cls in get_args(Event)}
+
+
+def test_the_panel_of_a_workflow_has_every_setting() -> None:
+    listed = (WEB / "src/panels/inspector/settings.ts").read_text().partition("SETTINGS")[2]
+    assert set(re.findall(r"^  (\w+): \{", listed, re.MULTILINE)) == set(SettingsDoc.__struct_fields__)
 
 
 def test_units(node: str) -> None:

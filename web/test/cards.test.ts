@@ -137,6 +137,12 @@ test('b09: what a container does is said of its mode, whatever other fields stil
   )
 })
 
+test('code on a card is its first line that is no comment', () => {
+  const said = (type: string, params: Record<string, Json>): string => sentenceText({ type, params }, specs.get(type))
+  assert.equal(said('function', { code: '// adds\n\nconst a = 1;\nreturn a + 1;' }), 'a + 1')
+  assert.equal(said('function', { language: 'python', code: '# adds\nreturn len(rows)' }), 'len(rows)')
+})
+
 test('an edge of another branch names the branch that ran, by its title', () => {
   const { document, events } = recorded('expense-approval')
   const view = fold(emptyFold(shapeOf(document, specs)), events)

@@ -142,12 +142,15 @@ function showValue(value: Json, schema: JsonSchema | undefined): Part[] {
   return parts
 }
 
+/** Of JavaScript and Python. */
+const COMMENT = /^(\/\/|#)/
+
 /** The line that says most: the first that is no comment; `return` is left out. */
 function firstLine(code: string): string {
   const lines = code
     .split('\n')
     .map((line) => line.trim())
-    .filter((line) => line && !line.startsWith('//'))
+    .filter((line) => line && !COMMENT.test(line))
   const line = lines.find((each) => each.startsWith('return')) ?? lines[0] ?? ''
   return line.replace(/^return\s+/, '').replace(/;$/, '')
 }

@@ -5,6 +5,7 @@ import { people, ROLES, type Token, type User } from '../../net/people'
 import { copyText } from '../../panels/triggers/WebhookAccess'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
+import { useServerReadOnly } from '../../ui/rights'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { ListState } from '../parts'
@@ -174,8 +175,15 @@ function RoleSelect({
   value: string
   onChange: (role: string) => void
 }): ReactElement {
+  const readOnly = useServerReadOnly()
   return (
-    <select aria-label={label} value={value} onChange={(event) => onChange(event.target.value)}>
+    <select
+      aria-label={label}
+      value={value}
+      disabled={readOnly !== null}
+      title={readOnly ?? undefined}
+      onChange={(event) => onChange(event.target.value)}
+    >
       {ROLES.map((role) => (
         <option key={role} value={role}>
           {role}
@@ -214,7 +222,9 @@ function Add({ label, hint, button, onAdd }: AddProps): ReactElement {
         onChange={(event) => setName(event.target.value)}
       />
       <RoleSelect label={`Role of the new ${label.toLowerCase()}`} value={role} onChange={setRole} />
-      <Button type="submit">{button}</Button>
+      <Button type="submit" changes>
+        {button}
+      </Button>
     </form>
   )
 }

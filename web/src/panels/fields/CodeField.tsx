@@ -13,6 +13,7 @@ import { lastValue, useFieldScope } from './scope'
 
 const PLACEHOLDERS: Partial<Record<ProgramLanguage, string>> = {
   javascript: 'return <start.amount> * 2',
+  python: 'return <start.amount> * 2',
   sql: 'SELECT id, name FROM orders WHERE day > :since',
 }
 

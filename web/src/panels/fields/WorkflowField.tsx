@@ -26,7 +26,7 @@ export function WorkflowField({ type, value, onChange, ids, path }: ControlProps
         aria-invalid={ids.invalid || missing || undefined}
         onChange={(event) => onChange(event.target.value || undefined)}
       >
-        <option value="">Select a workflow</option>
+        <option value="">{type === null ? 'None' : 'Select a workflow'}</option>
         {isKnown ? null : <option value={name}>{missing ? `${name} (not published)` : name}</option>}
         {names.map((each) => (
           <option key={each} value={each}>

@@ -18,6 +18,12 @@ export const SETTINGS: Record<string, JsonSchema> = {
     additionalProperties: { type: 'integer' },
     description: 'Name and how many blocks of the group run at the same time.',
   },
+  cleanup_timeout_s: {
+    title: 'Cleanup timeout (seconds)',
+    type: 'number',
+    default: 300,
+    description: 'For each cleanup: what the finally handles lead to.',
+  },
   max_executions: { title: 'Max block executions', type: 'integer', default: 10_000 },
   durability: {
     title: 'Durability',
