@@ -48,6 +48,7 @@ from executor.topics.memory import MemoryTopic
 from executor.topics.runs import Runs
 from executor.topics.secrets import Secrets
 from executor.topics.signals import Signals
+from executor.topics.tool_servers import ToolServers
 from executor.topics.usage import Usage
 from executor.topics.waits import Waits
 from executor.topics.workflows import Workflows
@@ -110,6 +111,7 @@ class Engine:
         self.traces = Traces(parts)
         self.connections = Connections(parts)
         self.connectors = Connectors(parts)
+        self.tool_servers = ToolServers(parts)
         self.upkeep = Upkeep(parts)
         self.notifications = Notifications(parts, self.waits)
         self.alerts = Alerts(parts, self.runs)

@@ -61,7 +61,7 @@ async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], ca
     server, name, key = tool.server, tool.remote.name, f"{ctx.idempotency_key}:{call}"
 
     async def ask(credential: Credential | None) -> Any:
-        signed = _signed(server, credential)
+        signed = with_credential(server, credential)
         return await ctx.services.tool_servers.call(signed, name, arguments, key, waiting=ctx.waiting)
 
     with using(server.url, server.headers):
@@ -73,7 +73,7 @@ async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
     assert server is not None
 
     async def ask(credential: Credential | None) -> Any:
-        return await ctx.services.tool_servers.tools(_signed(server, credential), only, waiting=ctx.waiting)
+        return await ctx.services.tool_servers.tools(with_credential(server, credential), only, waiting=ctx.waiting)
 
     async def work() -> Any:
         with using(server.url, server.headers):
@@ -88,7 +88,7 @@ async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
         raise BlockError(message, code="mcp_failed", retryable=False) from error
 
 
-def _signed(server: ToolServer, credential: Credential | None) -> ToolServer:
+def with_credential(server: ToolServer, credential: Credential | None) -> ToolServer:
     if credential is None:
         return server
     headers = dict(server.headers)

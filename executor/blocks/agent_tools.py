@@ -82,7 +82,7 @@ MCP: dict[str, Any] = {
             "x-ui": {"order": 4, "widget": "number", "advanced": True},
         },
     },
-    "x-ui": {"order": 6, "widget": "fields"},
+    "x-ui": {"order": 6, "widget": "tool_server"},
 }
 
 TOOLS: dict[str, Any] = {
@@ -268,17 +268,18 @@ def _tool(item: Any) -> Tool:
         approve,
         item.get("approve_if"),
         _whole(item, "max_calls", MAX_CALLS) or MAX_CALLS,
-        None if server is None else _server(name, server),
+        None if server is None else tool_server(server, f"mcp of the tool {name}"),
         () if server is None else _only(name, server.get("tools")),
         entry=name,
         connection=None if server is None else text(server, "connection"),
     )
 
 
-def _server(name: str, given: Any) -> ToolServer:
+def tool_server(given: Any, what: str) -> ToolServer:
+    """The param `mcp`, `what` for messages. Raises BlockError(params_invalid)."""
     url = text(given, "url") if isinstance(given, dict) else None
     if url is None:
-        raise invalid(f"mcp of the tool {name} must have a url")
+        raise invalid(f"{what} must have a url")
     headers = session_headers(given.get("headers"))
     return ToolServer(url, headers, min(seconds(given, "timeout_s", _TIMEOUT_S) or _TIMEOUT_S, _TIMEOUT_MAX_S))
 

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from executor.blocks.base import Context
 from executor.blocks.shared_params import invalid, text
 from executor.errors import BlockError
 from executor.http.binding import bound_to
 from executor.vault.connection import NAME, Credential
+
+if TYPE_CHECKING:
+    from executor.vault.connections import Connections
 
 T = TypeVar("T")
 CONNECTION: Final[dict[str, Any]] = {
@@ -29,26 +32,35 @@ async def credential_of(ctx: Context, stale: Credential | None = None) -> Creden
 
 async def named(ctx: Context, name: str | None, stale: Credential | None = None) -> Credential | None:
     """That of the connection with this name. Raises BlockError."""
-    if name is None:
-        return None
-    if ctx.connections is None:
-        raise invalid("connections are not available here")
-    return await ctx.connections.get(name, stale)
+    return None if name is None else await _stored(ctx.connections).get(name, stale)
 
 
 async def signed_in(ctx: Context, name: str | None, work: Callable[[Credential | None], Awaitable[T]]) -> T:
+    """`signed_in_with` the connections of an attempt."""
+    return await signed_in_with(ctx.connections, name, work)
+
+
+async def signed_in_with(
+    connections: Connections | None, name: str | None, work: Callable[[Credential | None], Awaitable[T]]
+) -> T:
     """What `work` returns, which is called with the credential of this connection; while it works, that is bound to its
     hosts. If a token was refused (`answer_status` 401), once more with a new one. Raises BlockError."""
-    credential = await named(ctx, name)
-    if credential is None:
+    if name is None:
         return await work(None)
+    stored = _stored(connections)
+    credential = await stored.get(name)
     try:
         with bound_to(credential.bound):
             return await work(credential)
     except BlockError as error:
         if not credential.renews or error.extra.get("answer_status") != 401:
             raise
-    renewed = await named(ctx, name, credential)
-    assert renewed is not None
+    renewed = await stored.get(name, credential)
     with bound_to(renewed.bound):
         return await work(renewed)
+
+
+def _stored(connections: Connections | None) -> Connections:
+    if connections is None:
+        raise invalid("connections are not available here")
+    return connections

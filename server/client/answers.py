@@ -802,6 +802,14 @@ class Offered(TypedDict):
     problem: str | None
 
 
+class OfferedTool(TypedDict):
+    """As the server describes it. `reads`: it says that the tool changes nothing."""
+
+    name: str
+    description: str
+    reads: bool
+
+
 class OpenApiImport(TypedDict):
     """POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
     `base_url`: where the service is, if the description does not say so."""
@@ -1519,6 +1527,20 @@ class TokenRequest(TypedDict):
 class TokenRevoked(TypedDict):
     id: str
     revoked: Literal[True]
+
+
+class ToolServerAsked(TypedDict):
+    """As the tool of an agent has it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one."""
+
+    url: str
+    headers: NotRequired[dict[str, str]]
+    connection: NotRequired[str]
+
+
+class ToolServerChecked(TypedDict):
+    """In the order of the server."""
+
+    tools: list[OfferedTool]
 
 
 class TriggerDeleted(TypedDict):

@@ -1,4 +1,4 @@
-"""Connectors: services as documents, each a block type."""
+"""Connectors: services as documents, each a block type. MCP servers, whose tools agents call."""
 
 from __future__ import annotations
 
@@ -8,11 +8,18 @@ from typing import TYPE_CHECKING, Any
 from server.client.call import Call, call, present
 
 if TYPE_CHECKING:
-    from server.client.answers import ConnectorDeleted, ConnectorDocument, ConnectorList, ConnectorView, OpenApiImported
+    from server.client.answers import (
+        ConnectorDeleted,
+        ConnectorDocument,
+        ConnectorList,
+        ConnectorView,
+        OpenApiImported,
+        ToolServerChecked,
+    )
 
 
 class Connectors:
-    """`/api/connectors`."""
+    """`/api/connectors`, `/api/mcp/check`."""
 
     @call
     def connectors(self) -> Call[ConnectorList]:
@@ -47,3 +54,12 @@ class Connectors:
         """A connector of chosen operations of an OpenAPI description, not yet added. Without any, they are listed."""
         body = present(description=dict(description), operations=list(operations), service=service, base_url=base_url)
         return Call("POST", "/api/connectors/openapi", body=body)
+
+    @call
+    def check_tool_server(
+        self, url: str, headers: Mapping[str, str] | None = None, *, connection: str | None = None
+    ) -> Call[ToolServerChecked]:
+        """The tools of an MCP server, as an agent with this address, these headers and this connection is offered them.
+        ApiError 502: it does not answer as it should."""
+        body = present(url=url, headers=None if headers is None else dict(headers), connection=connection)
+        return Call("POST", "/api/mcp/check", body=body)

@@ -88,6 +88,8 @@ import type {
   TokenMade,
   TokenRequest,
   TokenRevoked,
+  ToolServerAsked,
+  ToolServerChecked,
   TriggerDeleted,
   UsagePage,
   UserChanged,
@@ -664,6 +666,13 @@ export interface Operations {
     query: Record<never, never>
     body: SignInAnswer
     answer: ConnectionView
+  }
+  /** List the tools of an MCP server. */
+  'POST /api/mcp/check': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: ToolServerAsked
+    answer: ToolServerChecked
   }
   /** Delete old runs. */
   'POST /api/upkeep/gc': {

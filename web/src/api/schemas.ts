@@ -761,6 +761,13 @@ export interface Offered {
   problem: string | null
 }
 
+/** As the server describes it. `reads`: it says that the tool changes nothing. */
+export interface OfferedTool {
+  name: string
+  description: string
+  reads: boolean
+}
+
 /** POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
  * `base_url`: where the service is, if the description does not say so. */
 export interface OpenApiImport {
@@ -1418,6 +1425,18 @@ export interface TokenRequest {
 export interface TokenRevoked {
   id: string
   revoked: true
+}
+
+/** As the tool of an agent has it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one. */
+export interface ToolServerAsked {
+  url: string
+  headers?: Record<string, string>
+  connection?: string
+}
+
+/** In the order of the server. */
+export interface ToolServerChecked {
+  tools: OfferedTool[]
 }
 
 export interface TriggerDeleted {

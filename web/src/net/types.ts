@@ -190,6 +190,7 @@ export interface UiHint {
     | 'fields'
     | 'workflow'
     | 'connection'
+    | 'tool_server'
   rows?: number
   advanced?: boolean
   handles?: 'id' | 'items' | 'value'

@@ -112,6 +112,7 @@ LEAST_ROLE = {
     "GET /api/connections/{name}/uses": "editor",
     "POST /api/connections/{name}/connect": "admin",
     "POST /api/oauth/code": "admin",
+    "POST /api/mcp/check": "editor",
     "POST /api/upkeep/gc": "admin",
     "DELETE /api/cache": "editor",
     "GET /healthz": "public",

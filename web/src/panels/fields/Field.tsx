@@ -24,6 +24,7 @@ import { placeholderOf, titleOf } from './schema'
 import { useFieldScope } from './scope'
 import { BooleanControl, NumberControl, SelectControl } from './simple'
 import { TextsField } from './TextsField'
+import { ToolServerField } from './ToolServerField'
 import { WorkflowField } from './WorkflowField'
 
 const COMPOSITE: ReadonlySet<Kind> = new Set([
@@ -31,6 +32,7 @@ const COMPOSITE: ReadonlySet<Kind> = new Set([
   'texts',
   'items',
   'group',
+  'tool_server',
   'cases',
   'assignments',
   'inputs',
@@ -39,7 +41,7 @@ const COMPOSITE: ReadonlySet<Kind> = new Set([
 /** Kinds that are chosen; a reference can stand in place of the choice. */
 const CHOSEN: ReadonlySet<Kind> = new Set(['boolean', 'select', 'workflow'])
 /** Kinds whose parts show what was found about them. */
-const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'group', 'cases', 'assignments', 'inputs'])
+const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'group', 'tool_server', 'cases', 'assignments', 'inputs'])
 
 export function Field(props: FieldProps): ReactElement {
   const { readonly, block } = useFieldScope()
@@ -121,6 +123,8 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
       return <ItemsField {...props} field={Field} />
     case 'group':
       return <GroupField {...props} field={Field} />
+    case 'tool_server':
+      return <ToolServerField {...props} field={Field} />
     case 'cases':
       return <CasesField {...props} />
     case 'assignments':

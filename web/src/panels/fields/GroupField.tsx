@@ -1,16 +1,27 @@
 // An object with fields of its own, such as the MCP server of a tool: added and removed as a whole, and drawn from its schema.
 
-import type { ComponentType, ReactElement } from 'react'
+import type { ComponentType, ReactElement, ReactNode } from 'react'
 import { isObject, withKey } from '../../net/json'
 import type { ControlProps, FieldProps } from './control'
 import { AddRow, RowTools } from './rows'
 
-interface GroupProps extends ControlProps {
+export interface GroupProps extends ControlProps {
   /** What draws one of its fields: `Field`, which draws this. */
   field: ComponentType<FieldProps>
+  /** Below its fields. */
+  children?: ReactNode
 }
 
-export function GroupField({ field: Field, value, onChange, path, pointer, schema, label }: GroupProps): ReactElement {
+export function GroupField({
+  field: Field,
+  value,
+  onChange,
+  path,
+  pointer,
+  schema,
+  label,
+  children,
+}: GroupProps): ReactElement {
   if (!isObject(value))
     return (
       <AddRow testId={`add-${path}`} onClick={() => onChange({})}>
@@ -36,6 +47,7 @@ export function GroupField({ field: Field, value, onChange, path, pointer, schem
           onChange={(next) => onChange(withKey(value, key, next))}
         />
       ))}
+      {children}
     </div>
   )
 }

@@ -17,6 +17,7 @@ export type Kind =
   | 'texts'
   | 'items'
   | 'group'
+  | 'tool_server'
   | 'cases'
   | 'assignments'
   | 'inputs'
@@ -54,6 +55,7 @@ const WIDGETS: Record<string, Kind> = {
   reference: 'value',
   connection: 'connection',
   fields: 'group',
+  tool_server: 'tool_server',
   workflow: 'workflow',
 }
 
