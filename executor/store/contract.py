@@ -170,8 +170,6 @@ from executor.store.people import PeopleStore
 from executor.store.placement import DEFAULT_POOLS, Full
 from executor.store.places import PlaceStore
 from executor.store.rows import (
-    DELIVERIES_KEPT,
-    FIRES_KEPT,
     Answered,
     Append,
     Appended,
@@ -179,16 +177,11 @@ from executor.store.rows import (
     CheckpointRow,
     ChildRow,
     ClockRepair,
-    Declared,
     DeletedWorkflow,
-    DeliveryRow,
     DraftHead,
     DraftRow,
     EventFilter,
     FamilyRow,
-    Fire,
-    Fired,
-    FireRow,
     InboxRow,
     LastRun,
     NewRun,
@@ -196,13 +189,11 @@ from executor.store.rows import (
     NotificationStatus,
     Orphans,
     Record,
-    RefusalRow,
     Removable,
     Resumed,
     Retired,
     RunRow,
     RunStatus,
-    ScheduleRow,
     SessionRow,
     SignalRow,
     SnapshotRow,
@@ -210,12 +201,23 @@ from executor.store.rows import (
     VersionRow,
     WaitRow,
     WaitStatus,
-    WebhookRow,
     WorkflowHead,
     WorkflowRow,
 )
 from executor.store.secrets import SecretStore
 from executor.store.stats import Stats
+from executor.store.triggers import (
+    DELIVERIES_KEPT,
+    FIRES_KEPT,
+    Declared,
+    DeliveryRow,
+    Fire,
+    Fired,
+    FireRow,
+    RefusalRow,
+    ScheduleRow,
+    WebhookRow,
+)
 from executor.store.usage import UsageStore
 
 

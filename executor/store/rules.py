@@ -23,17 +23,8 @@ import orjson
 from msgspec.structs import replace
 
 from executor.errors import Fenced, LimitExceeded
-from executor.store.rows import (
-    FamilyMax,
-    FamilyRow,
-    Fire,
-    FireOutcome,
-    NewRun,
-    Record,
-    RunRow,
-    ScheduleRow,
-    WebhookRow,
-)
+from executor.store.rows import FamilyMax, FamilyRow, NewRun, Record, RunRow
+from executor.store.triggers import Fire, FireOutcome, ScheduleRow, WebhookRow
 
 
 def new_row(run: NewRun, root: str | None) -> RunRow:

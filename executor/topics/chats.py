@@ -24,7 +24,8 @@ from executor.journal.reader import load_plan
 from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run, new_run_id, request_hash
 from executor.runtime.parts import Parts
-from executor.store.rows import TERMINAL, RunRow, WebhookRow
+from executor.store.rows import TERMINAL, RunRow
+from executor.store.triggers import WebhookRow
 from executor.topics.runs import Runs
 from executor.triggers.declared import CHAT, StartOf
 from executor.triggers.pages import PageTokens

@@ -24,7 +24,8 @@ from executor.errors import InputInvalid
 from executor.runtime.answers import check_input
 from executor.runtime.find import find_version
 from executor.runtime.parts import Parts
-from executor.store.rows import VERSION_MAX, Declared, ScheduleRow, WebhookRow
+from executor.store.rows import VERSION_MAX
+from executor.store.triggers import Declared, ScheduleRow, WebhookRow
 from executor.values import cron
 
 TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"})

@@ -14,7 +14,7 @@ from msgspec import Struct
 from executor.errors import BadRequest, Fenced
 from executor.runtime.answers import check_input
 from executor.runtime.parts import Parts
-from executor.store.rows import WebhookRow
+from executor.store.triggers import WebhookRow
 from executor.triggers.declared import FORM, StartOf
 from executor.triggers.pages import PageTokens
 from executor.triggers.requests import Proof

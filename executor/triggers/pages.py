@@ -7,7 +7,7 @@ import hmac
 
 from executor.errors import NotFound
 from executor.runtime.parts import Parts
-from executor.store.rows import WebhookRow
+from executor.store.triggers import WebhookRow
 
 
 class PageTokens:

@@ -15,7 +15,7 @@ from typing import Final
 
 from executor.errors import StoreError
 from executor.store.contract import WebhookStore
-from executor.store.rows import REASONS_KEPT, RefusalRow
+from executor.store.triggers import REASONS_KEPT, RefusalRow
 
 log = logging.getLogger("weft.triggers")
 

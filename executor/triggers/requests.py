@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from executor.blocks.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
-from executor.store.rows import Auth
+from executor.store.triggers import Auth
 
 SKEW_S_MAX: Final = 300
 DELIVERY_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")

@@ -19,7 +19,7 @@ from executor.runtime.parts import Parts
 from executor.runtime.task import RETRY_S, BackgroundTask
 from executor.store.alerts import AlertRow
 from executor.store.contract import ScheduleStore
-from executor.store.rows import Fire, Fired, ScheduleRow
+from executor.store.triggers import Fire, Fired, ScheduleRow
 from executor.values import cron
 
 log = logging.getLogger("weft.triggers")

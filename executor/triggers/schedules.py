@@ -23,7 +23,8 @@ from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
 from executor.store.alerts import AlertRow
-from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
+from executor.store.rows import NewRun
+from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler
 from executor.values import cron

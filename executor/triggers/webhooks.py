@@ -34,7 +34,7 @@ from executor.journal.reader import keep_plan
 from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
-from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
+from executor.store.triggers import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, page_of, start_of
 from executor.triggers.refusals import Refusals
 from executor.triggers.requests import Proof, Received, body_of, envelope, prove

@@ -10,7 +10,7 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.errors import NotFound, StoreError, WeftError
-from executor.store.rows import Auth
+from executor.store.triggers import Auth
 from executor.triggers.requests import Received
 from executor.triggers.webhooks import Delivered
 from server.http.body import parse_json, read_bytes

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from executor.store.rows import FireOutcome
+from executor.store.triggers import FireOutcome
 from executor.triggers.schedules import ScheduleView
 from executor.triggers.webhooks import DeliveryView, RefusalView, WebhookView
 from executor.values.cron import EXPRESSION_SCHEMA

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from executor.store.rows import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
 from executor.store.rules import merged_schedule, outcome_of
 from executor.store.statements import OPEN, keep_workflow
 from executor.store.topics.alerts import add_alerts
 from executor.store.topics.runs import create_run
+from executor.store.triggers import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
 from executor.store.tx import Readers, Tx
 
 SCHEDULE = (

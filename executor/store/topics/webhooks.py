@@ -11,20 +11,19 @@ import msgspec
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.store.rows import (
+from executor.store.rows import NewRun, RunRow
+from executor.store.rules import check_unchanged, lasts, merged_webhook
+from executor.store.statements import keep_workflow
+from executor.store.topics.runs import create_run
+from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     DIGEST_CHARS,
     REASONS_KEPT,
     DeliveryRow,
-    NewRun,
     RefusalRow,
-    RunRow,
     WebhookRow,
 )
-from executor.store.rules import check_unchanged, lasts, merged_webhook
-from executor.store.statements import keep_workflow
-from executor.store.topics.runs import create_run
 from executor.store.tx import Readers, Tx
 
 _COLUMNS = (

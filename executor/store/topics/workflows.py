@@ -7,21 +7,13 @@ from __future__ import annotations
 from typing import Any
 
 from executor.errors import Conflict
-from executor.store.rows import (
-    VERSION_MAX,
-    Declared,
-    DeletedWorkflow,
-    LastRun,
-    Stored,
-    VersionRow,
-    WorkflowHead,
-    WorkflowRow,
-)
+from executor.store.rows import VERSION_MAX, DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.store.statements import by_index
 from executor.store.topics.drafts import unbase_drafts
 from executor.store.topics.memory import forget_workflow
 from executor.store.topics.schedules import delete_schedules_of, put_declared_schedules
 from executor.store.topics.webhooks import delete_webhooks_of, put_declared_webhooks
+from executor.store.triggers import Declared
 from executor.store.tx import Readers, Tx
 
 WORKFLOW = "name, version, hash, document, created_at_ms"

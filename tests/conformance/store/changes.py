@@ -24,17 +24,12 @@ from executor.store.rows import (
     Append,
     CacheRow,
     CheckpointRow,
-    DeliveryRow,
     FamilyMax,
-    Fire,
     NewRun,
     NotificationRow,
-    RefusalRow,
-    ScheduleRow,
     SessionRow,
     SnapshotRow,
     WaitUpdate,
-    WebhookRow,
 )
 from executor.store.secrets import Resealed, SecretRow
 from executor.store.sqlite.writer import ping
@@ -65,6 +60,7 @@ from executor.store.topics import (
     webhooks,
     workflows,
 )
+from executor.store.triggers import DeliveryRow, Fire, RefusalRow, ScheduleRow, WebhookRow
 from executor.store.tx import Tx
 from executor.store.usage import Spent, UsageRow
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record, wait

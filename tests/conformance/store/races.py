@@ -21,7 +21,8 @@ from msgspec.structs import replace
 
 from executor.errors import WeftError
 from executor.store.contract import Store
-from executor.store.rows import DeliveryRow, Fire, NotificationRow
+from executor.store.rows import NotificationRow
+from executor.store.triggers import DeliveryRow, Fire
 from tests.conformance.store.changes import SCHEDULE, WEBHOOK
 from tests.support.place import place_of, store_at
 from tests.support.rows import T0, change, new_run, owned_run, record, wait

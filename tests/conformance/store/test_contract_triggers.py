@@ -11,7 +11,9 @@ from msgspec.structs import replace
 
 from executor.errors import Fenced
 from executor.store.contract import Store
-from executor.store.rows import (
+from executor.store.rows import RunRow
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     FIRES_KEPT,
@@ -21,11 +23,9 @@ from executor.store.rows import (
     Fired,
     FireRow,
     RefusalRow,
-    RunRow,
     ScheduleRow,
     WebhookRow,
 )
-from executor.store.sqlite.store import SQLiteStore
 from tests.support.rows import T0, finish, new_run, row
 
 HOUR = 3_600_000

@@ -27,11 +27,12 @@ from executor.store.postgres.errors import as_weft_error
 from executor.store.postgres.hot.appends import newest_messages
 from executor.store.postgres.hot.group import HotGroup
 from executor.store.postgres.store import PostgresStore
-from executor.store.rows import SNAPSHOT_SEQ_MIN, Append, SnapshotRow, WebhookRow
+from executor.store.rows import SNAPSHOT_SEQ_MIN, Append, SnapshotRow
 from executor.store.topics.inbox import post_message
 from executor.store.topics.journal import append
 from executor.store.topics.leases import begin_run, claim, release
 from executor.store.topics.runs import create_run
+from executor.store.triggers import WebhookRow
 from tests.conformance.store.changes import CHANGES, LAPSED, NOW, Change, furnish
 from tests.support.postgres import database
 from tests.support.rows import LEASE_MS, new_run, record

@@ -6,8 +6,9 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from executor.store.load import DatabaseLoad, Queue, WorkerLoad
-from executor.store.rows import NotificationRow, ScheduleRow
+from executor.store.rows import NotificationRow
 from executor.store.stats import Stats
+from executor.store.triggers import ScheduleRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.queue import ModelLimits

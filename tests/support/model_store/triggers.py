@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from executor.store.rows import (
+from executor.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
+from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     DIGEST_CHARS,
@@ -22,7 +23,6 @@ from executor.store.rows import (
     ScheduleRow,
     WebhookRow,
 )
-from executor.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
 from tests.support.model_store.alerts import ModelAlerts
 
 if TYPE_CHECKING:

@@ -7,18 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.store.rows import (
-    Declared,
-    DeletedWorkflow,
-    DraftRow,
-    LastRun,
-    ScheduleRow,
-    Stored,
-    VersionRow,
-    WebhookRow,
-    WorkflowHead,
-    WorkflowRow,
-)
+from executor.store.rows import DeletedWorkflow, DraftRow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
+from executor.store.triggers import Declared, ScheduleRow, WebhookRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

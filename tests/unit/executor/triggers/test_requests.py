@@ -10,7 +10,7 @@ import pytest
 
 from executor.blocks.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
-from executor.store.rows import Auth
+from executor.store.triggers import Auth
 from executor.triggers.requests import PASSED, Proof, Received, envelope, prove, sign
 from server.http.errors import status_of
 
