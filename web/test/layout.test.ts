@@ -115,7 +115,7 @@ test('a thousand blocks in well under a second', () => {
   assert.ok(took < 1500, `${took} ms`)
 })
 
-test('a document that says nothing of places is tidied to be shown, any other is left as it is', () => {
+test('a document that says nothing of places is tidied to be shown, one with all places is left as it is', () => {
   const { document } = recorded('nested')
   const bare = {
     ...document,
@@ -130,6 +130,37 @@ test('a document that says nothing of places is tidied to be shown, any other is
   assert.equal(new Set(spots).size, spots.length)
   assert.deepEqual(Object.keys(shown.blocks), Object.keys(bare.blocks))
   assert.equal(placed(document, specs), document)
-  const one = { ...bare, blocks: { ...bare.blocks, winner: document.blocks.winner! } }
-  assert.equal(placed(one, specs), one)
+})
+
+test('blocks that lack a place get a free one, and the others stay', () => {
+  const doc = {
+    format: 'weft/1',
+    name: 'some',
+    blocks: {
+      start: { type: 'start', at: [0, 0] },
+      a: { type: 'set' },
+      b: { type: 'set' },
+      end: { type: 'set', at: [272, 0] },
+      loop: { type: 'loop', at: [0, 304], size: [320, 160] },
+      inner: { type: 'set', parent: 'loop' },
+      alone: { type: 'set' },
+    },
+    edges: [
+      { source: 'start', target: 'a' },
+      { source: 'a', target: 'b' },
+      { source: 'loop', handle: 'body', target: 'inner' },
+    ],
+  } as unknown as Document
+  const shown = placed(doc, specs)
+  check(shown, 'some')
+  assert.deepEqual(
+    ['start', 'end', 'loop', 'inner'].map((id) => shown.blocks[id]!.at),
+    [
+      [0, 0],
+      [272, 0],
+      [0, 304],
+      [48, 48],
+    ],
+  )
+  assert.ok(shown.blocks.b!.at![0] > shown.blocks.a!.at![0])
 })

@@ -8,7 +8,7 @@ import Inspector from '../panels/inspector/beside'
 import BlockPicker from '../panels/palette/BlockPicker'
 import Palette from '../panels/palette/Palette'
 import { EditorBar } from '../panels/shell/EditorBar'
-import { ConflictDialog, Notices } from '../panels/shell/Notices'
+import { Notices } from '../panels/shell/Notices'
 import TopBar from '../panels/shell/TopBar'
 import Drawer from '../panels/tape/Drawer'
 import { keyText } from '../keys'
@@ -17,6 +17,7 @@ import { closeDraft, docStore, openDraft } from '../state/doc'
 import { api } from '../net/api'
 import { closeRun, openRun, runStore } from '../state/live'
 import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
+import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
 import { useReadOnly } from '../ui/rights'
@@ -28,6 +29,7 @@ const JsonView = lazy(() => import('../panels/json/JsonView'))
 const OutlineView = lazy(() => import('../panels/outline/OutlineView'))
 const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
 const RunDialog = lazy(() => import('../panels/run/RunDialog'))
+const ConflictDialog = lazy(() => import('../panels/shell/ConflictDialog'))
 const FindDialog = lazy(() => import('../panels/shell/FindDialog'))
 
 const RAIL = 44
@@ -35,7 +37,9 @@ const OUTLINE_MIN = 280
 
 export default function Editor({ id }: { id: string }): ReactElement {
   const [error, setError] = useState<string | null>(null)
+  const [turn, setTurn] = useState(0)
   const open = useStore(docStore, (s) => s.id === id)
+  const conflict = useStore(docStore, (s) => s.conflict !== null)
   useEffect(() => {
     setError(null)
     uiStore.setState({ selection: NOTHING, iter: {}, overlay: null })
@@ -46,7 +50,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
       closeRun()
       void closeDraft()
     }
-  }, [id])
+  }, [id, turn])
   useTitle()
   useViewInQuery()
   const small = useWidthBelow(900)
@@ -62,6 +66,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
         <main className="page">
           <EmptyState icon="warning" title="Cannot open this draft">
             <p role="alert">{error}</p>
+            <Button onClick={() => setTurn(turn + 1)}>Try again</Button>{' '}
             <Link to="/" className="button">
               Go to workflows
             </Link>
@@ -94,8 +99,8 @@ export default function Editor({ id }: { id: string }): ReactElement {
       <Suspense fallback={null}>
         <RunDialog />
         <FindDialog />
+        {conflict ? <ConflictDialog /> : null}
       </Suspense>
-      <ConflictDialog />
     </div>
   )
 }

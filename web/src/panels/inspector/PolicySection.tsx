@@ -122,7 +122,7 @@ export function PolicySection({ id }: { id: string }): ReactElement {
         {policy.heartbeat_timeout_ms === undefined && block.type !== 'python'
           ? null
           : field('heartbeat_timeout_ms', {
-              title: 'Heartbeat timeout (milliseconds)',
+              title: 'Heartbeat timeout (ms)',
               type: 'integer',
               minimum: 100,
               description: 'An attempt that sends no heartbeat for this long fails and is retried.',
