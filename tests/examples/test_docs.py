@@ -34,6 +34,20 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 
+def test_the_rooms_of_the_architecture_exist() -> None:
+    """Each name in a list below `### `folder`` is a file or folder in it."""
+    text = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Rooms\n")[2].partition("\n## ")[0]
+    sections = re.findall(r"^### (.+)\n((?:(?!###).*\n?)*)", text, re.MULTILINE)
+    assert len(sections) > 15
+    for heading, body in sections:
+        folders = [ROOT / name for name in re.findall(r"`([\w/]+)`", heading)]
+        assert all(folder.is_dir() for folder in folders), heading
+        known = {path.stem for folder in folders for path in (folder, *folder.rglob("*"))}
+        for item in re.findall(r"^- .*(?:\n  .*)*", body, re.MULTILINE):
+            for name in re.findall(r"`([a-z_/]+)`", item):
+                assert name.rpartition("/")[2] in known or (ROOT / name).exists(), f"{heading}: {name}"
+
+
 def test_documents_in_pages_compile(page: Path) -> None:
     for text in re.findall(r"^```json\n(\{\n.*?)^```", page.read_text(), re.DOTALL | re.MULTILINE):
         document = json.loads(text)
