@@ -19,6 +19,7 @@ from compiler.catalog import BRANCHES_MAX, ITERATIONS_MAX
 from compiler.diagnostics import Report, suggest
 from compiler.plan import RunnerName
 from compiler.references import escape
+from compiler.wording import of_field
 
 FORMAT: Final = "weft/1"
 ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
@@ -139,14 +140,21 @@ class RateDoc(Struct, frozen=True):
     per_s: Annotated[float, Meta(gt=0, le=100_000)]
 
 
-_MailAddress = Annotated[str, Meta(pattern=r"^[^@\s,]+@[^@\s,]+$", max_length=254)]
+_MAIL: Final = r"^[^@\s,]+@[^@\s,]+$"
+_WEB: Final = r"^https?://[^\s/]\S*$"
+_PATTERNS: Final = {
+    POOL_PATTERN: "1 to 64 letters, digits, underscores, points and hyphens",
+    _MAIL: "an email address",
+    _WEB: "an address that begins with http:// or https://",
+}
+_MailAddress = Annotated[str, Meta(pattern=_MAIL, max_length=254)]
 
 
 class AlertsDoc(Struct, frozen=True):
     """Who hears of failed runs, late waits and missed times, beside the addresses of the installation."""
 
     email: Annotated[list[_MailAddress], Meta(max_length=20)] = []
-    webhook: Annotated[str, Meta(pattern=r"^https?://[^\s/]\S*$", max_length=2_000)] | None = None
+    webhook: Annotated[str, Meta(pattern=_WEB, max_length=2_000)] | None = None
     waiting_s: _Seconds | None = None
 
 
@@ -441,8 +449,15 @@ def _convert(value: Any, kind: Any, pointer: str, report: Report, block: str | N
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `")
-        report.add("field_invalid", pointer + _pointer_of(place), f"{message}.", block=block)
+        at = pointer + _pointer_of(place)
+        report.add("field_invalid", at, of_field(message, _named(at), _PATTERNS), block=block)
         return None
+
+
+def _named(pointer: str) -> str:
+    """`timeout_s`; `limits, item 2`."""
+    *_, around, last = ["", "", *pointer.split("/")]
+    return f"{around}, item {int(last) + 1}" if last.isdecimal() else last or "The document"
 
 
 def _pointer_of(place: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -35,6 +36,43 @@ _RULES: Final[dict[str, Callable[[Any], str]]] = {
     "minProperties": lambda limit: "cannot be empty" if limit == 1 else f"must have at least {limit:,} fields",
     "uniqueItems": lambda _: "has the same item twice",
 }
+
+
+# What msgspec says of a field of a document, and the words for it.
+_TYPES: Final = {
+    "str": "text",
+    "int": "a whole number",
+    "float": "a number",
+    "bool": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+_OTHER_TYPE: Final = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
+_BOUND: Final = re.compile(r"Expected `(\w+)` (of length )?([<>]=?) ([\d.e+-]+)")
+_PATTERN: Final = re.compile(r"Expected `str` matching regex '(.*)'")
+_LACKS: Final = re.compile(r"Object missing required field `(.*)`")
+_BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
+_PARTS: Final = {"str": "characters", "array": "items", "object": "fields"}
+
+
+def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
+    """What msgspec says of the field `name` as a sentence. `patterns`: what a text of each pattern is."""
+    if match := _OTHER_TYPE.fullmatch(said):
+        wanted, got = ([_TYPES.get(kind, kind) for kind in side.split(" | ")] for side in match.groups())
+        return f"{name} must be {' or '.join(kind for kind in wanted if kind != 'null') or 'null'}, not {got[0]}."
+    if match := _BOUND.fullmatch(said):
+        kind, length, rule, limit = match.groups()
+        if length and (rule, limit) == (">=", "1"):
+            return f"{name} cannot be empty."
+        bound = f"{_BOUNDS[rule]} {float(limit):,g}" if "." in limit else f"{_BOUNDS[rule]} {int(limit):,}"
+        return f"{name} must have {bound} {_PARTS.get(kind, '')}." if length else f"{name} must be {bound}."
+    if match := _PATTERN.fullmatch(said):
+        pattern = match[1].replace("\\\\", "\\")
+        return f"{name} must be {patterns.get(pattern) or f'text that matches {pattern}'}."
+    if match := _LACKS.fullmatch(said):
+        return f"{name} needs the field {match[1]}."
+    return f"{name}: {said}."
 
 
 def title_of(schema: Mapping[str, Any], name: str) -> str:
