@@ -43,7 +43,8 @@ class CompileError(Exception):
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0] if errors else diagnostics[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        super().__init__(f"{first.pointer or '/'}: {first.message}{more}")
+        hint = f" {first.hint}" if first.hint else ""
+        super().__init__(f"{first.pointer or '/'}: {first.message}{hint}{more}")
 
 
 # code -> severity, when it is given
@@ -176,7 +177,8 @@ HINTS: Final[dict[str, str]] = {
     "trigger_has_input": "Delete the connection, or repeat the blocks in a loop.",
     "trigger_in_container": "Move it out of the container.",
     "block_unreachable": "Connect it, or delete it.",
-    "block_type_unknown": "Replace it, for example with an HTTP request. docs/reference/document.md lists the types.",
+    "block_type_unknown": "docs/reference/document.md lists the types; python is one where functions are registered "
+    "(weft dev flow.py, WEFT_FUNCTIONS=flow.py, or in a program weft.open(workflows=[...])).",
     "required": "docs/reference/document.md describes the parameters of each block type.",
     "param_unknown": "docs/reference/document.md describes the parameters of each block type.",
     "param_invalid": "docs/reference/document.md describes the parameters of each block type.",

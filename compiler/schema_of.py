@@ -11,6 +11,7 @@ schemas in place. A type that contains itself has no schema inside itself: any v
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import CoroutineType
 from typing import Any, Final, get_origin
 
 import msgspec
@@ -76,10 +77,13 @@ def read(type: Any, value: Any) -> Any:
 
 def write(value: Any) -> Any:
     """A value as JSON can hold it. Raises Unfit."""
+    if isinstance(value, CoroutineType):
+        value.close()
+        raise Unfit("a coroutine: put `await` in front of the call that made it")
     try:
         return msgspec.to_builtins(value, enc_hook=_write_model, str_keys=True)
     except (TypeError, ValueError, NotImplementedError) as error:
-        raise Unfit(f"a value of type {shown(type(value))} cannot be written as JSON: {error}") from error
+        raise Unfit(f"a value of type {shown(type(value))}, which cannot be written as JSON: {error}") from error
 
 
 def shown(type: Any) -> str:

@@ -10,6 +10,7 @@ import ipaddress
 import os
 import re
 from collections.abc import Mapping
+from urllib.parse import urlsplit
 
 ENV_PREFIX = "WEFT_ENV_"
 SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
@@ -166,6 +167,15 @@ def server_url(environ: Mapping[str, str]) -> str:
         return environ["WEFT_URL"]
     port = environ.get("WEFT_PORT", "")
     return f"http://{authority(environ.get('WEFT_HOST', ''), DEFAULT_PORT if port in ('', '0') else port)}"
+
+
+def is_address(url: str) -> bool:
+    """Whether it can be that of a server: http or https, and a host."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
 
 
 def authority(host: str, port: int | str) -> str:

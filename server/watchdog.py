@@ -61,7 +61,8 @@ class Watchdog:
             if not logged_beat_s and now_s - beat_s > self._still_s:
                 logged_beat_s = beat_s
                 _log.warning(
-                    "the event loop has been standing still for %.1f s, and every request and run with it, in %s",
+                    "the event loop has been standing still for %.1f s, and every request and run with it, in %s: an "
+                    "`async def` must not block, a plain `def` has a thread of its own",
                     now_s - beat_s,
                     self._where(),
                 )

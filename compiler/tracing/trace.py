@@ -121,7 +121,7 @@ class Trace:
             try:
                 return write(inner)
             except Unfit as error:
-                raise TraceError(f"{error.message}.") from None
+                raise TraceError(f"the arguments hold {error.message}.") from None
 
         try:
             made = msgspec.to_builtins(value, enc_hook=hook, str_keys=True)

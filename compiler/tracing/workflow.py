@@ -14,6 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from functools import update_wrapper
+from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from compiler.document import FORMAT
@@ -27,6 +28,7 @@ from compiler.tracing.values import Traced
 P = ParamSpec("P")
 R = TypeVar("R")
 
+_AWAITS: Final = "a workflow function awaits only steps and what weft offers. Await other things inside a step."
 _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 
 
@@ -143,8 +145,23 @@ def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
         returned.send(None)
     except StopIteration as end:
         return end.value
+    except RuntimeError as error:
+        if str(error) != "no running event loop":
+            raise
+        raise TraceError(_AWAITS, _line_in(function, error.__traceback__)) from None
     returned.close()
-    raise TraceError("a workflow function awaits only steps and what weft offers. Await other things inside a step.")
+    raise TraceError(_AWAITS)
+
+
+def _line_in(function: Callable[..., Any], trace: TracebackType | None) -> tuple[str, int] | None:
+    """The last place of the traceback in the file of `function`."""
+    file = inspect.unwrap(function).__code__.co_filename
+    place = None
+    while trace is not None:
+        if trace.tb_frame.f_code.co_filename == file:
+            place = (file, trace.tb_lineno)
+        trace = trace.tb_next
+    return place
 
 
 def _return(trace: Trace, value: Any) -> None:

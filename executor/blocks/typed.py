@@ -74,7 +74,7 @@ class TypedBlock(Generic[P, R]):
         except (BlockError, Fenced):
             raise
         except Unfit as error:
-            message = f"{self.spec.type}: the output is not JSON: {error.message}"
+            message = f"{self.spec.type} returned {error.message}"
             raise BlockError(message, code="output_invalid", retryable=False) from error
         except (Exception, SystemExit) as error:
             # Its author has to correct it: the message is that of the function, and the log says where it was raised.

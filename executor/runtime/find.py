@@ -75,5 +75,6 @@ async def find_version(store: Store, workflow: str, version: int | None = None) 
         row = await store.get_workflow(workflow, version)
     if row is None:
         which = f"workflow '{workflow}'" if version is None else f"version {version} of workflow '{workflow}'"
-        raise NotFound(f"there is no {which}", code="workflow_not_found")
+        hint = "deploy it first: `weft workflows` lists those that are stored"
+        raise NotFound(f"there is no {which}", code="workflow_not_found", hint=hint)
     return row

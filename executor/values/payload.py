@@ -57,6 +57,7 @@ def dump(value: Any) -> bytes:
             f"the value has {len(data)} bytes; the limit is {SIZE_MAX_BYTES}",
             code="payload_too_large",
             retryable=False,
+            hint="store it as a file and pass that on: docs/howto/files.md",
         )
     return trimmed(data)
 

@@ -252,4 +252,5 @@ async def check_output(node: Node, output: bytes, matches: Matches) -> None:
             f"the output does not match the output_schema of the block{where}: {found[0]['message']}{more}",
             code="output_invalid",
             retryable=node.effect != "none",
+            hint="change what the block returns, or its output_schema: a Python step has it from its annotations",
         )

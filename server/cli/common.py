@@ -13,7 +13,15 @@ import click
 
 from server.cli.render import diagnostic_lines
 from server.tokens import find, is_token
-from server.variables import DEFAULT_DB, DEFAULT_URL, SettingsError, check_names, database_address, database_path
+from server.variables import (
+    DEFAULT_DB,
+    DEFAULT_URL,
+    SettingsError,
+    check_names,
+    database_address,
+    database_path,
+    is_address,
+)
 
 if TYPE_CHECKING:
     from executor.errors import WeftError
@@ -158,14 +166,7 @@ def check_variables() -> None:
 
 
 def _check_address(url: str) -> None:
-    from urllib.parse import urlsplit
-
-    try:
-        parts = urlsplit(url)
-        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        fine = False
-    if not fine:
+    if not is_address(url):
         raise Refused(
             f"{url!r} is not the address of a server.",
             f"Set WEFT_URL or --url to what `weft serve` prints, such as {DEFAULT_URL}.",

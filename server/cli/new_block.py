@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import keyword
 import re
+import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Final
 
@@ -36,6 +38,8 @@ def new_block(name: str, folder: Path | None) -> int:
         raise Refused(
             f"{name!r} cannot be the name of a block: use 2 to 40 small letters, digits and _, as in fetch_price."
         )
+    if name in sys.stdlib_module_names or name in {point.name for point in entry_points(group="weft.blocks")}:
+        raise Refused(f"There is a block type or a module of Python called {name}.", "Choose another name.")
     target = folder or Path(name)
     if target.exists() and any(target.iterdir()):
         raise Refused(f"{target} is not empty. Choose another folder with --folder.")

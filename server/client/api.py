@@ -22,7 +22,7 @@ from server.client.topics.triggers import Schedules, Webhooks
 from server.client.topics.waits import Waits
 from server.client.topics.workflows import Workflows
 from server.tokens import find, is_token
-from server.variables import SettingsError, server_url
+from server.variables import DEFAULT_URL, SettingsError, is_address, server_url
 
 if TYPE_CHECKING:
     from server.client.answers import RunDetail, WaitView
@@ -43,6 +43,8 @@ def address(url: str | None, token: str | None) -> tuple[str, str]:
     """Where the server is, and the token to send ("" for none), from WEFT_URL and WEFT_TOKEN as for commands where
     they are None. Raises ClientError."""
     url = server_url(os.environ) if url is None else url
+    if not is_address(url):
+        raise ClientError(f"{url!r} is not the address of a server.", f"It looks like {DEFAULT_URL}.")
     try:
         token = (find(os.environ, url) or "") if token is None else token
     except SettingsError as error:

@@ -12,13 +12,16 @@ if TYPE_CHECKING:
     from server.client.answers import RunDetail
 
 
+_REFUSED = "Pass token=, or set WEFT_TOKEN, to what `weft token` prints where the server runs."
+
+
 class ClientError(Exception):
     """Something to tell the user. `hint` is the next step, or empty."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = message
         self.hint = hint
-        super().__init__(message)
+        super().__init__(f"{message} {hint}".rstrip())
 
 
 class ServerUnreachable(ClientError):
@@ -38,7 +41,8 @@ class ApiError(ClientError):
         self.code = str(problem.get("code", f"http_{status}"))
         self.pointer = str(problem.get("pointer") or "")
         self.diagnostics: list[dict[str, Any]] = list(problem.get("diagnostics") or [])
-        super().__init__(str(problem.get("detail") or f"The server answered {status}."), str(problem.get("hint") or ""))
+        hint = str(problem.get("hint") or (_REFUSED if status == 401 else ""))
+        super().__init__(str(problem.get("detail") or f"The server answered {status}."), hint)
 
 
 class RunFailed(ClientError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from typing import Any, cast
 
@@ -81,6 +82,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda found: each(found.items, price, one_at_a_time=True, concurrency=2), "side by side"),
     (lambda found: attempt(lambda: None, lambda error: pay(1)), "makes no calls"),
     (lambda found: cast(Any, pay)("much"), "argument amount: Expected `float`"),
+    (lambda found: pay(found.customer), "argument amount: <load.customer> is of type string, not number. It is pay"),
     (lambda found: cast(Any, pay)(), "missing a required argument: 'amount'"),
     (lambda found: total([object()]), "cannot be written as JSON|no JSON"),
     (lambda found: mail.with_options(after=["x"])("y"), "`after` takes what earlier calls returned"),
@@ -105,6 +107,29 @@ def test_it_is_refused_with_its_line(use: Callable[[Any], Any], message: str) ->
     first = use.__code__.co_firstlineno
     assert first <= caught.value.line <= first + 6
     assert str(caught.value).startswith(f"test_values.py, line {caught.value.line}: ")
+
+
+async def test_what_needs_an_event_loop_is_for_steps() -> None:
+    """Which runs here, and not where `weft validate` traces."""
+
+    @workflow
+    async def refused(order: str) -> None:
+        load(order)
+        await asyncio.sleep(1)
+
+    with pytest.raises(TraceError, match="awaits only steps") as caught:
+        await asyncio.to_thread(refused.document)
+    assert caught.value.line == refused.function.__code__.co_firstlineno + 3
+
+
+def test_an_integer_is_a_number_and_what_is_unknown_is_not_refused() -> None:
+    @workflow
+    def fine(order: str, count: int, other: Any) -> None:
+        pay(count)
+        pay(other)
+        pay(load(order).items[0].price)
+
+    assert len(fine.document()["blocks"]) == 5
 
 
 def test_the_line_is_that_of_the_statement() -> None:

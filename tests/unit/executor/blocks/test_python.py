@@ -106,6 +106,7 @@ def test_documents_choose_among_the_registered_names() -> None:
     document = {"format": "weft/1", "blocks": blocks, "edges": [{"source": "start", "target": "q"}]}
     with_none = compile_document(document, Registry.load())
     assert [found.code for found in with_none.diagnostics] == ["block_type_unknown"]
+    assert "WEFT_FUNCTIONS=flow.py" in with_none.diagnostics[0].hint
     (found,) = compile_document(document, Registry.load([BLOCK])).diagnostics
     assert (found.code, found.pointer) == ("param_invalid", "/blocks/q/params/function")
     blocks["q"]["params"] = {"function": "quote", "arguments": {"item": "<start.item>"}}
@@ -174,7 +175,16 @@ def wrong() -> dict[str, Any]:
     return {"lock": threading.Lock()}
 
 
-STEPS = Python({"priced": priced, "told": told, "wrong": wrong})
+async def later() -> int:
+    return 1
+
+
+@step
+async def forgot() -> int:
+    return later()  # type: ignore[return-value]
+
+
+STEPS = Python({"priced": priced, "told": told, "wrong": wrong, "forgot": forgot})
 
 
 async def call_step(name: str, arguments: dict[str, Any]) -> Any:
@@ -201,7 +211,8 @@ async def test_arguments_of_a_step_have_its_types_and_its_result_is_json() -> No
         ("told", {"items": [{"name": "a"}, {}]}, "params_invalid", r"missing required field.*\(at /items/1\)"),
         ("priced", {}, "params_invalid", "item is required"),
         ("priced", {"item": {"name": "a"}, "n": 1}, "params_invalid", "has no param 'n'"),
-        ("wrong", {}, "output_invalid", "wrong returned a value of type"),
+        ("wrong", {}, "output_invalid", "wrong returned a value of type dict, which cannot be written as JSON"),
+        ("forgot", {}, "output_invalid", "forgot returned a coroutine: put `await` in front of the call"),
     ],
 )
 async def test_what_does_not_fit_a_step_names_step_and_field(

@@ -16,6 +16,7 @@ from msgspec import Struct
 from server.client import Client, ClientError, answers
 from server.client.api import Api, address
 from server.client.call import UPLOAD, Call
+from server.client.errors import ApiError
 from server.client.topics.waits import token_of
 from server.http.query import parameters_of
 from server.http.table import RouteSpec
@@ -147,6 +148,14 @@ def test_the_address_and_the_token_are_those_of_commands(monkeypatch: pytest.Mon
     assert address(None, "t")[0] == "http://127.0.0.1:7777"
     with pytest.raises(ClientError, match="not allowed in a token"):
         Client("http://127.0.0.1:1", "two words")
+    with pytest.raises(ClientError, match=r"'localhost:8765' is not the address of a server\. It looks like http://"):
+        Client("localhost:8765", "")
+
+
+def test_what_is_raised_says_what_to_do_next() -> None:
+    assert str(ApiError(404, {"detail": "there is no x", "hint": "make one"})) == "there is no x make one"
+    assert "`weft token` prints" in str(ApiError(401, {"detail": "This needs the server's token."}))
+    assert str(ApiError(500, {})) == "The server answered 500."
 
 
 def test_a_method_reads_like_one() -> None:

@@ -327,6 +327,7 @@ async def test_the_plan_of_a_stored_workflow_is_what_its_runs_are_pinned_to(
     assert (refused.status_code, refused.json()["diagnostics"][0]["code"]) == (422, "trigger_unknown")
     for missing in ("/api/workflows/none/plan", f"{url}?version=9"):
         assert (await client.get(missing)).json()["code"] == "workflow_not_found"
+    assert "deploy it first" in (await client.post("/api/workflows/none/runs", json={})).json()["hint"]
 
 
 async def test_a_failure_that_was_dealt_with_is_listed_and_explained(
