@@ -49,7 +49,9 @@ def check_host(host: str) -> None:
 def check_allowed_hosts(hosts: Iterable[str]) -> None:
     for host in hosts:
         if not _HOST.fullmatch(host):
-            raise SettingsError(f"WEFT_ALLOWED_HOSTS must be names, with or without :port, by commas, not {host!r}")
+            raise SettingsError(
+                f"WEFT_ALLOWED_HOSTS must be names, with or without :port, separated by commas, not {host!r}"
+            )
 
 
 def check_mail(sender: str, host: str, port: int, user: str | None, password: str | None) -> None:
@@ -88,14 +90,14 @@ def check_names_of(prefix: str, names: Iterable[str]) -> None:
 def check_functions(functions: Iterable[str]) -> None:
     for function in functions:
         if not (_FUNCTION.fullmatch(function) or _MODULE.fullmatch(function) or function.endswith(".py")):
-            forms = "package.module:function, or a module or a file of steps, by commas"
+            forms = "package.module:function, or a module or a file of steps, separated by commas"
             raise SettingsError(f"WEFT_FUNCTIONS must be {forms}, not {function!r}")
 
 
 def check_namespaces(namespaces: Iterable[str]) -> None:
     for name in namespaces:
         if not _NAMESPACE.fullmatch(name):
-            raise SettingsError(f"WEFT_KUBERNETES must be names of namespaces by commas, not {name!r}")
+            raise SettingsError(f"WEFT_KUBERNETES must be names of namespaces, separated by commas, not {name!r}")
 
 
 def check_command(text: str | None) -> None:

@@ -48,7 +48,7 @@ WEFT_FILE_MAX            largest file that can be uploaded or made by a block, i
 WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
 WEFT_METRICS_PORT        a port of 127.0.0.1 with /metrics and /healthz that ask for no token; 0 takes a free one
 WEFT_OTLP_ENDPOINT       a collector of OpenTelemetry that traces of runs are sent to, http://host:4318 (extra `otel`)
-WEFT_OTLP_HEADERS        headers for it, `name=value` by commas; kept out of the log
+WEFT_OTLP_HEADERS        headers for it, `name=value`, separated by commas; kept out of the log
 WEFT_READ_ONLY           true: show everything, execute and change nothing; see docs/howto/run-in-production.md
 WEFT_LOG                 log level: debug, info, warning (default), error
 WEFT_LOG_FORMAT          `text` (default), or `json`: one object for each line
@@ -414,7 +414,9 @@ def _check_values(settings: Settings) -> None:
             raise SettingsError(f"{name} must have at least {SECRET_BYTES_MIN} characters")
     for pool in settings.pools:
         if not re.fullmatch(POOL_PATTERN, pool):
-            raise SettingsError(f"WEFT_POOLS must be names of letters, digits and . _ - by commas, not {pool!r}")
+            raise SettingsError(
+                f"WEFT_POOLS must be names of letters, digits and . _ -, separated by commas, not {pool!r}"
+            )
     try:
         Allowed(settings.allow_private)
     except ValueError as error:

@@ -36,5 +36,5 @@ def document_of(value: Any, name: str) -> dict[str, Any]:
         value = as_workflow(value, name)
     document = value.document() if callable(getattr(value, "document", None)) else value
     if not isinstance(document, dict):
-        raise BuildError(f"This is no workflow, but of type {type(value).__name__}.")
+        raise BuildError(f"This is not a workflow: its type is {type(value).__name__}.")
     return document if document.get("name") else {**document, "name": name}

@@ -31,7 +31,7 @@ def ref(path: str) -> Ref:
     """`path` is `$.name`, `$.name.field[0]` or `$["odd name"]`. Raises BuildError."""
     if not isinstance(path, str) or _PATH.fullmatch(path) is None:
         raise BuildError(
-            f"ref({path!r}): this is no path.",
+            f"ref({path!r}): this is not a path.",
             'Write "$.name" or "$.name.field[0]"; the output of a block is read by a text: "<block.field>".',
         )
     return Ref(path)

@@ -25,7 +25,7 @@ def load_module(place: str) -> ModuleType:
     if known is not None:
         if _file_of(known) == path:
             return known
-        raise ImportError(f"a module {name!r} is there already ({_file_of(known) or 'built in'}); rename the file")
+        raise ImportError(f"a module {name!r} is already loaded ({_file_of(known) or 'built in'}); rename the file")
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None or not path.is_file():
         raise ImportError(f"there is no file {place}")

@@ -229,7 +229,7 @@ def _check(spec: BlockSpec) -> None:
     if spec.effect not in EFFECTS:
         raise ValueError(f"{about}: the effect is one of {', '.join(EFFECTS)}, not {spec.effect!r}")
     if not spec.handles or "error" in spec.handles:
-        raise ValueError(f"{about}: handles are one or more exits; every block has the exit `error` besides")
+        raise ValueError(f"{about}: handles are one or more exits; every block also has the exit `error`")
     if not 1 <= spec.attempts <= 100:
         raise ValueError(f"{about}: attempts are 1 to 100, not {spec.attempts}")
     if not 0 < spec.timeout_ms <= 31_536_000_000:

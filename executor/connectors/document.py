@@ -181,7 +181,7 @@ def _problems_of(operation: Operation, at: str) -> list[dict[str, str]]:
             found.append(_wrong(f"{at}/required", said, "Add it to required, or give the field a default."))
     used = set(names_in(list(sent.values())))
     for name in operation.fields.keys() - used:
-        found.append(_wrong(f"{at}/fields/{escape(name)}", "Nothing that is sent has it.", "Use it, or remove it."))
+        found.append(_wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it."))
     if operation.pages is not None and operation.pages.kind == "cursor" and operation.pages.next is None:
         found.append(_wrong(f"{at}/pages", "A cursor needs `next`.", "Say where it is, as a JSON pointer."))
     return found

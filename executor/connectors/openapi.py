@@ -156,7 +156,7 @@ def _offered(description: Mapping[str, Any], found: _Found) -> Offered:
     if not _PATH.fullmatch(found.path) or "{{" in found.path:
         problem = "its path has characters that an address cannot have"
     elif _content(description, found)[0] == "":
-        problem = "it sends files or another format than JSON, forms and text"
+        problem = "it sends files, or a format other than JSON, forms and text"
     return Offered(found.id, found.method, found.path, title, tag, problem)
 
 
@@ -400,7 +400,7 @@ def _base_url(description: Mapping[str, Any], found: _Found, wanted: str | None)
             url = _VARIABLE.sub(value, str(server.get("url", "")))
     url = (url or "").rstrip("/")
     if not _URL.fullmatch(url) or len(url) > 500 or "{{" in url:
-        raise _invalid("/servers", "the description does not say at which address the service is", "give the base URL")
+        raise _invalid("/servers", "the description has no address of the service", "give the base URL")
     return url
 
 

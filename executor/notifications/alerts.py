@@ -104,7 +104,7 @@ class Alerts:
             log.warning("%s was abandoned: %s", what, shown)
             await self._store.settle_alert_message(message.id, message.attempts, "failed", now_ms, None, shown)
         except StoreError as failure:
-            log.error("alert %s is not settled: %s", message.id, failure)
+            log.error("the outcome of alert %s could not be recorded: %s", message.id, failure)
 
     async def _attempt(self, message: AlertMessage) -> BlockError | None:
         """Why it was not sent; None when it was. Raises StoreError."""

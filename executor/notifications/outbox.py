@@ -113,7 +113,12 @@ class Notifications:
                 log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
                 await self._record(row, "failed", now_ms, None, shown)
         except StoreError as failure:
-            log.error("a message about %s of run %s is not settled: %s", row.wait_id, row.run_id, failure)
+            log.error(
+                "the outcome of a message about %s of run %s could not be recorded: %s",
+                row.wait_id,
+                row.run_id,
+                failure,
+            )
 
     async def _record(
         self, row: NotificationRow, status: Any, now_ms: int, due_ms: int | None = None, error: str | None = None

@@ -89,7 +89,7 @@ class Traces:
             trace = await self._ended(run)
             if trace is not None and not await asyncio.to_thread(self._collector.export, trace):
                 if self._failed.due("export"):
-                    log.warning("%s does not take traces; %d runs wait for it", self._tracing.endpoint, len(ended))
+                    log.warning("%s does not accept traces; %d runs are waiting", self._tracing.endpoint, len(ended))
                 if ended and ended[0] == run:
                     self._put_back(run)
                 self._tracing.wake.clear()  # another end does not make the collector work
@@ -126,7 +126,7 @@ class Traces:
             return
         ended.popleft()
         self._tracing.left_out += 1
-        log.warning("%s takes other traces, but not that of run %s: it is left out", self._tracing.endpoint, run)
+        log.warning("%s accepts other traces, but not that of run %s, which is left out", self._tracing.endpoint, run)
 
     async def _look_back(self) -> None:
         assert self._tracing is not None

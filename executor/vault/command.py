@@ -52,7 +52,7 @@ class SecretsCommand:
             async with asyncio.timeout(self._answer_s):
                 await self._turn.acquire()
         except TimeoutError:
-            raise _failed("too many questions wait for it") from None
+            raise _failed("too many requests wait for it") from None
         try:
             try:
                 async with asyncio.timeout(self._answer_s):

@@ -108,7 +108,9 @@ class Connections:
             leased = replace(connection, lease=Lease(self._id, now_ms + LEASE_MS))
             if await self._put(sealed(self._vault.need_keys(), row, leased)):
                 return await self._renew_leased(name, leased)
-        raise BlockError(f"the connection {name} is being renewed elsewhere for too long", code="oauth_failed")
+        raise BlockError(
+            f"the connection {name} is being renewed by another process, which takes too long", code="oauth_failed"
+        )
 
     async def _renew_leased(self, name: str, connection: Connection) -> Credential:
         before = connection.tokens
@@ -117,7 +119,7 @@ class Connections:
             tokens = kept[1]
         else:
             if connection.kind == "oauth2_code" and (before is None or not before.refresh):
-                raise await self._marked(name, before, "the provider gave no refresh token")
+                raise await self._marked(name, before, "the provider sent no refresh token")
             try:
                 tokens = await oauth.renew(self._http, connection, self._now_ms())
             except BlockError as error:

@@ -108,7 +108,7 @@ async def _ask(http: GuardedClient, connection: Connection, form: dict[str, str]
     if not _is_token(access) or (refresh not in (None, "") and not _is_token(refresh)):
         raise _refused(provider.token_url, "its answer has no token that can be used")
     if str(found.get("token_type", "bearer")).lower() not in _BEARER:
-        raise _refused(provider.token_url, "its token is no bearer token")
+        raise _refused(provider.token_url, "its token is not a bearer token")
     return Tokens(str(access), str(refresh or ""), now_ms, _end(seconds, now_ms))
 
 
@@ -118,7 +118,7 @@ def ends_sign_in(error: BlockError) -> bool:
 
 
 def _refused(where: str, said: str) -> BlockError:
-    message = f"{where} refused to give a token: {said}"
+    message = f"{where} refused to issue a token: {said}"
     return BlockError(message, code=REFUSED, retryable=False, said=said)
 
 

@@ -133,7 +133,7 @@ class Vault:
         """Its hosts. Raises BlockError."""
         wrong = next((host for host in secret.hosts if not is_host(host)), None)
         if len(secret.value) < VALUE_CHARS_MIN or wrong is not None:
-            what = "has an invalid host" if wrong is not None else f"has less than {VALUE_CHARS_MIN} characters"
+            what = "has an invalid host" if wrong is not None else f"has fewer than {VALUE_CHARS_MIN} characters"
             raise BlockError(f"the secret {name} of the command {what}", code="secret_invalid", retryable=False)
         if self.values.stored.get(name) != secret.value:
             self._given[name] = self._given.get(name, 0) % VALUES_KEPT + 1

@@ -28,8 +28,8 @@ _ALL = (
     Metric("weft_claims_total", "counter", "Runs claimed, new ones included"),
     Metric("weft_leases_lost_total", "counter", "Runs that another process took over while this one executed them"),
     # Attempts and steps
-    Metric("weft_attempts_active", "gauge", "Attempts of blocks under way"),
-    Metric("weft_attempts_total", "counter", "Attempts of blocks that ended or left to wait", ("block", "outcome")),
+    Metric("weft_attempts_active", "gauge", "Attempts of blocks in progress"),
+    Metric("weft_attempts_total", "counter", "Attempts of blocks that ended or began to wait", ("block", "outcome")),
     Metric("weft_attempt_seconds", "histogram", "Time that attempts of a block type took", ("block",)),
     Metric("weft_steps_total", "counter", "Steps inside blocks that ended", ("kind", "outcome")),
     Metric("weft_step_seconds", "histogram", "Time that steps inside blocks took", ("kind",)),
@@ -41,8 +41,8 @@ _ALL = (
     Metric("weft_commit_seconds", "histogram", "Time that a commit took, with its sync to disk"),
     Metric("weft_write_retries_total", "counter", "Groups written again because the database was busy"),
     # The process
-    Metric("weft_event_loop_lag_seconds", "gauge", "By how much the last tick was late"),
-    Metric("weft_event_loop_late_seconds", "histogram", "By how much ticks of the event loop were late"),
+    Metric("weft_event_loop_lag_seconds", "gauge", "Delay of the last tick"),
+    Metric("weft_event_loop_late_seconds", "histogram", "Delay of ticks of the event loop"),
     Metric("weft_worker_draining", "gauge", "1 while the process stops"),
     Metric("weft_http_answers_total", "counter", "Answers to HTTP requests", ("route", "status")),
     Metric("weft_traces_waiting", "gauge", "Ended runs whose traces are not exported yet"),
@@ -52,12 +52,12 @@ _ALL = (
     Metric("weft_database_bytes", "gauge", "Size of the database", of="database"),
     Metric("weft_runs_open", "gauge", "Runs that have not ended", ("status",), of="database"),
     Metric("weft_queue_runs", "gauge", "Runs that wait for a worker", ("pool",), of="database"),
-    Metric("weft_queue_oldest_seconds", "gauge", "For how long the first of them has waited", ("pool",), of="database"),
-    Metric("weft_timer_lag_seconds", "gauge", "By how much the first timer is late", of="database"),
-    Metric("weft_schedule_lag_seconds", "gauge", "By how much the first schedule is late", of="database"),
+    Metric("weft_queue_oldest_seconds", "gauge", "Time that the first of them has waited", ("pool",), of="database"),
+    Metric("weft_timer_lag_seconds", "gauge", "Delay of the first due timer", of="database"),
+    Metric("weft_schedule_lag_seconds", "gauge", "Delay of the first due schedule", of="database"),
     Metric("weft_waits_open", "gauge", "Waits that are open", ("kind",), of="database"),
     Metric("weft_notifications_pending", "gauge", "Messages that are not sent yet", of="database"),
-    Metric("weft_notification_lag_seconds", "gauge", "By how much the first message is late", of="database"),
+    Metric("weft_notification_lag_seconds", "gauge", "Delay of the first due message", of="database"),
     Metric("weft_workers", "gauge", "Processes that hold a lease", of="database"),
 )
 METRICS = {metric.name: metric for metric in _ALL}

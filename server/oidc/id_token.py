@@ -78,7 +78,7 @@ def find_key(keys: Sequence[Mapping[str, Any]], alg: str, kid: str | None) -> Ke
     except (JoseError, ValueError, TypeError, KeyError):
         raise TokenRefused("the key of the provider cannot be read") from None
     if bits < RSA_BITS_MIN:
-        raise TokenRefused(f"the key of the provider has less than {RSA_BITS_MIN} bits")
+        raise TokenRefused(f"the key of the provider has fewer than {RSA_BITS_MIN} bits")
     return key
 
 

@@ -69,7 +69,9 @@ class OidcSettings(Struct, frozen=True):
             raise SettingsError(f"WEFT_OIDC_ROLE must be one of {', '.join(ROLES)}, not {self.role!r}")
         for group, role in self.roles.items():
             if not group or role not in ROLES:
-                raise SettingsError(f"WEFT_OIDC_GROUPS must be group=role by commas, with roles {', '.join(ROLES)}")
+                raise SettingsError(
+                    f"WEFT_OIDC_GROUPS must be group=role, separated by commas, with roles {', '.join(ROLES)}"
+                )
         for domain in self.domains:
             if not re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", domain):
                 raise SettingsError(f"WEFT_OIDC_DOMAINS must be domains separated by commas, not {domain!r}")

@@ -220,7 +220,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Workflow("x", Graph(Set(2), edges=[]), finally_=Set(1)), "no block of the Graph starts runs"),
     (lambda: Workflow("x", Set(1, finally_=Set(2))), "Set .* has no argument finally_"),  # type: ignore[call-arg]
     (lambda: Workflow("x", Set(1), order=["b"]), 'order: there is no block "b"'),
-    (lambda: Workflow("x", Set(ref("hit.body"))), r"ref\('hit.body'\): this is no path"),
+    (lambda: Workflow("x", Set(ref("hit.body"))), r"ref\('hit.body'\): this is not a path"),
     (lambda: Workflow("x", *[Set(n) for n in range(2001)]), "The workflow has 2,001 blocks. The limit is 2,000"),
 ]
 

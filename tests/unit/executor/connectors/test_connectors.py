@@ -71,7 +71,7 @@ def changed(path: str, value: Any) -> Json:
         ("/operations/order/required", ["shop", "boxes", "x"], "/operations/order/required/2", "There is no field 'x'"),
         ("/operations/order/required", ["boxes"], "/operations/order/required", "needs 'shop'"),
         ("/operations/order/body", {"a": "{{other}}"}, "/operations/order/body", "There is no field 'other'"),
-        ("/operations/order/body", {}, "/operations/order/fields/boxes", "Nothing that is sent has it"),
+        ("/operations/order/body", {}, "/operations/order/fields/boxes", "No part of a request uses it"),
         ("/operations/order/fields/shop", {"type": "text"}, "/operations/order/fields/shop", "not a JSON Schema"),
         ("/operations/order/fields/credential", {}, "/operations/order/fields/credential", "Every connector has"),
         ("/operations/list/query", {"s": "{{shop}}"}, "/operations/list/query", "There is no field 'shop'"),

@@ -173,8 +173,8 @@ def test_auth_and_address_of_one_operation() -> None:
         ({}, [], "choose 1 to 50"),
         ({}, ["nope"], "there is no operation 'nope'"),
         ({}, ["upload_file"], "sends files"),
-        ({"servers": [{"url": "/v1"}]}, ["list_pets"], "does not say at which address"),
-        ({"servers": [{"url": "file:///etc"}]}, ["list_pets"], "does not say at which address"),
+        ({"servers": [{"url": "/v1"}]}, ["list_pets"], "has no address of the service"),
+        ({"servers": [{"url": "file:///etc"}]}, ["list_pets"], "has no address of the service"),
     ],
 )
 def test_what_cannot_be_imported(change: Json, chosen: list[str], said: str) -> None:

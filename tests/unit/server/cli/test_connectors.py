@@ -34,7 +34,7 @@ def test_a_description_becomes_a_document_that_passes_the_check(tmp_path: Path) 
     assert code == 0 and listed.splitlines() == [
         "read_pet     GET     /pets/{id}  GET /pets/{id}",
         "post_photos  POST    /photos  POST /photos"
-        "  (not usable: it sends files or another format than JSON, forms and text)",
+        "  (not usable: it sends files, or a format other than JSON, forms and text)",
     ]
     code, made = weft("import", str(path), "--operation", "read_pet", "--service", "zoo")
     assert code == 0 and read(made.encode()).service == "zoo"

@@ -89,7 +89,7 @@ def test_functions_that_are_traced(write: Write) -> None:
 
 WRONG = [
     ("import weft\nx = 1\n", "has no workflow"),
-    ("def workflow():\n    return 7\n", "is no workflow, but of type int"),
+    ("def workflow():\n    return 7\n", "is not a workflow: its type is int"),
     ("import weft\nflow = weft.Workflow('x', weft.Set(1, id='a'), weft.Set(2, id='a'))\n", 'The id "a" is used twice'),
     ("flow = (\n", r"line 1: '\(' was never closed"),
     ("raise SystemExit(3)\n", "fails: SystemExit: 3"),
