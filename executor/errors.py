@@ -14,6 +14,7 @@ WeftError                      code, message, hint, pointer into the request
 ├── QueueFull                  too many runs wait for a worker; later there is room
 ├── SignInRequired             only a user who has signed in can answer this
 ├── NotYours                   this is for others to answer
+├── FileNotYours               a value names a file that the one who sends it may not use
 ├── DeliveryRefused            a request to a webhook does not prove that it may start a run
 ├── WebhookDisabled            the webhook is disabled
 ├── WebhookNotReady            the workflow of the webhook cannot start now
@@ -109,6 +110,12 @@ class NotYours(WeftError):
     """This is for others to answer."""
 
     code = "not_yours"
+
+
+class FileNotYours(WeftError):
+    """A value names a file that the one who sends it may not use."""
+
+    code = "file_not_yours"
 
 
 class InputInvalid(BadRequest):

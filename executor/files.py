@@ -1,5 +1,9 @@
 """Files: stored part by part while they arrive, and read part by part. See decision 35 for how they lie in the store.
 
+Which files a run has is what it holds: those of its input, its answers and signals, those that its blocks make, and
+those that runs below it return. An id that is only written somewhere is a text. So the only way in is `admit`, which
+asks whether the one who sends an id may use that file.
+
 A file that no run holds is deleted by upkeep like other contents that are not used, an hour after its last use at the
 earliest; a file that a run holds is deleted after the last of these runs.
 """
@@ -8,15 +12,17 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from typing import Any, Final
+import hmac
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
 
-from executor.errors import BadRequest, BlockError, LimitExceeded, NotFound, StoreError
+from executor.errors import BadRequest, BlockError, FileNotYours, LimitExceeded, NotFound, StoreError
 from executor.store.contract import Store
 from executor.store.files import FILES_MAX, PART_BYTES, FileHead, decode_head, files_in, key_of, names_files
+from executor.store.people import Reach, present_reach
 from executor.values.file import File, clean_media_type, clean_name, file_of, files_of, is_file, is_file_id
 
 MEBIBYTE: Final = 1024 * 1024
@@ -25,18 +31,28 @@ READ_BYTES_MAX: Final = 16 * MEBIBYTE  # that a block has in memory at once
 UPLOAD_HINT: Final = "Upload the file with POST /api/files, and use what that returns. Unused uploads are deleted."
 
 
+class Admitted(NamedTuple):
+    """A value from outside, and the files that come with it."""
+
+    value: Any
+    files: tuple[str, ...] = ()
+
+
 class Files:
-    """Of one process. `bytes_max`: of a file; `redact` takes secrets out of a text."""
+    """Of one process. `key` signs who has stored a file. `bytes_max`: of a file; `redact` takes secrets out of a
+    text."""
 
     def __init__(
         self,
         store: Store,
         now_ms: Callable[[], int],
+        key: bytes,
         bytes_max: int = BYTES_MAX,
         redact: Callable[[str], str] = lambda text: text,
     ) -> None:
         self._store = store
         self._now_ms = now_ms
+        self._key = key
         self.redact = redact
         self.bytes_max = bytes_max
 
@@ -89,29 +105,66 @@ class Files:
                 raise NotFound("The file was deleted.", code="file_not_found")
             yield part[max(start - n * PART_BYTES, 0) : end - n * PART_BYTES]
 
-    async def admit(self, value: Any, at: str = "") -> Any:
+    async def admit(self, value: Any, at: str = "", reach: Reach | None = None) -> Admitted:
         """A value from outside: of each file in it the id counts, and the rest is what is stored of it. None of these
-        files is deleted soon. `at`: the pointer of the value. Raises BadRequest."""
+        files is deleted soon. `at`: the pointer of the value. `reach`: of one who sends it without an act. Raises
+        BadRequest, FileNotYours."""
+        reach = reach or present_reach()
         if not _may_have_files(value) or not names_files(encoded := orjson.dumps(value)):
-            return value
+            return Admitted(value)
         named = files_in(encoded)
         if len(named) >= FILES_MAX:
             raise BadRequest(f"More than {FILES_MAX - 1} files are named.", code="too_many_files", pointer=at)
-        found = frozenset(await self._store.hold_files(named, None, self._now_ms()))
         value = orjson.loads(encoded)
-        for pointer, each in files_of(value):
+        given = list(files_of(value))
+        if reach is not None:
+            named = await self._within(reach, named, given, at)
+        found = frozenset(await self._store.hold_files(named, None, self._now_ms()))
+        for pointer, each in given:
             if each["id"] not in found:
                 message = "There is no file with this id."
                 raise BadRequest(message, code="file_not_found", pointer=f"{at}{pointer}/id", hint=UPLOAD_HINT)
             stored = file_of(each["id"], await self.head(each["id"])).value
             each.clear()
             each.update(stored)
-        return value
+        return Admitted(value, tuple(id for id in named if id in found))
 
-    async def hold(self, run: str, encoded: bytes) -> None:
-        """The run holds the files that this JSON of it names, those that there are."""
-        if named := files_in(encoded):
-            await self._store.hold_files(named, run, self._now_ms())
+    async def _within(
+        self, reach: Reach, named: Sequence[str], given: Sequence[tuple[str, dict[str, Any]]], at: str
+    ) -> list[str]:
+        """Those of the ids that may be used. What is no file value is a text. Raises FileNotYours, whether or not there
+        is such a file."""
+        proved = {each["id"] for _, each in given if self._is_proved(each, reach.uploaders)}
+        usable = [id for id in named if id in proved or await self._store.holds_file(id, reach.workflows)]
+        for pointer, each in given:
+            if each["id"] not in usable:
+                raise FileNotYours(
+                    "You may not use this file: it is in no run that you may see, and you did not upload it.",
+                    pointer=f"{at}{pointer}/id",
+                    hint="Upload it with POST /api/files, and send all that this returns, `proof` too.",
+                )
+        return usable
+
+    def proof(self, id: str, uploader: str) -> str:
+        """That `uploader` has stored the file. It is the member `proof` of a file value."""
+        return hmac.new(self._key, f"{uploader}\0{id}".encode(), hashlib.sha256).hexdigest()
+
+    def _is_proved(self, value: Mapping[str, Any], uploaders: Sequence[str]) -> bool:
+        sent = value.get("proof")
+        if not isinstance(sent, str):
+            return False
+        proofs = (self.proof(value["id"], uploader) for uploader in uploaders)
+        return any(hmac.compare_digest(proof.encode(), sent.encode("utf-8", "surrogatepass")) for proof in proofs)
+
+    async def of_run(self, run: str, encoded: bytes) -> list[str]:
+        """Those that this JSON names and the run holds."""
+        named = files_in(encoded)
+        return await self._store.files_of_run(run, named) if named else []
+
+    async def hold(self, run: str, ids: Sequence[str]) -> None:
+        """The run holds these files, those that there are."""
+        if ids:
+            await self._store.hold_files(ids, run, self._now_ms())
 
     async def _put(self, part: bytes, run: str | None, whole: Any) -> str:
         key = await asyncio.to_thread(_hashed, part, whole) if len(part) > MEBIBYTE // 8 else _hashed(part, whole)
@@ -175,6 +228,10 @@ class FilesOfRun:
         if not is_file(value):
             raise BlockError("this is not a file", code="not_a_file", retryable=False, hint=NOT_A_FILE_HINT)
         try:
+            if not await self._files.of_run(self._run, orjson.dumps(value["id"])):
+                raise BlockError(
+                    "this run has no such file", code="file_not_found", retryable=False, hint=FILES_OF_RUN_HINT
+                )
             return await self._files.head(value["id"])
         except NotFound as error:
             raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
@@ -192,6 +249,12 @@ class FilesOfRun:
 
 
 NOT_A_FILE_HINT: Final = 'A file is an object with "type": "file" and an id: refer to all of it, <start.invoice>.'
+
+
+FILES_OF_RUN_HINT: Final = (
+    "A run has the files of its input, of answers and signals to it, and those that its blocks and child runs make. "
+    "An id from anywhere else names none."
+)
 
 
 def too_large(bytes_max: int) -> LimitExceeded:

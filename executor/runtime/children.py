@@ -13,6 +13,7 @@ from typing import Any, Final, Generic, TypeVar
 
 import orjson
 from msgspec import Raw
+from msgspec.structs import replace
 
 from compiler.compile import Compiled
 from compiler.plan import Plan
@@ -25,6 +26,7 @@ from executor.runtime.answers import check_input
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, new_run_id, origin_of
 from executor.store.contract import Store
+from executor.store.files import files_in
 from executor.store.rows import NewRun, WorkflowRow
 from executor.values.schema import Matches
 
@@ -45,6 +47,7 @@ class ChildRuns:
     def __init__(
         self, store: Store, clock: Clock, matches: Matches, compile: Callable[[Any, str | None], Awaitable[Compiled]]
     ) -> None:
+        self._store = store
         self._ancestors: SharedReads[str, list[str]] = SharedReads(lambda run: store.list_ancestors(run, DEPTH_MAX))
         self._workflows: SharedReads[tuple[str, int | None], WorkflowRow | None] = SharedReads(
             lambda which: store.get_workflow(*which)
@@ -87,7 +90,9 @@ class ChildRuns:
             ) from error
         now_ms = self._clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms))
-        return new_run(plan, start, origin, checked)
+        new = new_run(plan, start, origin, checked)
+        named = files_in(new.input)  # those that the parent has
+        return replace(new, files=tuple(await self._store.files_of_run(parent, named))) if named else new
 
     async def _plan(self, document: bytes, trigger: str | None) -> Plan:
         compiled = await self._compile(document, trigger)

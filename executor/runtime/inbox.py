@@ -48,6 +48,7 @@ class Inbox:
         self._run = run
         self._state = run.state
         self._store = parts.store
+        self._files = parts.files
         self._clock = parts.clock
         self._recorder = recorder
         self._launcher = launcher
@@ -158,7 +159,9 @@ class Inbox:
         key, wait = found
         payload = Payload(child=ended.run)
         if ended.status == "succeeded":
-            await self._end(key, wait, orjson.loads(bytes(ended.output)), payload)
+            output = bytes(ended.output)
+            await self._files.hold(self._run.id, await self._files.of_run(ended.run, output))
+            await self._end(key, wait, orjson.loads(output), payload)
         else:
             self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error_of_end(ended)), payload)
 

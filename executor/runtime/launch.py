@@ -40,7 +40,7 @@ from executor.runtime.step_note import StepNote
 from executor.runtime.steps import AttemptSteps, Border, Left, StepJournal, left_by
 from executor.runtime.time_limit import NoHeartbeat, OutOfTime, TimeLimit
 from executor.sandbox import Bound
-from executor.store.files import names_files
+from executor.store.files import files_in, names_files
 from executor.store.patience import with_retries
 from executor.store.places import Ask
 from executor.store.rows import CacheRow, NewRun
@@ -136,11 +136,11 @@ class Launcher:
                     output = await asyncio.to_thread(self._clean, outcome.output, output)
                 else:
                     output = self._clean(outcome.output, output)
+            if cache_key is not None and names_files(output) and not await self._are_its_own(output):
+                cache_key = None  # who has the cached output has its files
             result = self._result(key, node, attempt, outcome, output, cache_key)
             if node.output_schema is not None and isinstance(outcome, Done) and result.payload.output is not None:
                 await check_output(node, result.payload.output, self._services.sandbox.matches)
-            if names_files(output):
-                await self._hold_files(output)
             return result
         except BlockError as error:
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
@@ -319,14 +319,15 @@ class Launcher:
             log=log,
         )
 
-    async def _hold_files(self, output: bytes) -> None:
-        """Those that an output names, before it is recorded. Raises BlockError."""
-        await with_retries(
-            lambda: self._files.hold(self._run_id, output),
-            what=f"holding files of run {self._run_id}",
-            failed="the database could not be written",
+    async def _are_its_own(self, output: bytes) -> bool:
+        """Whether the run holds all files that an output names. Raises BlockError."""
+        held = await with_retries(
+            lambda: self._files.of_run(self._run_id, output),
+            what=f"looking for files of run {self._run_id}",
+            failed="the database could not be read",
             log=log,
         )
+        return len(held) == len(files_in(output))
 
     def _show(self, key_text: str, text: str, seq: int) -> None:
         """Live text, to readers: not before the start of its attempt is on disk."""

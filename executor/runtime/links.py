@@ -13,7 +13,7 @@ import hmac
 from typing import Literal
 
 Purpose = Literal["resume", "callback"]
-Signed = Literal["notifications", "requests"]
+Signed = Literal["notifications", "requests", "uploads"]
 PATHS: dict[Purpose, str] = {"resume": "resume", "callback": "callbacks"}
 
 
@@ -44,7 +44,7 @@ class Links:
     def signing_key(self, what: Signed = "notifications") -> bytes:
         """What our requests are signed with: 32 bytes that say nothing about the secret they come from. `notifications`
         are written by the server, `requests` by authors of workflows (`send` of a callback): the signature of one is
-        none of the other."""
+        none of the other. `uploads`: who has stored a file."""
         return hmac.new(self._secret, what.encode(), hashlib.sha256).digest()
 
     def webhook_secret(self, id: str, generation: int) -> str:

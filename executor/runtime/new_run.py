@@ -62,9 +62,11 @@ def new_run(
     request_hash: str = "",
     taken_over: Sequence[Record] = (),
     priority: int | None = None,
+    files: Sequence[str] = (),
 ) -> NewRun:
     """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one. The run that
-    `start` names as its source must still be there when this one is stored. `priority`: in place of the workflow's."""
+    `start` names as its source must still be there when this one is stored. `priority`: in place of the workflow's.
+    `files`: that it has from the start."""
     parent = present_parent()  # of its trace, for readers
     return NewRun(
         id=start.run,
@@ -89,6 +91,7 @@ def new_run(
         sources=(start.source_run,) if start.source_run is not None else (),
         source_run_id=start.source_run,
         placement=placement_of(plan, checked, priority),
+        files=tuple(files),
     )
 
 

@@ -66,7 +66,8 @@ class Parts:
     ) -> Self:
         secrets = {name: services.env[name] for name in services.secrets if name in services.env}
         redactor = LiveRedactor(secrets)
-        files = services.files = Files(store, clock.now_ms, services.limits.file_bytes, redactor.redact)
+        files = Files(store, clock.now_ms, links.signing_key("uploads"), services.limits.file_bytes, redactor.redact)
+        services.files = files
         elsewhere = Elsewhere()
         vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command)
         connectors = StoredConnectors(store, registry)

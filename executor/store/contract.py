@@ -11,8 +11,8 @@ Every store
  5. Times are Unix milliseconds and always come from the caller; the store has no clock and no policy. Times of
     different processes may differ, and rows may have equal times: each order of a list is completed by ids, or is the
     order of numbers that the store gives out (`seq`, `n`). Ids, names and paths are ordered by code point.
- 6. Bytes that go in come out unchanged. The store looks into them for two things only: the name `blob` in a record's
-    `data`, and ids of files in the input of a run (`executor.store.files`), which it holds as soon as it exists.
+ 6. Bytes that go in come out unchanged. The store looks into them for one thing only: the name `blob` in a record's
+    `data`. A run holds the files that `NewRun.files` names as soon as it exists.
 
 The journal
 

@@ -4,8 +4,7 @@ A file is a row `file_` + SHA-256 of its bytes, which are the JSON of a FileHead
 of their bytes, with the content in order. So the id of a file stands for its content, its name and its media type, and
 equal parts of two files are stored once. A run holds a file, and all its parts, by rows of `blob_refs`.
 
-A value of a run names a file by a text that is nothing but its id. This is the only thing that a store looks for in
-the input of a run.
+A value names a file by a text that is nothing but its id. That gives a run no file: a run has those that it holds.
 """
 
 from __future__ import annotations
@@ -43,6 +42,9 @@ class FileStore(Protocol):
     async def hold_files(self, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
         """Note a use of these files with their parts; with a run it holds them from now on. Returns those that there
         are: nothing of them is deleted before the time in rule 33 has passed again."""
+
+    async def files_of_run(self, run: str, ids: Sequence[str]) -> list[str]:
+        """Those of these files that the run holds."""
 
     async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
         """Does a run of one of these workflows hold the file?"""

@@ -83,19 +83,36 @@ class AuditHead(Struct, frozen=True):
     hash: str
 
 
+class Reach(Struct, frozen=True):
+    """Of one who may not use all files: those that runs of `workflows` hold, and those that one of `uploaders` has
+    stored, which they prove."""
+
+    workflows: tuple[str, ...] = ()
+    uploaders: tuple[str, ...] = ()
+
+
 class Act:
     """What is being done, until `acting` ends: who does it and how (`actor`, `via`), what (`action`, `object`), and
     what else is to be known (`detail`). The first audited change that it makes has a row; others of it need none once
-    that is on disk (`is_noted`)."""
+    that is on disk (`is_noted`). `reach`: the files that what is sent may name; None: all."""
 
-    __slots__ = ("action", "actor", "at_ms", "detail", "is_noted", "is_over", "object", "person", "via")
+    __slots__ = ("action", "actor", "at_ms", "detail", "is_noted", "is_over", "object", "person", "reach", "via")
 
     def __init__(
-        self, actor: str, via: str, action: str, object: str, at_ms: int, detail: str = "", person: str = ""
+        self,
+        actor: str,
+        via: str,
+        action: str,
+        object: str,
+        at_ms: int,
+        detail: str = "",
+        person: str = "",
+        reach: Reach | None = None,
     ) -> None:
         self.actor, self.via, self.action, self.object = actor, via, action, object
         self.at_ms, self.detail = at_ms, detail
         self.person = person or actor  # the user whose token the actor is
+        self.reach = reach
         self.is_noted = self.is_over = False
 
 
@@ -143,6 +160,12 @@ def present_actor() -> str | None:
     """Who acts now, whether or not there is a row about it. None: the server itself."""
     act = _act.get()
     return None if act is None or act.is_over else act.person
+
+
+def present_reach() -> Reach | None:
+    """Of whom acts now. None: all files."""
+    act = _act.get()
+    return None if act is None or act.is_over else act.reach
 
 
 class PeopleStore(Protocol):

@@ -155,7 +155,7 @@ class NewRun(Struct, frozen=True):
     `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
     `sources`: runs that it takes something over from, which must be there. `source_run_id`: the run that it reads
     outputs of as long as it is open. `waits` are the rows of waits among its records, `signals` what it has been sent,
-    in order from seq 1; `blobs` hold what no source has."""
+    in order from seq 1; `blobs` hold what no source has. `files`: ids of those that it holds from the start."""
 
     id: str
     workflow: str
@@ -179,6 +179,7 @@ class NewRun(Struct, frozen=True):
     signals: tuple[SignalRow, ...] = ()
     blobs: tuple[tuple[str, bytes], ...] = ()
     placement: Placement = Placement()
+    files: tuple[str, ...] = ()
 
 
 class RunRow(Struct, frozen=True):

@@ -53,7 +53,6 @@ class Callbacks:
             response = encode(output)
         except BlockError as error:
             raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
-        await parts.files.hold(row.run_id, response)
         by = parts.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
         return await self._waits.record_answer(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
 

@@ -12,7 +12,7 @@ notification is sent again for a wait that was open there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -89,9 +89,10 @@ async def fork(
     matches: Matches,
     idempotency_key: str | None,
     request_hash: str,
+    files: Sequence[str] = (),
 ) -> NewRun:
-    """The new run, to be created. `outputs`: by node key, in place of recorded ones. Raises BadRequest (nothing is
-    recorded under this key, or it cannot put this out), Conflict (the run was failing)."""
+    """The new run, to be created. `outputs`: by node key, in place of recorded ones; `files`: in these. Raises
+    BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing)."""
     codec = Codec(plan)
     edits = await _checked(plan, copied, outputs, matches)
     records, blobs = await _edited(store, plan, row, copied, edits)
@@ -134,6 +135,7 @@ async def fork(
         signals=tuple(await _signals(store, row.id, opened, copied, id)),
         blobs=blobs,
         placement=placement_of(plan, orjson.loads(row.input)),
+        files=tuple(files),
     )
 
 

@@ -83,7 +83,8 @@ class Lifecycle:
         row, plan = await self._ended(run)
         reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger)
         matches = self._parts.services.sandbox.matches
-        checked = orjson.loads(row.input) if input is None else check_input(plan, input, matches)
+        admitted = await self._parts.files.admit(input, "/input")
+        checked = orjson.loads(row.input) if input is None else check_input(plan, admitted.value, matches)
         now_ms = self._parts.clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
@@ -95,6 +96,7 @@ class Lifecycle:
             idempotency_key=idempotency_key,
             request_hash=request_hash("rerun", run, block, checked),
             taken_over=await rerun_view.patches(self._store, plan, run, reuse),
+            files=admitted.files,
         )
         stored, created = await self._runs.create(new, plan)
         return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
@@ -127,19 +129,21 @@ class Lifecycle:
             )
         async with existing_run(self._store, run):
             copied = await beginning(self._store, plan, row, seq)
+        admitted = await self._parts.files.admit(dict(outputs or {}), "/outputs")
         now_ms = self._parts.clock.now_ms()
         new = await fork(
             self._store,
             plan,
             row,
             copied,
-            outputs or {},
+            admitted.value,
             id=new_run_id(now_ms),
             now_ms=now_ms,
             links=self._parts.links,
             matches=self._parts.services.sandbox.matches,
             idempotency_key=idempotency_key,
-            request_hash=request_hash("fork", run, seq, outputs or {}),
+            request_hash=request_hash("fork", run, seq, admitted.value),
+            files=admitted.files,
         )
         stored, created = await self._runs.create(new, plan)
         return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=len(copied.events))

@@ -36,8 +36,9 @@ class Signals:
         Raises NotFound, Conflict (the run has ended)."""
         parts = self._parts
         await find_run(self._store, run)
-        data = parts.redactor.redact_json(check_payload(await parts.files.admit(payload, "/payload")))
-        await parts.files.hold(run, data)
+        admitted = await parts.files.admit(payload, "/payload")
+        data = parts.redactor.redact_json(check_payload(admitted.value))
+        await parts.files.hold(run, admitted.files)
         by = parts.redactor.redact_value(by)
         # As what a block waits for is recorded: with the names of secrets in place of them.
         label = parts.redactor.label

@@ -111,11 +111,11 @@ class Waits:
         await check_answerer(self._store, row, who)
         if who is not None and needs_sign_in(orjson.loads(row.request)):
             by = who.name
-        fields = await parts.files.admit(dict(fields or {}), "/fields")
-        cleaned = check_answer(row, fields, action, parts.services.sandbox.matches)
+        admitted = await parts.files.admit(dict(fields or {}), "/fields")
+        cleaned = check_answer(row, admitted.value, action, parts.services.sandbox.matches)
         cleaned, by = parts.redactor.redact_value(cleaned), by and parts.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
-        await parts.files.hold(row.run_id, response)
+        await parts.files.hold(row.run_id, admitted.files)
         return await self.record_answer(row, response, by, answer_message(row, cleaned, action, by, now_ms), now_ms)
 
     async def record_answer(

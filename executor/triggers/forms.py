@@ -14,6 +14,7 @@ from msgspec import Struct
 from executor.errors import BadRequest, Fenced
 from executor.runtime.answers import check_input
 from executor.runtime.parts import Parts
+from executor.store.people import Reach
 from executor.store.triggers import WebhookRow
 from executor.triggers.declared import FORM, StartOf
 from executor.triggers.pages import PageTokens
@@ -50,18 +51,20 @@ class Forms:
 
     async def submit(self, name: str, token: str, fields: dict[str, Any], nonce: str) -> Delivered:
         """Start a run with what was filled in. Raises NotFound, WebhookDisabled, WebhookNotReady, BadRequest,
-        InputInvalid with pointers into the fields, and Conflict (delivery_replayed, `run`) for what was sent before."""
+        InputInvalid with pointers into the fields, FileNotYours (only those that came with it count), and Conflict
+        (delivery_replayed, `run`) for what was sent before."""
         if not NONCE.fullmatch(nonce):
             raise BadRequest("the form is incomplete", code="delivery_invalid", hint="load the page again")
         row = await self._row(name, token)
-        fields = await self._parts.files.admit(fields)
+        admitted = await self._parts.files.admit(fields, reach=Reach(uploaders=(token,)))
         with self._webhooks.noted(row.id):
             while True:
                 start = await self._webhooks.ready(row)
                 now_ms = self._parts.clock.now_ms()
-                checked = check_input(start.plan, fields, self._parts.services.sandbox.matches)
+                checked = check_input(start.plan, admitted.value, self._parts.services.sandbox.matches)
                 try:
-                    return await self._webhooks.deliver(row, start, checked, Proof(f"form-{nonce}", None), now_ms)
+                    proof = Proof(f"form-{nonce}", None)
+                    return await self._webhooks.deliver(row, start, checked, proof, now_ms, admitted.files)
                 except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
                     row = await self._row(name, token)
 

@@ -23,6 +23,7 @@ from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
 from executor.store.alerts import AlertRow
+from executor.store.files import files_in
 from executor.store.rows import NewRun
 from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.triggers.declared import StartOf, Version, start_of
@@ -215,7 +216,10 @@ class Schedules:
         if start.node.type == "schedule":
             checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
         requested = f.StartRequested(now_ms, new_run_id(now_ms))
-        return new_run(start.plan, requested, Origin(start.workflow, start.version), checked, idempotency_key=key)
+        # Who may make schedules may use all files; a document may be of one who may not.
+        files = files_in(row.input) if row.origin == "api" else []
+        origin = Origin(start.workflow, start.version)
+        return new_run(start.plan, requested, origin, checked, idempotency_key=key, files=files)
 
     async def _row(self, id: str) -> ScheduleRow:
         row = await self._store.get_schedule(id)

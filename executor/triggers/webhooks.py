@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Annotated, Any, Final, Literal
 
@@ -281,13 +281,15 @@ class Webhooks:
             log.error("webhook %s cannot start its workflow: %s", row.id, error)
             raise WebhookNotReady() from error
 
-    async def deliver(self, row: WebhookRow, start: StartOf, input: Any, proof: Proof, now_ms: int) -> Delivered:
-        """Store the run with its checked input; `proof` names its delivery. Raises Fenced: the row was changed since it
-        was read; Conflict (delivery_replayed, `run`)."""
+    async def deliver(
+        self, row: WebhookRow, start: StartOf, input: Any, proof: Proof, now_ms: int, files: Sequence[str] = ()
+    ) -> Delivered:
+        """Store the run with its checked input; `proof` names its delivery, `files` came with it. Raises Fenced: the
+        row was changed since it was read; Conflict (delivery_replayed, `run`)."""
         assert proof.delivery is not None
         requested = f.StartRequested(now_ms, new_run_id(now_ms))
         clean = self._parts.redactor.redact_value(input)  # it came from outside, as answers and signals do
-        run = new_run(start.plan, requested, Origin(start.workflow, start.version), clean)
+        run = new_run(start.plan, requested, Origin(start.workflow, start.version), clean, files=files)
         delivered = DeliveryRow(row.id, proof.delivery, proof.digest, now_ms, run.id)
         first, stored = await self._store.deliver(row, delivered, run)
         if stored is None:

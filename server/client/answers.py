@@ -480,13 +480,15 @@ class Examples(TypedDict):
 
 
 class FileValue(TypedDict):
-    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count."""
+    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. `proof`: that a token
+    for some workflows has uploaded the file."""
 
     type: Literal["file"]
     id: str
     name: str
     media_type: str
     size: int
+    proof: NotRequired[str]
 
 
 class FireView(TypedDict):

@@ -31,10 +31,16 @@ def boundary_of(content_type: str) -> bytes | None:
 
 
 async def read_form_with_files(
-    body: AsyncIterator[bytes], boundary: bytes, files: Files, fields: Collection[str], text_bytes_max: int
+    body: AsyncIterator[bytes],
+    boundary: bytes,
+    files: Files,
+    fields: Collection[str],
+    text_bytes_max: int,
+    *,
+    uploader: str,
 ) -> dict[str, str]:
-    """Names and texts of the inputs; of `fields`, which take files, the JSON of the stored file. Other files are
-    passed over. Raises BodyInvalid, BodyTooLarge, LimitExceeded."""
+    """Names and texts of the inputs; of `fields`, which take files, the JSON of the stored file, with the proof that
+    `uploader` has stored it. Other files are passed over. Raises BodyInvalid, BodyTooLarge, LimitExceeded."""
     found: dict[str, str] = {}
     reader = _Reader(body, boundary, files.bytes_max + text_bytes_max)
     text_left, stored, count = text_bytes_max, 0, 0
@@ -49,7 +55,7 @@ async def read_form_with_files(
             if stored > FILES_MAX:
                 raise BodyInvalid(f"The form has more than {FILES_MAX} files.", pointer="", hint=FORM_HINT)
             saved = await files.save(reader.content(), filename, media_type)
-            found[name] = orjson.dumps(saved.value).decode()
+            found[name] = orjson.dumps({**saved.value, "proof": files.proof(saved.id, uploader)}).decode()
         elif filename is None:
             text = bytearray()
             async for piece in reader.content():

@@ -19,4 +19,7 @@ async def posted(call: Call, files: Collection[str]) -> dict[str, str]:
     if boundary is None:
         return decode_form(await read_bytes(call.request, call.limits))
     body = stream_of(call.request, call.limits.body_s)
-    return await read_form_with_files(body, boundary, call.engine.parts.files, files, call.limits.request_bytes)
+    uploader = call.path("token")  # what came with the form may be in what is sent by it
+    return await read_form_with_files(
+        body, boundary, call.engine.parts.files, files, call.limits.request_bytes, uploader=uploader
+    )

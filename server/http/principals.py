@@ -10,7 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.runtime.answers import Answerer, needs_sign_in
-from executor.store.people import Role, includes
+from executor.store.people import Reach, Role, includes
 from executor.views import WaitView
 
 SERVER: Final = "server-token"
@@ -38,6 +38,11 @@ class Principal(Struct, frozen=True):
         if names & {SERVER, f"user:{FIRST_ADMIN}"}:
             names |= {SERVER, f"user:{FIRST_ADMIN}"}
         return Answerer(self.actor if self.user is None else f"user:{self.user}", frozenset(names), self.role)
+
+    @property
+    def reach(self) -> Reach | None:
+        """What files it may name. None: all."""
+        return None if self.workflows is None else Reach(self.workflows, (self.actor,))
 
     @property
     def is_signed_in(self) -> bool:

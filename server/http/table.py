@@ -187,9 +187,8 @@ class _Endpoint:
                 with with_parent(request.headers.get("traceparent")):
                     return await spec.handler(call)
             now_ms = call.engine.parts.clock.now_ms()
-            act = Act(
-                who.actor, who.via, f"{spec.method} {spec.path}", request.url.path, now_ms, person=who.answerer.name
-            )
+            action, path = f"{spec.method} {spec.path}", request.url.path
+            act = Act(who.actor, who.via, action, path, now_ms, person=who.answerer.name, reach=who.reach)
             act.is_noted = not spec.is_audited
             with acting(act), with_parent(request.headers.get("traceparent")):
                 return await spec.handler(call)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
 from starlette.responses import Response
 
 from server.http.body import stream_of
@@ -15,13 +16,13 @@ from server.wire.files import FileValue, UploadQuery, file_value
 
 async def upload(call: Call) -> Response:
     """Store the body as a file. The result is the value that inputs, answers and signals name the file by. A file that
-    no run has in its input, an answer or an output is deleted, an hour after its last use at the earliest."""
-    query = call.query(UploadQuery)
-    file = await call.engine.parts.files.save(
-        stream_of(call.request, call.limits.body_s), query.name, query.media_type or None
-    )
+    no run has in its input, an answer or an output is deleted, an hour after its last use at the earliest. `proof`: for
+    a token that is for some workflows, which may use the file only with it until a run of them has the file."""
+    query, files, who = call.query(UploadQuery), call.engine.parts.files, call.who
+    file = await files.save(stream_of(call.request, call.limits.body_s), query.name, query.media_type or None)
     call.note(f"{file.name}, {file.size} bytes")
-    return json_response(file_value(file), 201, {"Location": f"/api/files/{file.id}"})
+    proof = UNSET if who.reach is None else files.proof(file.id, who.actor)
+    return json_response(file_value(file, proof), 201, {"Location": f"/api/files/{file.id}"})
 
 
 async def read(call: Call) -> Response:

@@ -251,7 +251,9 @@ async def _answer(call: Call, asked: Answered) -> Any:
         raise BadRequest(f"this wait is {wait.status}, and of kind {wait.kind}", code="not_answerable")
     now_ms = call.engine.parts.clock.now_ms()
     place = f"/api/runs/{wait.run}/waits/{wait.key}"
-    act = Act(call.who.actor, call.who.via, "POST /mcp", place, now_ms, asked.action or "answered")
+    act = Act(
+        call.who.actor, call.who.via, "POST /mcp", place, now_ms, asked.action or "answered", reach=call.who.reach
+    )
     with acting(act):
         by = None if who is None else who.name
         given = who if who is not None and needs_sign_in(wait.request) else None

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, NotYours, SignInRequired
 from executor.runtime.answers import needs_sign_in
-from executor.store.people import Act, acting
+from executor.store.people import Act, Reach, acting
 from executor.views import WaitView, view_of
 from server import ui
 from server.http.auth import HINT
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.posted import FORM_MEDIA, posted
+from server.http.principals import Principal
 from server.http.response import json_response
 from server.http.table import RouteSpec
 from server.pages import entry
@@ -108,13 +110,25 @@ async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: st
     """The audit says who answered: whom they have signed in as, or the holder of the link, with the name that they have
     typed."""
     who = await call.auth.principal(call.request) if call.auth.required else None
+    reach = _reach(call, who)
     if who is not None and not needs_sign_in(wait.request):
         who = None if not who.is_signed_in else who
     detail = f"{action or 'answered'}" + (f", said to be {said}" if said else "")
     actor, via = ("link", "link") if who is None else (who.actor, who.via)
     now_ms = call.engine.parts.clock.now_ms()
-    with acting(Act(actor, via, "POST /resume/{token}", f"/api/runs/{wait.run}/waits/{wait.key}", now_ms, detail)):
+    path = f"/api/runs/{wait.run}/waits/{wait.key}"
+    with acting(Act(actor, via, "POST /resume/{token}", path, now_ms, detail, reach=reach)):
         return await call.engine.answer(call.path("token"), fields, action, said, None if who is None else who.answerer)
+
+
+def _reach(call: Call, who: Principal | None) -> Reach | None:
+    """The files that an answer may name: those that came with it, and those that its sender may use."""
+    if not call.auth.required or (who is not None and who.reach is None):
+        return None
+    token = call.path("token")
+    if who is None or who.reach is None:
+        return Reach(uploaders=(token,))
+    return replace(who.reach, uploaders=(*who.reach.uploaders, token))
 
 
 async def _find(call: Call, answering: bool = False) -> WaitView:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from executor.values.file import File
 
@@ -22,14 +22,16 @@ class UploadQuery(Struct, frozen=True):
 
 
 class FileValue(Struct, frozen=True):
-    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count."""
+    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. `proof`: that a token for
+    some workflows has uploaded the file."""
 
     type: Literal["file"]
     id: str
     name: str
     media_type: str
     size: int
+    proof: str | UnsetType = UNSET
 
 
-def file_value(file: File) -> FileValue:
-    return FileValue("file", file.id, file.name, file.media_type, file.size)
+def file_value(file: File, proof: str | UnsetType = UNSET) -> FileValue:
+    return FileValue("file", file.id, file.name, file.media_type, file.size, proof)

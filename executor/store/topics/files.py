@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executor.store.files import decode_head, files_in
+from executor.store.files import decode_head
 from executor.store.rows import USED_EVERY_MS
 from executor.store.statements import any_of, as_list, take_run
 from executor.store.topics.contents import BLOB, add_blob, add_blob_ref
@@ -26,6 +26,9 @@ ON CONFLICT (run_id, hash) DO NOTHING"""
 HELD_BY = f"""
 SELECT 1 FROM blob_refs AS f JOIN runs AS r ON r.id = f.run_id
  WHERE f.hash = :id AND r.workflow IN {any_of(":workflows")} LIMIT 1"""
+
+
+HELD_BY_RUN = f"SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN {any_of(':ids')}"
 
 
 def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:
@@ -60,13 +63,17 @@ def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
     return found
 
 
+async def files_of_run(readers: Readers, run: str, ids: Sequence[str]) -> list[str]:
+    held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run, "ids": as_list(ids)})}
+    return [id for id in ids if id in held]
+
+
 async def holds_file(readers: Readers, id: str, workflows: Sequence[str]) -> bool:
     return await readers.one(HELD_BY, {"id": id, "workflows": as_list(workflows)}) is not None
 
 
-def hold_from_the_start(tx: Tx, run: str, input: bytes, sources: Sequence[str], now_ms: int) -> None:
-    """Part of creating a run: it holds the files in its input, and those of the runs that it takes something over
-    from."""
-    hold(tx, files_in(input), run, now_ms)
+def hold_from_the_start(tx: Tx, run: str, files: Sequence[str], sources: Sequence[str], now_ms: int) -> None:
+    """Part of creating a run: it holds these files, and those of the runs that it takes something over from."""
+    hold(tx, files, run, now_ms)
     for source in sources:
         tx.run(HOLD_THOSE_OF, {"run": run, "source": source})

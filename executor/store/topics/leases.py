@@ -17,7 +17,6 @@ import msgspec
 
 from executor.errors import CorruptJournal
 from executor.store.batches import JOURNAL, records_of
-from executor.store.files import names_files
 from executor.store.placement import DEFAULT_POOLS
 from executor.store.rows import (
     RESUMED_EVENTS_MAX,
@@ -231,8 +230,8 @@ def ends_at_once(run: NewRun, first: Append) -> bool:
 
 def _is_plain(run: NewRun) -> bool:
     """There are only its details, its head and its journal to write."""
-    more = run.parent_run_id or run.sources or run.waits or run.signals or run.blobs
-    return not (more or blobs_of(run.records) or names_files(run.input))
+    more = run.parent_run_id or run.sources or run.waits or run.signals or run.blobs or run.files
+    return not (more or blobs_of(run.records))
 
 
 def _follows(run: NewRun, first: Append) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from executor.errors import NotFound
 from executor.store.batches import batches_of
-from executor.store.files import names_files
 from executor.store.rows import COUNT_MAX, TERMINAL, Append, Batch, Move, NewRun, RunRow
 from executor.store.rules import blobs_of, new_row
 from executor.store.statements import any_of, as_list, number_of, take_run, those_of
@@ -237,8 +236,8 @@ def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
     tx.add_rows(ADD_HEAD_OF_CHILD, [{"id": child.id, "now": child.now_ms, **placed(child)} for child in children])
     tx.begin_journals(batches)
     for child in children:
-        if names_files(child.input):
-            hold_from_the_start(tx, child.id, child.input, (), child.now_ms)
+        if child.files:
+            hold_from_the_start(tx, child.id, child.files, (), child.now_ms)
 
 
 def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
@@ -257,8 +256,8 @@ def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
         add_blob(tx, *blob, run.now_ms)
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
-    if run.sources or names_files(run.input):
-        hold_from_the_start(tx, run.id, run.input, run.sources, run.now_ms)
+    if run.sources or run.files:
+        hold_from_the_start(tx, run.id, run.files, run.sources, run.now_ms)
     return True
 
 

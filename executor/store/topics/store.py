@@ -121,6 +121,7 @@ class TopicStore:
     # files
     put_parts = audited(files.put_parts)
     hold_files = write(files.hold_files)
+    files_of_run = read(files.files_of_run)
     holds_file = read(files.holds_file)
 
     # workflows

@@ -17,10 +17,6 @@ def _file(*parts: bytes) -> tuple[str, list[tuple[str, bytes]]]:
     return key_of("file", head), [*keys, (key_of("file", head), head)]
 
 
-def _input(id: str) -> bytes:
-    return b'{"invoice":{"type":"file","id":"%s"}}' % id.encode()
-
-
 async def _there(store: Store, rows: list[tuple[str, bytes]]) -> list[bool]:
     return [await store.get_blob(key) == content for key, content in rows]
 
@@ -38,17 +34,30 @@ async def test_which_workflows_have_a_file_in_a_run(store: Store) -> None:
     id, rows = _file(b"one")
     await store.put_parts(rows, None, T0)
     assert not await store.holds_file(id, ["w"])
-    row, _ = await store.create_run(new_run("r", T0, input=_input(id)))
+    row, _ = await store.create_run(new_run("r", T0, files=(id,)))
     assert await store.holds_file(id, ["none", row.workflow])
     for other in (["none"], []):
         assert not await store.holds_file(id, other)
     assert not await store.holds_file("file_" + "0" * 64, [row.workflow])
 
 
-async def test_a_run_holds_the_files_of_its_input_from_its_beginning(store: Store) -> None:
+async def test_which_files_a_run_has(store: Store) -> None:
+    (one, rows), (two, others) = _file(b"one"), _file(b"two")
+    await store.put_parts([*rows, *others], None, T0)
+    await store.create_run(new_run("r", T0, files=(one,)))
+    text = b'{"file":"%s"}' % two.encode()
+    await store.create_run(new_run("other", T0, input=text))
+    assert await store.files_of_run("r", [two, one]) == [one]
+    assert await store.files_of_run("other", [one, two]) == [], "an id in its input is a text"
+    assert await store.files_of_run("none", [one]) == []
+    assert await store.hold_files([two], "r", T0) == [two]
+    assert await store.files_of_run("r", [two, one]) == [two, one]
+
+
+async def test_a_run_holds_the_files_that_it_begins_with(store: Store) -> None:
     id, rows = _file(b"one", b"two")
     await store.put_parts(rows, None, T0)
-    row, _ = await store.create_run(new_run("r", T0, input=_input(id)))
+    row, _ = await store.create_run(new_run("r", T0, files=(id,)))
     assert (await store.delete_orphans(LONG_AFTER)).blobs == 0
     assert await _there(store, rows) == [True] * 3
     assert await store.output_bytes(row.id) == 0, "files are no outputs"
@@ -57,7 +66,7 @@ async def test_a_run_holds_the_files_of_its_input_from_its_beginning(store: Stor
 async def test_a_run_that_is_begun_at_once_holds_them_too(store: Store) -> None:
     id, rows = _file(b"one")
     await store.put_parts(rows, None, T0)
-    new = new_run("r", T0, input=_input(id))
+    new = new_run("r", T0, files=(id,))
     first = Append("r", 1, len(new.records), (record("node.started"),), T0)
     await store.begin_run(new, "w1", LEASE_MS, first)
     assert (await store.delete_orphans(LONG_AFTER)).blobs == 0

@@ -34,6 +34,10 @@ class ModelFiles:
             return []
         return self._hold(ids, None if run is None else self._runs[run], now_ms)
 
+    async def files_of_run(self, run: str, ids: Sequence[str]) -> list[str]:
+        held = self._runs[run].held if run in self._runs else set()
+        return [id for id in ids if id in held]
+
     async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
         return any(id in run.held and run.row.workflow in workflows for run in self._runs.values())
 

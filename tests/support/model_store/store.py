@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
-from executor.store.files import files_in
 from executor.store.formats import FORMAT, needed
 from executor.store.placement import DEFAULT_POOLS, Full, Placement
 from executor.store.rows import (
@@ -231,7 +230,7 @@ class ModelStore(
         for hash, content in run.blobs:
             self._blobs.setdefault(hash, content)
             self._use(hash, run.now_ms)
-        self._hold(files_in(run.input), made, run.now_ms)
+        self._hold(run.files, made, run.now_ms)
         made.held |= {key for source in run.sources for key in self._runs[source].held}
         if run.idempotency_key is not None:
             self._by_idempotency_key[run.workflow, run.idempotency_key] = run.id

@@ -457,13 +457,15 @@ export interface Examples {
   examples: Example[]
 }
 
-/** A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. */
+/** A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. `proof`: that a token for
+ * some workflows has uploaded the file. */
 export interface FileValue {
   type: 'file'
   id: string
   name: string
   media_type: string
   size: number
+  proof?: string
 }
 
 /** What happened at `at_ms` for the scheduled time `due_ms`. */

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import psycopg
 
 from executor.store.batches import batches_of
-from executor.store.files import names_files
 from executor.store.gathering import Outcome
 from executor.store.postgres.connection import Tx
 from executor.store.postgres.dialect import lease_now
@@ -155,8 +154,8 @@ def begin_of(
     run: NewRun, owner: str | None = None, lease_ms: int | None = None, first: Append | None = None
 ) -> Begin | None:
     """None: it takes more than this statement."""
-    more = run.parent_run_id or run.sources or run.waits or run.signals or run.blobs
-    if more or blobs_of(run.records) or names_files(run.input) or not run.records:
+    more = run.parent_run_id or run.sources or run.waits or run.signals or run.blobs or run.files
+    if more or blobs_of(run.records) or not run.records:
         return None
     if first is not None and not ends_at_once(run, first):
         follows = (first.run_id, first.epoch, first.expected_seq) == (run.id, 1, len(run.records))

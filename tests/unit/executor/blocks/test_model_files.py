@@ -87,8 +87,9 @@ async def test_each_block_that_asks_a_model_shows_them(tmp_path: Path) -> None:
 async def test_a_message_of_the_user_may_have_files(tmp_path: Path) -> None:
     async with dev_model(SEEN) as model, engine_on(tmp_path / "weft.db", models={"DEV": model.url}) as engine:
         image = await stored(engine, png(5, 6), "a.png")
-        messages = [{"role": "user", "content": "Look.", "files": [image]}]
-        view = await run(engine, None, messages=messages, prompt="")
+        messages = [{"role": "user", "content": "Look.", "files": ["<start.image>"]}]
+        params = {"model": "dev:m", "messages": messages, "prompt": ""}
+        view = await ran(engine, chain("a", a={"type": "agent", "params": params} | ONCE), input={"image": image})
         assert view.status == "succeeded", view.error
         earlier = (await model.calls())[-1]["body"]["messages"]
         assert [part["type"] for part in earlier[0]["content"]] == ["text", "image_url"]

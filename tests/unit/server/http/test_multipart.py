@@ -26,6 +26,9 @@ class Stored:
         self.saved.append((name, media_type, b"".join([piece async for piece in content])))
         return File("file_" + "0" * 64, name, media_type or "", len(self.saved[-1][2]))
 
+    def proof(self, id: str, uploader: str) -> str:
+        return f"{id} of {uploader}"
+
 
 def part(head: str, content: bytes) -> bytes:
     return f"--xYz\r\nContent-Disposition: form-data; {head}\r\n\r\n".encode() + content + b"\r\n"
@@ -50,7 +53,7 @@ async def read(body: bytes, step: int, text_max: int = 1_000) -> tuple[dict[str,
 
     stored = Stored()
     files = cast(Files, stored)
-    return await read_form_with_files(pieces(), b"xYz", files, {"field.a", "field.b"}, text_max), stored
+    return await read_form_with_files(pieces(), b"xYz", files, {"field.a", "field.b"}, text_max, uploader="u"), stored
 
 
 @pytest.mark.parametrize("step", [1, 2, 3, 7, 64, 100_000])
@@ -60,7 +63,8 @@ async def test_a_form_in_pieces(step: int) -> None:
         "once": "abc",
         "field.text": "größe\r\n2",
     }
-    assert orjson.loads(found["field.a"])["type"] == "file"
+    file = orjson.loads(found["field.a"])
+    assert (file["type"], file["proof"]) == ("file", f"{file['id']} of u")
     ((name, media, content),) = stored.saved
     assert (name, media, content) == ("ü.csv", "text/csv", TRICKY)
 
