@@ -75,8 +75,10 @@ class BlockSpec(Struct, frozen=True):
     pauses      the handler suspends: the output comes later, from outside
     only_reads  params -> whether a block of effect `write` only asks the world, with these params. Must not raise
     ends_run    when it succeeds the run ends; of several that are ready one starts at a time
+    continues   then another run of the workflow continues it, with the param `input` as its input
     inline      runs inside the run loop without a commit of its own (pure and quick)
     trigger     may start a run; has no in-edges
+    by_document of a trigger: the input of its runs is what `input` of the document describes
     preferred   of several triggers, a run starts at this one if the caller names none
     inside      the only kind of container that the block may be in, at any depth
     container   loop or parallel: has a body
@@ -106,8 +108,10 @@ class BlockSpec(Struct, frozen=True):
     pauses: bool = False
     only_reads: Callable[[Params], bool] | None = None
     ends_run: bool = False
+    continues: bool = False
     inline: bool = False
     trigger: bool = False
+    by_document: bool = False
     preferred: bool = False
     inside: Literal["loop"] | None = None
     container: Literal["loop", "parallel"] | None = None

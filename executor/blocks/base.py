@@ -43,12 +43,14 @@ class Patch:
 @dataclass(frozen=True, slots=True)
 class Done:
     """`output` is any JSON value. `route`: the handle to follow; None: none (every out-edge dies).
-    `response`: the block ends the run; {"status", "headers", "body"} is the response of the run, `body` its output."""
+    `response`: the block ends the run; {"status", "headers", "body"} is the response of the run, `body` its output.
+    `next`: the block ends the run, and this one continues it."""
 
     output: Any = None
     route: str | None = "out"
     patches: Sequence[Patch] = ()
     response: Mapping[str, Any] | None = None
+    next: NewRun | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,6 +159,8 @@ class Context:
     queueing         the same around a wait for others of this server's runs, in which the time limit runs
     runner           where the policy wants the work done; not inline only if the spec of the block has it in `runners`
     prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
+    prepare_next     makes the run for Done.next from its input, and stores nothing; raises BlockError. None: not
+                     available here
     memory           what agents remember between runs; None: not available here
     connections      credentials by the names of stored connections; None: not available here
     make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
@@ -200,6 +204,7 @@ class Context:
     heartbeat: Callable[[], None] = lambda: None
     cancelled: Over = NEVER
     clock: Callable[[], int] = lambda: 0
+    prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
     steps: Steps | None = None
 
     @property

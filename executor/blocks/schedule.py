@@ -102,6 +102,7 @@ class Schedule:
             },
         },
         trigger=True,
+        by_document=True,
         inline=True,
         output_from=_output_of,
         check=_check,

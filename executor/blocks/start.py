@@ -148,6 +148,7 @@ class Start:
         category="trigger",
         params=_PARAMS,
         trigger=True,
+        by_document=True,
         preferred=True,
         output_from=_output_of,
         check=_check,

@@ -35,6 +35,7 @@ from executor.core.events import (
     RetryHastened,
     RetryScheduled,
     RunCancelling,
+    RunContinuing,
     RunEnd,
     RunFinished,
     RunForked,
@@ -200,6 +201,8 @@ class _Turn:
         match fact:
             case f.NodeDone():
                 ends = fact.end_run and not draining and self.state.phase is not _FAILING
+                if ends and fact.as_new:
+                    self.emit(RunContinuing(key))
                 self.emit(NodeSucceeded(key, attempt, fact.route, False, ends, fact.cached))
                 if ends and not self.plan.has_cleanup:
                     self._close_waits()

@@ -222,6 +222,13 @@ class RunMigrated(Struct, frozen=True, gc=False, tag="run.migrated"):
     plan_hash: str
 
 
+class RunContinuing(Struct, frozen=True, gc=False, tag="run.continuing"):
+    """The block `key` ends the run, and unless a cleanup that comes first fails, or the run is cancelled meanwhile, a
+    new run continues it. `run.finished` says which."""
+
+    key: NodeKey
+
+
 class NodeLog(Struct, frozen=True, gc=False, tag="node.log", omit_defaults=True):
     """What a running attempt said: lines of its log, or (`text`) the live text of all of it, when it ends."""
 
@@ -287,10 +294,11 @@ Event = (
     | RunFinished
     | RunForked
     | RunMigrated
+    | RunContinuing
     | NodeLog
     | StepStarted
     | StepFinished
     | StepLost
 )
 # Recorded for readers: neither the state nor the values look at them.
-TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, NodeLog)
+TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, RunContinuing, NodeLog)

@@ -25,7 +25,7 @@ class Recovered(Struct, frozen=True, gc=False):
 
 class NodeDone(Struct, frozen=True, gc=False):
     """An attempt returned. `route`: the handle to follow, None for none. `end_run`: a response block. `cached`: the
-    handler did not run, an earlier output stands for its own."""
+    handler did not run, an earlier output stands for its own. `as_new`: another run continues the one that ends."""
 
     at_ms: int
     key: NodeKey
@@ -33,6 +33,7 @@ class NodeDone(Struct, frozen=True, gc=False):
     route: str | None = "out"
     end_run: bool = False
     cached: bool = False
+    as_new: bool = False
 
 
 class NodePassed(Struct, frozen=True, gc=False):

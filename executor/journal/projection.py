@@ -260,6 +260,8 @@ class Projection:
         self.variables: dict[str, Any] | None = None if variables is None else orjson.loads(orjson.dumps(variables))
         self.response: dict[str, Any] | None = None
         self.by: str | None = None  # who started it
+        self.continues: str | None = None  # the run before this one
+        self.continued_as: str | None = None
         self.status = "queued"
 
     def apply(self, entry: Entry) -> NodeState | None:
@@ -274,7 +276,7 @@ class Projection:
             return None
         key = (entry.node, entry.path)
         state = self.nodes.get(key)
-        if entry.type in ("cleanup.opened", "cleanup.stopped"):  # about what comes after it
+        if entry.type in ("cleanup.opened", "cleanup.stopped", "run.continuing"):  # about what comes after it
             return state
         if state is None:
             state = self.nodes[key] = NodeState(entry.node, entry.path, attempt=entry.attempt)
@@ -317,11 +319,13 @@ class Projection:
             case "run.started":
                 self.status = "queued"
                 self.by = entry.data.get("by")
+                self.continues = entry.data.get("continues")
             case "run.parked":
                 self.status = "waiting"
             case "run.finished":
                 self.status = entry.data["status"]
                 self.response = entry.data.get("response")
+                self.continued_as = entry.data.get("continued_as")
                 self.end()
             case _:
                 self.status = "running"

@@ -103,6 +103,8 @@ class Launcher:
         self._vault = parts.vault
         self._connections = parts.connections
         self._children = parts.children
+        self._continuations = parts.continuations
+        self._row = run.row
         self._files = parts.files
         self._places = parts.places
         self._limited: dict[tuple[NodeKey, int], Waiting] = {}
@@ -260,6 +262,7 @@ class Launcher:
             limit.heartbeat,
             over,
             self._clock.now_ms,
+            self._prepare_next,
         )
         cache_key: str | None = None
         if node.policy.cache is not None:
@@ -350,6 +353,15 @@ class Launcher:
                 log=log,
             )
 
+    async def _prepare_next(self, input: Any) -> NewRun:
+        clean = self._redactor.redact_value(input)
+        return await with_retries(
+            lambda: self._continuations.prepare(self._row, self._plan, clean),
+            what=f"preparing the run that continues run {self._run_id}",
+            failed="the database could not be read",
+            log=log,
+        )
+
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
         """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""
         if node.sentinel and node.type.startswith("loop"):
@@ -388,9 +400,11 @@ class Launcher:
                     payload.patches += assigned(node, orjson.loads(output))
                 if outcome.response is not None:
                     payload.response = self._redactor.redact_value(outcome.response)
-                if cache_key is not None and not (outcome.patches or outcome.response):
+                payload.next = outcome.next
+                ends, as_new = outcome.response is not None or outcome.next is not None, outcome.next is not None
+                if cache_key is not None and not (outcome.patches or ends):
                     payload.cached = self._cache.row(node, cache_key, output, outcome.route)
-                return Result(f.NodeDone(at_ms, key, attempt, outcome.route, outcome.response is not None), payload)
+                return Result(f.NodeDone(at_ms, key, attempt, outcome.route, ends, as_new=as_new), payload)
             case _Found(row):
                 patches = assigned(node, orjson.loads(row.output)) if node.policy.assign else []
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))

@@ -10,7 +10,7 @@ import orjson
 
 from compiler.keys import ROOT, NodeKey, parse_key, parse_wait
 from compiler.plan import Plan
-from executor.core.events import Event, NodeSucceeded, WaitClosed, WaitOpened
+from executor.core.events import Event, NodeSucceeded, RunContinuing, WaitClosed, WaitOpened
 from executor.core.evolve import evolve
 from executor.core.state import DECIDED, State, Status, Wait
 from executor.journal.codec import Codec, data_of
@@ -24,18 +24,23 @@ class Notes:
     """What recording an event takes of earlier ones, beside state and values. `reused`: outputs of nodes that are
     reused from another run, by node number; `signal_names`: name and correlation of open waits for a signal;
     `children`: the run that an open wait waits for; `is_parent`: it has had children; `response`: what the block put
-    out that ended the run, whose cleanups come first."""
+    out that ended the run, whose cleanups come first; `continues`: another run continues it then."""
 
     reused: Mapping[int, bytes] = field(default_factory=dict)
     signal_names: dict[NodeKey, tuple[str, str | None]] = field(default_factory=dict)
     children: dict[NodeKey, str] = field(default_factory=dict)
     is_parent: bool = False
     response: bytes | None = None
+    continues: bool = False
+    continuing: NodeKey | None = None  # the block that is to say so with its next event
 
     def replay(self, event: Event, record: Record, output: bytes | None) -> None:
         """An event that is stored."""
         if type(event) is NodeSucceeded and event.end_run:
             self.response = output
+            self.continues = event.key == self.continuing
+        elif type(event) is RunContinuing:
+            self.continuing = event.key
         if type(event) is WaitOpened:
             if event.kind == "signal":
                 data = data_of(record)

@@ -336,6 +336,8 @@ class RunLoop:
             self._parts.hub.alerts.set()
         if append.waits and not self._state.parked and any(wait.kind == "signal" for wait in append.waits):
             self._inbox.changed()  # the signal may be here; a run that parks looks for it as it leaves
+        if append.next is not None:
+            self._parts.wake(append.next.id)
         if append.children or append.posts or append.cancels:
             for run in {child.id for child in append.children} | {run for run, _ in (*append.posts, *append.cancels)}:
                 self._parts.wake(run)

@@ -63,11 +63,15 @@ def new_run(
     taken_over: Sequence[Record] = (),
     priority: int | None = None,
     files: Sequence[str] = (),
+    continues: str | None = None,
 ) -> NewRun:
     """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one. The run that
     `start` names as its source must still be there when this one is stored. `priority`: in place of the workflow's.
-    `files`: that it has from the start."""
+    `files`: that it has from the start. `continues`: the run before it."""
     parent = present_parent()  # of its trace, for readers
+    told = {"traceparent": parent} if parent else {}
+    if continues is not None:
+        told["continues"] = continues
     return NewRun(
         id=start.run,
         workflow=origin.workflow,
@@ -76,9 +80,7 @@ def new_run(
         plan=plan.encoded,
         input=trimmed(orjson.dumps(checked)),
         records=(
-            Codec(plan).to_record(
-                1, start.at_ms, first_event(start), None, {"traceparent": parent} if parent else None
-            ),
+            Codec(plan).to_record(1, start.at_ms, first_event(start), None, told),
             *(replace(record, at_ms=start.at_ms) for record in taken_over),
         ),
         now_ms=start.at_ms,

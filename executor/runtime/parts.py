@@ -13,6 +13,7 @@ from executor.files import Files
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock, Timers
 from executor.runtime.compiler import Compiler
+from executor.runtime.continuation import Continuations
 from executor.runtime.elsewhere import Elsewhere
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
@@ -44,6 +45,7 @@ class Parts:
     connectors: StoredConnectors
     compiler: Compiler
     children: ChildRuns
+    continuations: Continuations
     timers: Timers
     turns: Turns
     hub: Hub
@@ -85,6 +87,7 @@ class Parts:
             connectors=connectors,
             compiler=compiler,
             children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
+            continuations=Continuations(store, clock, services.sandbox.matches, compiler.compile),
             timers=Timers(clock),
             turns=Turns(clock.now_ms),
             hub=Hub(elsewhere),

@@ -41,6 +41,7 @@ from executor.runtime.answers import ASK_PEOPLE
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
+from executor.runtime.continuation import begun_at
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.meters import now_s
 from executor.runtime.parts import Parts
@@ -82,6 +83,7 @@ class _More(Struct):
     cached: list[CacheRow] = []
     usage: list[UsageRow] = []
     alerts: list[AlertRow] = []
+    next: NewRun | None = None
     places: list[tuple[str, int]] | None = None
     status: RunStatus | None = None
     output: bytes | None = None
@@ -113,6 +115,7 @@ class Recorder:
         self._root = run.row.root_id  # the topmost run above, or this one once it has children
         self._notes = run.notes
         self._response: Mapping[str, Any] | None = None
+        self._next: NewRun | None = None
         self._seq = self._expected_seq = 0
         self._at_ms = 0
         # For the next append.
@@ -133,6 +136,10 @@ class Recorder:
         self._at_ms = at_ms
         if self._notes.is_parent:
             self._root = self._root or self._run.id
+
+    def continue_with(self, new: NewRun) -> None:
+        """The run that continues this one, of which the journal says that there will be one."""
+        self._next = new
 
     # --- forward ---
 
@@ -266,6 +273,7 @@ class Recorder:
                 cached=tuple(more.cached),
                 usage=tuple(more.usage),
                 alerts=tuple(more.alerts),
+                next=more.next,
                 places=None if more.places is None else tuple(more.places),
                 status=more.status,
                 output=more.output,
@@ -293,6 +301,8 @@ class Recorder:
                 if event.end_run:
                     self._notes.response = output
                     self._response = payload.response if payload is not None else None
+                    self._next = payload.next if payload is not None else None
+                    self._notes.continues = self._next is not None
                 if payload is not None and payload.cached is not None:
                     self._beside.cached.append(payload.cached)
             case StepFinished() if event.error is None:
@@ -392,6 +402,10 @@ class Recorder:
             more.error = None if event.error is None else msgspec.json.encode(event.error)
             if event.status == "failed":
                 more.alerts += alerts_of_failure(row, self._plan.settings, self._parts.services.alerts, self._at_ms)
+        elif self._notes.continues:
+            assert self._next is not None, "who folds a run that is to be continued has its next run made"
+            more.next = begun_at(self._next, row, self._at_ms)
+            more.output, extra = NULL, {"continued_as": more.next.id}
         elif (response := self._response or self._recorded_response()) is not None:
             more.output = encode_payload(response["body"])
             extra = {"response": dict(response)}

@@ -56,6 +56,8 @@ async def recover(
         raise
     recorder = Recorder(run, parts)
     recorder.stand_at(run.state.seq, at_ms)
+    if run.notes.continues:
+        recorder.continue_with(await parts.continuations.again(run))
     if attempts is None:
         attempts = Attempts(row.id, parts, Arrivals())
     places = await _places_of_before(parts, run)

@@ -25,7 +25,7 @@ from executor.runtime.attempt_log import Stream
 from executor.runtime.places import Place
 from executor.runtime.step_note import StepNote
 from executor.services import RunLimits
-from executor.store.rows import CacheRow
+from executor.store.rows import CacheRow, NewRun
 
 # The attempt of a node, and a message of it; or of one of its steps.
 Log = tuple[NodeKey, int, str | StepNote, Stream]
@@ -41,6 +41,7 @@ class Payload(Struct, gc=False):
     signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
     cached: CacheRow | None = None
     child: str | None = None  # the child run whose end this is
+    next: NewRun | None = None  # the run that continues this one
 
 
 class Result(Struct, gc=False):

@@ -79,6 +79,7 @@ _NOTE_ROWS: dict[str, Any] = {
     "child": tuple[tuple[tuple[tuple[int, int], ...], int], str],
     "is_parent": bool,
     "response": bytes,
+    "continues": bool,
 }
 _ROWS = STATE_ROWS | VALUE_ROWS | _NOTE_ROWS
 _KINDS = tuple(_ROWS)
@@ -268,6 +269,7 @@ def _rows_of_notes(run: LoadedRun) -> Iterator[tuple[str, Any]]:
     yield "child", notes.children.items()
     yield "is_parent", [notes.is_parent]
     yield "response", [] if notes.response is None else [notes.response]
+    yield "continues", [notes.continues]
 
 
 def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
@@ -282,6 +284,8 @@ def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
             (notes.is_parent,) = rows
         case "response" if rows:
             (notes.response,) = rows
+        case "continues":
+            (notes.continues,) = rows
 
 
 _warned: set[str] = set()

@@ -52,6 +52,11 @@ closes
     far, `open` ones, `bytes` of outputs. If a child would be one too many (`Append.family_max`), nothing of its append
     is written. The family is over when its root gets a cancel request, or ends.
 
+Runs that continue as new
+
+49. A run that continues another one exists if and only if that one has ended: both are one transaction (`Append.next`).
+    It has the priority of the run before, and is not claimed before `NewRun.due_ms`.
+
 Cached results and checkpoints
 
 21. A cached result is written in the append that records the success it came from (`Append.cached`), so the cache never

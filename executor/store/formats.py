@@ -13,10 +13,17 @@ from typing import Final
 
 from executor.store.rows import Record
 
-FORMAT: Final = 2  # of the newest events that this code folds; 0: those of the first release
+FORMAT: Final = 3  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.
 SINCE: Mapping[str, int] = MappingProxyType(
-    {"step.started": 1, "step.finished": 1, "step.lost": 1, "cleanup.opened": 2, "cleanup.stopped": 2}
+    {
+        "step.started": 1,
+        "step.finished": 1,
+        "step.lost": 1,
+        "cleanup.opened": 2,
+        "cleanup.stopped": 2,
+        "run.continuing": 3,
+    }
 )
 
 

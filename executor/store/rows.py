@@ -155,7 +155,8 @@ class NewRun(Struct, frozen=True):
     `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
     `sources`: runs that it takes something over from, which must be there. `source_run_id`: the run that it reads
     outputs of as long as it is open. `waits` are the rows of waits among its records, `signals` what it has been sent,
-    in order from seq 1; `blobs` hold what no source has. `files`: ids of those that it holds from the start."""
+    in order from seq 1; `blobs` hold what no source has. `files`: ids of those that it holds from the start. `due_ms`:
+    not to be claimed before, None: at once."""
 
     id: str
     workflow: str
@@ -180,6 +181,7 @@ class NewRun(Struct, frozen=True):
     blobs: tuple[tuple[str, bytes], ...] = ()
     placement: Placement = Placement()
     files: tuple[str, ...] = ()
+    due_ms: int | None = None
 
 
 class RunRow(Struct, frozen=True):
@@ -429,7 +431,7 @@ class Append(Struct, frozen=True, gc=False):
     its row is changed, and `output_bytes` are added to it. `snapshot`: of events before this append. `places`: of
     limits, which attempts leave that end here: node key and number of each; with them, if only with an empty list, go
     those of older epochs, and all when the run ends. `usage`: of steps that end here. `alerts`: what operators are to
-    hear of."""
+    hear of. `next`: the run that continues this one, which ends; it gets its priority."""
 
     run_id: str
     epoch: int
@@ -458,6 +460,7 @@ class Append(Struct, frozen=True, gc=False):
     places: tuple[tuple[str, int], ...] | None = None
     usage: tuple[UsageRow, ...] = ()
     alerts: tuple[AlertRow, ...] = ()
+    next: NewRun | None = None
 
 
 class Appended(Struct, frozen=True, gc=False):

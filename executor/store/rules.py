@@ -42,7 +42,7 @@ def new_row(run: NewRun, root: str | None) -> RunRow:
         epoch=0,
         lease_owner=None,
         lease_until_ms=None,
-        next_run_at_ms=run.now_ms,
+        next_run_at_ms=run.now_ms if run.due_ms is None else run.due_ms,
         idempotency_key=run.idempotency_key,
         request_hash=run.request_hash,
         parent_run_id=run.parent_run_id,

@@ -181,7 +181,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
     requests that a waiting run has received but not processed. `usage`: what its steps and those of all runs below it
     used and cost, by model; what it has from the run that it was made from counts for that one alone. `by`: who started
-    it, `user:ada`, `token:ID` or `server-token`; None: a trigger, another run, or a server without a token."""
+    it, `user:ada`, `token:ID` or `server-token`; None: a trigger, another run, or a server without a token.
+    `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one."""
 
     id: str
     workflow: str
@@ -208,6 +209,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     unread: int = 0
     usage: UsageView | None = None
     by: str | None = None
+    continues: str | None = None
+    continued_as: str | None = None
 
 
 class RunEvent(Struct, frozen=True):

@@ -83,6 +83,8 @@ async def build(
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
         by=projection.by,
+        continues=projection.continues,
+        continued_as=projection.continued_as,
     )
 
 

@@ -1056,6 +1056,8 @@ class RunDetail(TypedDict):
     unread: int
     usage: UsageView | None
     by: str | None
+    continues: str | None
+    continued_as: str | None
     urls: RunUrls
 
 

@@ -416,6 +416,10 @@ def response(s: Scene) -> Made:
     return s.some(status=(200, 404, 599), headers=({"X-A": "b"}, {"X-N": None}), body=(s.value(), {"x": s.value()})), []
 
 
+def continue_as_new(s: Scene) -> Made:
+    return s.some(input=(s.value(), {"n": s.value()}, {})), []
+
+
 def note(s: Scene) -> Made:
     return s.some(text=(s.text(), "<nothing> is looked up")), []
 
@@ -450,6 +454,6 @@ PARAMS: dict[str, Callable[[Scene], Made]] = {
     for make in (
         start, schedule, webhook, form_trigger, chat_trigger, set_, variables, function, python, condition, router,
         agent, model_router, evaluator, guardrail, http, email, file, sql, approval, form, callback, job, wait, signal,
-        run_workflow, break_, response, note, loop, parallel,
+        run_workflow, break_, response, continue_as_new, note, loop, parallel,
     )
 }  # fmt: skip

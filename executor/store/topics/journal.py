@@ -35,7 +35,7 @@ from executor.store.topics.inbox import (
 from executor.store.topics.limits import free_places
 from executor.store.topics.outbox import add_notifications
 from executor.store.topics.places import leave_places
-from executor.store.topics.runs import create_children, move_run
+from executor.store.topics.runs import create_children, create_next, move_run
 from executor.store.topics.snapshots import delete_snapshot, put_snapshot
 from executor.store.topics.usage import add_usage
 from executor.store.topics.waits import add_waits, cancel_waits, close_waits
@@ -51,7 +51,7 @@ DELETE FROM heads
  WHERE {_CURRENT}
    AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = heads.id AND i.n = heads.cancel_n
                       AND i.n NOT IN {any_number_of(":consumed")})
-RETURNING n, started_at_ms, cancel_n, limits"""
+RETURNING n, started_at_ms, cancel_n, limits, priority"""
 END_DETAILS = """
 UPDATE run_details SET status = :status, seq = :seq, epoch = :epoch, cancel_n = :cancel_n,
        started_at_ms = :started_at, finished_at_ms = :now,
@@ -119,6 +119,7 @@ def append(tx: Tx, change: Append) -> Appended:
     seq = change.expected_seq + len(change.records)
     finished = change.finished or change.status in TERMINAL
     assert not finished or change.status in TERMINAL, f"run {run} cannot finish as {change.status}"
+    assert finished or change.next is None, f"run {run} does not end: no run can continue it"
     batches = batches_of(run, change.expected_seq, change.records)
     if batches and has_only_events(change):
         tx.append_later(run, change.epoch, change.expected_seq, batches)
@@ -146,7 +147,7 @@ def append(tx: Tx, change: Append) -> Appended:
         raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
     number = held[0][0]
     if finished:
-        _, started_at_ms, cancel_n, limits = held[0]
+        _, started_at_ms, cancel_n, limits, priority = held[0]
         if limits is not None:
             free_places(tx, number)
         tx.do(END_DETAILS, {**values, "n": number, "started_at": started_at_ms, "cancel_n": cancel_n})
@@ -162,6 +163,8 @@ def append(tx: Tx, change: Append) -> Appended:
     if finished:
         cancel_waits(tx, run, change.now_ms)
         delete_all_messages(tx, run)
+        if change.next is not None:
+            create_next(tx, change.next, priority)
     return Appended(seq, 0 if finished else newest_message(tx, run), append_to_family(tx, change, finished))
 
 
@@ -232,6 +235,7 @@ def writes_only_itself(change: Append) -> bool:
         or change.move is not None
         or change.snapshot is not None
         or change.places is not None
+        or change.next is not None
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from executor.errors import NotFound
 from executor.store.batches import batches_of
 from executor.store.rows import COUNT_MAX, TERMINAL, Append, Batch, Move, NewRun, RunRow
@@ -51,7 +53,7 @@ VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :i
 ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
 ADD_HEAD = f"""
 INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, {PLACED})
-VALUES (:n, :id, 'queued', :seq, 0, 0, :now, {PLACE})"""
+VALUES (:n, :id, 'queued', :seq, 0, 0, :due, {PLACE})"""
 # Of a run that an owner has from its beginning, with the events that it begins with.
 ADD_OWNED_HEAD = f"""
 INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, owner, started_at_ms, {PLACED})
@@ -173,6 +175,12 @@ def make_run(tx: Tx, run: NewRun, *, ready: bool) -> tuple[RunRow, bool]:
     return new_row(run, root), True
 
 
+def create_next(tx: Tx, run: NewRun, priority: int) -> None:
+    """Part of the append that ends the run before it, which had this priority."""
+    assert run.idempotency_key is None and run.parent_run_id is None and not run.sources
+    make_run(tx, replace(run, placement=replace(run.placement, priority=priority)), ready=True)
+
+
 def create_ended_run(tx: Tx, run: NewRun, first: Append) -> tuple[RunRow, bool]:
     """As `create_run`, of a run that ends with its first append: no process ever owns it."""
     end = {"status": first.status, "ended_at": first.now_ms, "output": first.output, "error": first.error}
@@ -233,7 +241,7 @@ def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
         assert batch.seq == 1, "a child begins with its beginning"
         batches.append((child.id, batch))
     tx.add_rows(ADD_DETAILS_OF_CHILD, [details(child, root) for child in children])
-    tx.add_rows(ADD_HEAD_OF_CHILD, [{"id": child.id, "now": child.now_ms, **placed(child)} for child in children])
+    tx.add_rows(ADD_HEAD_OF_CHILD, [{"id": child.id, "due": child.now_ms, **placed(child)} for child in children])
     tx.begin_journals(batches)
     for child in children:
         if child.files:
@@ -246,8 +254,9 @@ def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
     if not added:
         return False
     number = added[0][0]
-    head = {"n": number, "id": run.id, "seq": len(run.records), "now": run.now_ms}
-    tx.do(ADD_HEAD, {**head, **placed(run, ready=ready)})
+    due_ms = run.now_ms if run.due_ms is None else run.due_ms
+    head = {"n": number, "id": run.id, "seq": len(run.records), "due": due_ms}
+    tx.do(ADD_HEAD, {**head, **placed(run, ready=ready and due_ms <= run.now_ms)})
     _keep_document(tx, run)
     tx.add_batches(run.id, number, batches_of(run.id, 0, run.records))
     add_waits(tx, run.waits)

@@ -203,7 +203,7 @@ class ModelStore(
             epoch=0,
             lease_owner=None,
             lease_until_ms=None,
-            next_run_at_ms=run.now_ms,
+            next_run_at_ms=run.now_ms if run.due_ms is None else run.due_ms,
             idempotency_key=run.idempotency_key,
             request_hash=run.request_hash,
             parent_run_id=run.parent_run_id,
@@ -486,6 +486,9 @@ class ModelStore(
             self._leave_places(change.run_id, change.epoch + finished, change.places)
         if finished:
             self._finish(run, change.now_ms)
+        if change.next is not None:
+            priority = run.placement.priority
+            await self.create_run(replace(change.next, placement=replace(change.next.placement, priority=priority)))
         return Appended(seq, max(run.inbox, default=0), self._append_to_family(change, finished))
 
     def _finish(self, run: _Run, now_ms: int) -> None:

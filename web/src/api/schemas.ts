@@ -25,6 +25,7 @@ export const EVENT_TYPES = [
   'run.finished',
   'run.forked',
   'run.migrated',
+  'run.continuing',
   'node.log',
   'step.started',
   'step.finished',
@@ -992,6 +993,8 @@ export interface RunDetail {
   unread: number
   usage: UsageView | null
   by: string | null
+  continues: string | null
+  continued_as: string | null
   urls: RunUrls
 }
 

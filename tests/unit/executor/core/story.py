@@ -102,8 +102,8 @@ class Story:
         stop = None if stop_after is None else self.number(stop_after)
         return self.feed(f.StartRequested(self.at_ms, "r1", kept, stop))
 
-    def done(self, name: str, route: str | None = "out", end_run: bool = False) -> list[str]:
-        return self.feed(f.NodeDone(self.at_ms, *self.attempt(name), route, end_run))
+    def done(self, name: str, route: str | None = "out", end_run: bool = False, as_new: bool = False) -> list[str]:
+        return self.feed(f.NodeDone(self.at_ms, *self.attempt(name), route, end_run, as_new=as_new))
 
     def passed(self, name: str) -> list[str]:
         return self.feed(f.NodePassed(self.at_ms, *self.attempt(name)))
@@ -233,6 +233,8 @@ class Story:
                 return f"{name} leaves after {event.count}{' (reused)' if event.reused else ''}"
             case e.CleanupOpened():
                 return f"cleanup of {name}"
+            case e.RunContinuing():
+                return f"{name} continues as new"
             case e.CleanupStopped():
                 return f"cleanup of {name} stopped"
             case e.NodeFailed():

@@ -60,6 +60,22 @@ def test_a_response_ends_the_run_at_once() -> None:
     assert s.done("slow") == []
 
 
+def test_a_run_that_continues_as_new_says_so_before_it_ends() -> None:
+    s = Story({"a": "again", "again": ""})
+    s.start()
+    s.done("a")
+    assert s.done("again", end_run=True, as_new=True) == [
+        "again continues as new",
+        "again -> out and ends the run",
+        "run succeeded",
+    ]
+    s = Story({"a": "b again", "b": "", "again": ""})
+    s.start()
+    s.done("a")
+    s.erred("b")
+    assert s.done("again", end_run=True, as_new=True) == ["again -> out", "run failed"]
+
+
 def test_a_response_in_a_run_that_has_failed_comes_too_late() -> None:
     s = Story({"a": "b reply", "b": "", "reply": ""})
     s.start()
