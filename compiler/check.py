@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from compiler.catalog import LOOP_MAX_DEFAULT, BlockSpec, Catalog
+from compiler.continues import PARAM, problems_of_input
 from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc, Limits
 from compiler.flow import Flow
@@ -40,7 +41,7 @@ _WHY_UNREAD = {
 
 def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> None:
     """All rules that need no order of the blocks."""
-    _input_schema(wiring, report)
+    describes_input = _input_schema(wiring, report)
     wired: dict[str, set[str]] = {}
     for edges in wiring.edges.values():
         for edge in edges:
@@ -55,6 +56,8 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
             _unknown_type(block, catalog, report)
             continue
         _params(block, spec, wiring, report)
+        if spec.continues and describes_input:
+            _next_input(block, wiring, report)
         if spec.inside is not None:
             _inside(block, spec.inside, wiring, report)
         if CLEANUP_SUFFIX in wiring.bodies or wiring.cleanups:
@@ -90,12 +93,23 @@ def pointer_to(block: str, *parts: str) -> str:
     return "/".join(["/blocks", escape(block), *parts])
 
 
-def _input_schema(wiring: Wiring, report: Report) -> None:
+def _input_schema(wiring: Wiring, report: Report) -> bool:
+    """Whether there is one, and it is sound."""
     schema = wiring.document.input
-    if schema:
-        problem = schema_error(msgspec.json.encode(schema))
-        if problem:
-            report.add("input_schema_invalid", "/input", f"`input` is not a JSON Schema: {problem[:300]}.")
+    problem = schema_error(msgspec.json.encode(schema)) if schema else None
+    if problem:
+        report.add("input_schema_invalid", "/input", f"`input` is not a JSON Schema: {problem[:300]}.")
+    return bool(schema) and not problem
+
+
+def _next_input(block: BlockDoc, wiring: Wiring, report: Report) -> None:
+    trigger = None if wiring.trigger is None else wiring.specs[wiring.trigger]
+    if trigger is None or not trigger.by_document:
+        return
+    for code, pointer, said in problems_of_input(block, wiring.document.input or {}):
+        where = pointer_to(block.id, "params") + pointer
+        hint = "`input` of the workflow describes what a run starts with."
+        report.add(code, where, f"{wiring.called(block.id)}: {said}", hint=hint, block=block.id, field=PARAM)
 
 
 def _unknown_type(block: BlockDoc, catalog: Catalog, report: Report) -> None:

@@ -81,7 +81,7 @@ class Checker:
                 if not is_open(value):
                     kinds[pointer] = "literal"
                     kinds |= {pointer + place: "literal" for place, _, _ in texts(value, ())}
-            elif isinstance(value, str) and not _admits(schema, value):
+            elif isinstance(value, str) and not admits(schema, value):
                 pass  # of another option, as when an object is given by reference
             elif isinstance(value, str):
                 if schema.get(KEYWORD) not in (None, "secret"):
@@ -135,7 +135,7 @@ def is_python(beside: Mapping[str, Any]) -> bool:
     return beside.get("language") == "python"
 
 
-def _admits(schema: Mapping[str, Any], value: Any) -> bool:
+def admits(schema: Mapping[str, Any], value: Any) -> bool:
     """Does `type` admit the value?"""
     kind = schema.get("type")
     return kind is None or any(_TYPES[name](value) for name in (kind if isinstance(kind, list) else [kind]))
