@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from compiler.builder.actions import Agent as Agent
+    from compiler.builder.actions import ContinueAsNew as ContinueAsNew
     from compiler.builder.actions import File as File
     from compiler.builder.actions import Function as Function
     from compiler.builder.actions import HitEndpoint as HitEndpoint
@@ -57,6 +58,7 @@ if TYPE_CHECKING:
     from compiler.tracing.calls import approve as approve
     from compiler.tracing.calls import attempt as attempt
     from compiler.tracing.calls import call as call
+    from compiler.tracing.calls import continue_as_new as continue_as_new
     from compiler.tracing.calls import each as each
     from compiler.tracing.calls import http as http
     from compiler.tracing.calls import in_order as in_order
@@ -113,6 +115,7 @@ _NAMES = {
     "ClientError": "server.client.errors",
     "Conflict": "executor.errors",
     "Container": "compiler.builder.step",
+    "ContinueAsNew": "compiler.builder.actions",
     "Context": "executor.blocks.base",
     "Done": "executor.blocks.base",
     "Each": "compiler.builder.control",
@@ -162,6 +165,7 @@ _NAMES = {
     "attempt": "compiler.tracing.calls",
     "block": "executor.blocks.typed",
     "call": "compiler.tracing.calls",
+    "continue_as_new": "compiler.tracing.calls",
     "each": "compiler.tracing.calls",
     "http": "compiler.tracing.calls",
     "in_order": "compiler.tracing.calls",
@@ -194,6 +198,7 @@ __all__ = [
     "Conflict",
     "Container",
     "Context",
+    "ContinueAsNew",
     "Done",
     "Each",
     "Edge",
@@ -242,6 +247,7 @@ __all__ = [
     "attempt",
     "block",
     "call",
+    "continue_as_new",
     "each",
     "http",
     "in_order",

@@ -169,6 +169,13 @@ class Response(Block):
         self._begin("response", {"body": body, "status": status, "headers": headers}, options)
 
 
+class ContinueAsNew(Block):
+    """Ends the run, and a new run of this workflow continues it with this input and an empty journal."""
+
+    def __init__(self, input: Any = UNSET, **options: Unpack[Options]) -> None:
+        self._begin("continue_as_new", {"input": input}, options)
+
+
 class Agent(Block):
     """A language model that answers, and calls tools to do so. `output_schema` is that of its answer."""
 

@@ -38,6 +38,7 @@ CLASSES: Final[Mapping[str, type[Block]]] = {
     "file": actions.File,
     "run_workflow": actions.RunWorkflow,
     "response": actions.Response,
+    "continue_as_new": actions.ContinueAsNew,
     "agent": actions.Agent,
     "note": actions.Note,
     "approval": people.Approval,

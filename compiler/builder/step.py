@@ -290,6 +290,7 @@ EXITS: Final[Mapping[str, Callable[[Mapping[str, Any]], list[str]]]] = {
     "model_router": lambda params: _ids(params.get("routes")),
     "guardrail": lambda params: ["pass", "fail"],
     "response": lambda params: [],
+    "continue_as_new": lambda params: [],
 }
 
 

@@ -241,6 +241,15 @@ def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: s
     return Traced(node, node.scope)
 
 
+def continue_as_new(input: Any = None, *, id: str | None = None) -> None:
+    """The run ends here, and a new run of this workflow continues it with this input. It waits for all calls before it.
+    In `with weft.when(...)` that is so in this case, and all calls behind wait until it is known."""
+    trace = current("continue_as_new")
+    params = {} if input is None else {"input": input}
+    trace.add("continue", "continue_as_new", params, id=id, barrier=True).ends = True
+    trace.scope.ends_here()
+
+
 def http(
     url: str,
     *,

@@ -36,7 +36,15 @@ class Scope:
 
     def exits(self) -> list[Exit]:
         """What follows the scope waits for these. Of a scope that runs, at least one edge is live."""
-        return [end for item in self.last() for end in item.exits()] or [self.entry]
+        return [end for item in self.last() for end in item.exits()] if self.items else [self.entry]
+
+    def ends_here(self) -> None:
+        """The run does: calls behind the blocks around this scope wait until it is known that it does not."""
+        scope = self
+        while scope.parent is not None:
+            around = (item for item in scope.parent.items if scope in item.scopes())
+            scope.parent.barrier = next(around, scope.parent.barrier)
+            scope = scope.parent
 
     def holds(self, inner: Scope | None) -> bool:
         """Is `inner` this scope, or within it?"""
@@ -55,13 +63,18 @@ class Item:
     def exits(self) -> list[Exit]:
         raise NotImplementedError
 
+    def scopes(self) -> Iterable[Scope]:
+        """Those in it."""
+        raise NotImplementedError
+
     def wait_for(self, others: Iterable[Item]) -> None:
         self.after.extend(one for one in others if one is not self and one not in self.after)
 
 
 class Node(Item):
     """A block. `body`, `cleanup`: of a container. `needed`: false for one that only prepares a value; without readers
-    it is left out. `joins`: it makes one value of those of several ways."""
+    it is left out. `joins`: it makes one value of those of several ways. `ends`: the run ends with it, and nothing
+    follows."""
 
     def __init__(self, scope: Scope, id: str, type: str, params: dict[str, Any]) -> None:
         super().__init__(scope)
@@ -72,15 +85,15 @@ class Node(Item):
         self.output_schema: dict[str, Any] | None = None
         self.needed = True
         self.joins = False
+        self.ends = False
         self.body: Scope | None = None
         self.cleanup: Scope | None = None
 
-    @property
-    def inside(self) -> list[Scope]:
+    def scopes(self) -> Iterable[Scope]:
         return [scope for scope in (self.body, self.cleanup) if scope is not None]
 
     def exits(self) -> list[Exit]:
-        return [(self.id, "out")]
+        return [] if self.ends else [(self.id, "out")]
 
     def document(self) -> dict[str, Any]:
         block: dict[str, Any] = {"type": self.type}
@@ -108,6 +121,9 @@ class Junction(Item):
     def exits(self) -> list[Exit]:
         return [*self.done, *(end for way in self.ways for end in way.exits())]
 
+    def scopes(self) -> Iterable[Scope]:
+        return self.ways
+
 
 def edges_of(scope: Scope) -> list[dict[str, str]]:
     """Of all blocks of the scope and of the scopes in it, in the order in which they were made."""
@@ -117,9 +133,10 @@ def edges_of(scope: Scope) -> list[dict[str, str]]:
             for way in item.ways:
                 edges += edges_of(way)
         elif isinstance(item, Node):
-            sources = [end for one in _direct(item) for end in one.exits()] or [scope.entry]
+            direct = _direct(item)
+            sources = [end for one in direct for end in one.exits()] if direct else [scope.entry]
             edges += [_edge(source, handle, item.id) for source, handle in dict.fromkeys(sources)]
-            for inner in item.inside:
+            for inner in item.scopes():
                 edges += edges_of(inner)
     return edges
 
@@ -131,7 +148,7 @@ def nodes_of(scope: Scope) -> list[Node]:
             for way in item.ways:
                 nodes += nodes_of(way)
         elif isinstance(item, Node):
-            nodes += [item, *(node for inner in item.inside for node in nodes_of(inner))]
+            nodes += [item, *(node for inner in item.scopes() for node in nodes_of(inner))]
     return nodes
 
 

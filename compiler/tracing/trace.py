@@ -139,6 +139,8 @@ class Trace:
 
     def _place(self, item: Item, barrier: bool) -> None:
         scope = item.scope
+        if isinstance(scope.barrier, Node) and scope.barrier.ends:
+            raise TraceError("no call can follow weft.continue_as_new: the run ends there.")
         if barrier or scope.ordered:
             item.wait_for(scope.last())
         if scope.barrier is not None:

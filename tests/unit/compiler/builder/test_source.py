@@ -213,3 +213,15 @@ def test_branches_in_branches_without_an_end() -> None:
         edges.append(f"{before} {name}")
         before = f"{name}:yes"
     assert "Graph(" in round_trip(flow(blocks, ", ".join(edges)))
+
+
+def test_a_way_that_continues_as_new() -> None:
+    cases = [{"id": "more", "when": "<input.n> < 3"}, {"id": "enough"}]
+    again = {"type": "continue_as_new", "params": {"input": {"n": "<input.n>"}}}
+    document = flow(
+        {"start": START, "which": {"type": "condition", "params": {"cases": cases}}, "again": again, "end": value(1)},
+        "start which, which:more again, which:enough end",
+    )
+    text = round_trip(document)
+    assert 'then=ContinueAsNew({"n": "<input.n>"}, id="again")' in text
+    assert "Graph" not in text

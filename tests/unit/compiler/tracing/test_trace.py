@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
-from compiler.tracing.calls import approve, attempt, call, each, http, in_order, otherwise, sleep, when
+from compiler.tracing.calls import approve, attempt, call, continue_as_new, each, http, in_order, otherwise, sleep, when
 from compiler.tracing.errors import TraceError
 from compiler.tracing.workflow import FunctionWorkflow, workflow
 from executor.blocks.python import Python
@@ -343,3 +343,42 @@ def test_a_name_that_a_reference_would_find_instead_is_refused() -> None:
 
     with pytest.raises(TraceError, match=r"<load\.customer> would read the block 'loadcustomer'"):
         confusing.document()
+
+
+def test_a_run_that_continues_as_new_has_nothing_behind_that() -> None:
+    def offer(order: str, seen: int = 0) -> Any:
+        found = load(order)
+        with when(found.customer == "Ada"):
+            mail("again")
+            continue_as_new({"order": order, "seen": found})
+        with otherwise():
+            mail("enough")
+
+    document = workflow(offer).document()
+    assert document["blocks"]["continue"] == {
+        "type": "continue_as_new",
+        "params": {"input": {"order": "<start.order>", "seen": "<load>"}},
+    }
+    assert [edge for edge in document["edges"] if edge["source"] == "continue"] == []
+    assert "mail continue" in edges(document)
+    assert [found.code for found in compile_document(document, Registry.load([STEPS])).diagnostics] == []
+
+
+def test_what_follows_a_way_that_continues_as_new_follows_the_others() -> None:
+    def offer(order: str) -> Any:
+        found = load(order)
+        with when(found.customer == "Ada"):
+            continue_as_new({"order": order})
+        mail("enough")
+
+    document = traced(workflow(offer))
+    assert edges(document) == ["start load", "load when", "when:then continue", "when:else mail"]
+
+
+def test_a_call_behind_the_end_of_the_run_is_an_error() -> None:
+    def offer(order: str) -> Any:
+        continue_as_new({"order": order})
+        return mail(order)
+
+    with pytest.raises(TraceError, match=r"no call can follow weft\.continue_as_new"):
+        workflow(offer).document()
