@@ -33,15 +33,24 @@ FAILED_SHOWN = 10
 
 
 async def follow(client: AsyncClient, run: str, *, as_json: bool = False) -> str:
-    """Show the run until it has ended or only people or signals can move it. Returns its status then.
+    """Show the run, and those that continue it, until the last of them has ended or only people or signals can move
+    it. Returns its status then.
 
     Prints the output (JSON) to stdout; with `as_json` the events instead, one a line.
     """
+    while (after := (view := await _follow_one(client, run, as_json)).get("continued_as")) is not None:
+        if not as_json:
+            click.echo(f"continued as run {after}", err=True)
+        run = after
+    return str(view["status"]) if as_json else _report(view)
+
+
+async def _follow_one(client: AsyncClient, run: str, as_json: bool) -> RunDetail:
     if as_json:
-        return str((await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event))))["status"])
+        return await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event)))
     if sys.stderr.isatty():
-        return _report(await _watch_live(client, run))
-    return _report(await _watch(client, run, lambda event: click.echo(event_line(event), err=True)))
+        return await _watch_live(client, run)
+    return await _watch(client, run, lambda event: click.echo(event_line(event), err=True))
 
 
 async def print_events(client: AsyncClient, run: str, after: int, *, live: bool, as_json: bool) -> None:

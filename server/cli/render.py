@@ -99,8 +99,11 @@ def _detail(event: Event) -> str:
             return f"{data.get('outcome', '')}{by}"
         case "region.sized" | "scope.opened" | "region.exited":
             return f"count {data.get('count')}"
+        case "run.started" if data.get("continues"):
+            return f"continues run {data['continues']}"
         case "run.finished":
-            return f"{data.get('status', '')} {_error(data)}".strip()
+            after = f"continued as run {data['continued_as']}" if data.get("continued_as") else _error(data)
+            return f"{data.get('status', '')} {after}".strip()
         case "run.cancelling":
             return str(data.get("reason", ""))
         case "step.started":

@@ -292,6 +292,9 @@ export interface EventData {
   again?: boolean
   status?: 'succeeded' | 'failed' | 'cancelled'
   response?: JsonObject
+  /** Of the first event of a run: the run before it. Of the last: the run that continues it. */
+  continues?: string
+  continued_as?: string
   [other: string]: unknown
 }
 

@@ -46,6 +46,7 @@ function apply(view: Draft, event: WireEvent): void {
     case 'run.started':
       view.status = 'running'
       view.startedAt = event.at_ms
+      view.continues = data.continues ?? null
       return
     case 'run.parked':
       if (view.status !== 'cancelling') view.status = 'waiting'
@@ -55,6 +56,7 @@ function apply(view: Draft, event: WireEvent): void {
       return
     case 'run.finished':
       finish(view, event)
+      view.continuedAs = data.continued_as ?? null
       return
     case 'variables.patched':
       view.variables = applyOps(view.variables, data.ops ?? [])
@@ -67,6 +69,8 @@ function apply(view: Draft, event: WireEvent): void {
       return
     case 'run.migrated':
       view.version = data.version ?? view.version
+      return
+    case 'run.continuing':
       return
   }
   if (event.block === null) return

@@ -120,6 +120,9 @@ export interface RunFold {
   variables: JsonObject
   /** The run this one began as a copy of, up to an event. */
   forkedFrom: { run: string; seq: number } | null
+  /** The run that ended with this one as its next, and the run that continues this one. */
+  continues: string | null
+  continuedAs: string | null
   /** The version it moved to; null: it never did. */
   version: number | null
   /** Node keys that failed and were not caught, in order. */
@@ -176,6 +179,8 @@ export function emptyFold(shape: Shape = shapeOf(null)): RunFold {
     variables: shape.variables,
     failures: [],
     forkedFrom: null,
+    continues: null,
+    continuedAs: null,
     version: null,
   }
 }

@@ -52,6 +52,8 @@ export function RunHead(): ReactElement {
   const cursor = useStore(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
   const moved = useStore(runStore, (s) => s.head.version)
   const forked = useStore(runStore, (s) => s.head.forkedFrom)
+  const continues = useStore(runStore, (s) => s.head.continues)
+  const continuedAs = useStore(runStore, (s) => s.head.continuedAs)
 
   // Until the first events are here, what the server said counts.
   const journal: RunFold['status'] = seq === 0 && meta ? meta.status : shown
@@ -147,6 +149,22 @@ export function RunHead(): ReactElement {
           Fork of{' '}
           <Link to={`/runs/${forked.run}?seq=${forked.seq}`} data-testid="fork-source">
             {shortId(forked.run)} at {forked.seq}
+          </Link>
+        </span>
+      ) : null}
+      {continues ? (
+        <span className="label runhead__when">
+          Continues{' '}
+          <Link to={`/runs/${continues}`} data-testid="continues">
+            {shortId(continues)}
+          </Link>
+        </span>
+      ) : null}
+      {continuedAs ? (
+        <span className="label runhead__when">
+          Continued as{' '}
+          <Link to={`/runs/${continuedAs}`} data-testid="continued-as">
+            {shortId(continuedAs)}
           </Link>
         </span>
       ) : null}

@@ -11,7 +11,15 @@ export const EVENT_GROUPS = [
   {
     id: 'run',
     label: 'Run',
-    types: ['run.started', 'run.parked', 'run.cancelling', 'run.finished', 'run.forked', 'run.migrated'],
+    types: [
+      'run.started',
+      'run.parked',
+      'run.cancelling',
+      'run.continuing',
+      'run.finished',
+      'run.forked',
+      'run.migrated',
+    ],
   },
   {
     id: 'block',
@@ -75,6 +83,7 @@ function happened(event: WireEvent, doc: Document | null): string {
   const word = isParallel ? 'branch' : 'iteration'
   switch (type) {
     case 'run.started':
+      if (data.continues) return `Run started, continues run ${data.continues}`
       return data.by ? `Run started by ${whoOf(data.by)}` : 'Run started'
     case 'run.parked':
       return 'Run paused'
@@ -84,8 +93,12 @@ function happened(event: WireEvent, doc: Document | null): string {
       return `Run forked from ${data.source ?? 'another run'} at event ${data.seq ?? 0}`
     case 'run.migrated':
       return `Run moved to version ${data.version ?? 'unknown'}`
+    case 'run.continuing':
+      return `${name} ends the run, and a new run continues it`
     case 'run.finished':
-      return `Run ${data.status ?? 'finished'}`
+      return data.continued_as
+        ? `Run succeeded, continued as run ${data.continued_as}`
+        : `Run ${data.status ?? 'finished'}`
     case 'node.started':
       return isEnd
         ? `${name}: ${isParallel ? 'branches collected' : 'loop condition checked'}`
