@@ -41,6 +41,8 @@ HINT = (
 CODE_S = 600
 LOOK_EVERY_S = 20.0
 NOTE_PATIENCE_S = 0.5  # a stuck writer delays a refusal by so much
+ID_TOKEN_KEPT_MAX = 3_000  # characters: browsers take cookies of 4 KB
+TOO_LONG = "-"
 
 
 class Auth:
@@ -138,9 +140,38 @@ class Auth:
     def end_elsewhere(self, response: Response) -> None:
         response.delete_cookie(f"{self.cookie}-oidc", path="/", httponly=True, samesite="lax", secure=self._secure)
 
+    def keep_id_token(self, response: Response, token: str) -> None:
+        """The ID token of a session that a provider has signed in, for signing out there: in a cookie that the browser
+        sends with that request alone. One that no cookie has room for is left out."""
+        value = token if len(token) <= ID_TOKEN_KEPT_MAX else TOO_LONG
+        response.set_cookie(
+            self._id_token_cookie,
+            value,
+            max_age=AGE_MS // 1000,
+            path="/logout",
+            httponly=True,
+            samesite="strict",
+            secure=self._secure,
+        )
+
+    def kept_id_token(self, request: Request) -> str | None:
+        """None: no provider has signed in this browser. Empty: one has, and its token was too long."""
+        value = request.cookies.get(self._id_token_cookie)
+        return "" if value == TOO_LONG else value or None
+
     def sign_out(self, response: Response) -> None:
-        """Take the cookie away; the session is ended in the store."""
+        """Take the cookies away; the session is ended in the store."""
         response.delete_cookie(self.cookie, path="/", httponly=True, samesite="strict", secure=self._secure)
+        self.forget_id_token(response)
+
+    def forget_id_token(self, response: Response) -> None:
+        response.delete_cookie(
+            self._id_token_cookie, path="/logout", httponly=True, samesite="strict", secure=self._secure
+        )
+
+    @property
+    def _id_token_cookie(self) -> str:
+        return f"{self.cookie}-id"
 
     async def first_admin(self, engine: Engine) -> str:
         """The user that the server's token signs in, made when there is none."""

@@ -39,6 +39,7 @@ class Flow:
         self._settings = settings
         self._key = hmac.new(secret, b"oidc", hashlib.sha256).digest()
         self.redirect_uri = f"{base_url}/oidc/callback"
+        self._after_sign_out = f"{base_url}/"
 
     def begin(self, described: Description, to: str, now_s: float) -> tuple[str, str]:
         """Where to send the browser, and its cookie."""
@@ -54,9 +55,16 @@ class Flow:
             "code_challenge": challenge,
             "code_challenge_method": "S256",
         }
-        joint = "&" if "?" in described.authorization_endpoint else "?"
         under_way = UnderWay(state, nonce, verifier, to if is_own_path(to) else "/", now_s + UNDER_WAY_S)
-        return f"{described.authorization_endpoint}{joint}{urlencode(query)}", self._sealed(under_way)
+        return _with_query(described.authorization_endpoint, query), self._sealed(under_way)
+
+    def end(self, described: Description, id_token: str) -> str | None:
+        """Where to send a browser that has signed out here, so that it signs out at the provider as well. `id_token`:
+        the one that it signed in with; empty: it is not known. None: the provider has no such page."""
+        if described.end_session_endpoint is None:
+            return None
+        query = {"client_id": self._settings.client_id, "post_logout_redirect_uri": self._after_sign_out}
+        return _with_query(described.end_session_endpoint, query | ({"id_token_hint": id_token} if id_token else {}))
 
     def resume(self, cookie: str, state: str, now_s: float) -> UnderWay | None:
         """None: this browser has begun no sign-in with this state, or too long ago."""
@@ -79,6 +87,10 @@ class Flow:
 
     def _mac(self, body: str) -> str:
         return hmac.new(self._key, body.encode(), hashlib.sha256).hexdigest()
+
+
+def _with_query(url: str, query: dict[str, str]) -> str:
+    return f"{url}{'&' if '?' in url else '?'}{urlencode(query)}"
 
 
 def is_own_path(to: str) -> bool:

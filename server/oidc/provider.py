@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard
 from urllib.parse import quote, urlencode, urlsplit
 
 import orjson
@@ -41,6 +41,7 @@ class Description(Struct, frozen=True):
     token_endpoint: str
     jwks_uri: str
     basic: bool  # how the client secret is sent
+    end_session_endpoint: str | None = None  # where a browser signs out; not every provider has one
 
 
 class Provider:
@@ -128,6 +129,7 @@ class Provider:
                 self._endpoint(found, "token_endpoint"),
                 self._endpoint(found, "jwks_uri"),
                 basic,
+                self._end_session_endpoint(found),
             )
         except ProviderError as error:
             self._failed = now_s, str(error)
@@ -137,10 +139,18 @@ class Provider:
 
     def _endpoint(self, found: Mapping[str, Any], name: str) -> str:
         url = found.get(name)
-        scheme = urlsplit(self._settings.issuer).scheme
-        if not isinstance(url, str) or not url.startswith(("https://", f"{scheme}://")):
+        if not self._is_address(url):
             raise ProviderError(f"the description of the provider has no {name}")
         return url
+
+    def _end_session_endpoint(self, found: Mapping[str, Any]) -> str | None:
+        url = found.get("end_session_endpoint")
+        return url if self._is_address(url) else None
+
+    def _is_address(self, url: Any) -> TypeGuard[str]:
+        """With TLS, or without it where the issuer has none either."""
+        scheme = urlsplit(self._settings.issuer).scheme
+        return isinstance(url, str) and url.startswith(("https://", f"{scheme}://")) and url.isprintable()
 
     async def _ask(
         self, method: str, url: str, headers: Mapping[str, str] | None = None, content: bytes | None = None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from starlette.responses import Response
 
 from executor.errors import Conflict
@@ -14,10 +16,12 @@ from server.http.errors import BodyInvalid, Unauthorized
 from server.http.principals import Principal
 from server.http.response import json_response
 from server.http.table import RouteSpec
+from server.oidc.provider import ProviderError
 from server.pages import entry
 from server.wire.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
 
 LOGIN_BYTES_MAX = 4 * 1024
+PROVIDER_S = 3.0  # who signs out does not wait longer for the description of the provider
 
 
 async def page(call: Call) -> Response:
@@ -41,19 +45,35 @@ async def log_in(call: Call) -> Response:
         how = "server-token" if body.code is None else "sign-in link"
         await call.auth.note_refusal(call.engine, "POST /login", how, call.address)
         raise
+    call.auth.forget_id_token(response)  # of a session before this one, which the provider had signed in
     if before is not None:
         await _end(call, before)
     return response
 
 
 async def log_out(call: Call) -> Response:
-    """End the session of this browser, here and on the server."""
+    """End the session of this browser, here and on the server. `at_provider`: where the browser goes to sign out at the
+    provider that signed it in."""
     session = await call.auth.session(call.request)
+    leave = None
     if session is not None:
         await _end(call, session)
-    response = json_response(SignedIn(False))
+        leave = await _at_provider(call)
+    response = json_response(SignedIn(False, leave))
     call.auth.sign_out(response)
     return response
+
+
+async def _at_provider(call: Call) -> str | None:
+    """None: the session is not of the provider, or it has no such page, or it does not say so in time."""
+    id_token = call.auth.kept_id_token(call.request)
+    if call.oidc is None or id_token is None:
+        return None
+    try:
+        async with asyncio.timeout(PROVIDER_S):
+            return call.oidc.flow.end(await call.oidc.provider.describe(), id_token)
+    except (ProviderError, TimeoutError):
+        return None
 
 
 async def end_all(call: Call) -> Response:

@@ -74,6 +74,7 @@ async def _signed_in(call: Call, oidc: SignIn, under_way: UnderWay) -> Response:
     response = entry.signed_in(under_way.to)
     with acting(Act(f"user:{user.id}", "oidc", ACTION, PATH, now_ms)):
         await call.auth.begin(engine, user.id, response, call.device)
+    call.auth.keep_id_token(response, token)
     return response
 
 

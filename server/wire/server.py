@@ -75,9 +75,11 @@ class SignInLink(Struct, frozen=True):
 
 
 class SignedIn(Struct, frozen=True):
-    """Whether this browser has a session."""
+    """Whether this browser has a session. `at_provider`: of a browser that has signed out, the page of the provider of
+    OpenID Connect that signs it out there too."""
 
     signed_in: bool
+    at_provider: str | None = None
 
 
 class SessionsEnded(Struct, frozen=True):

@@ -31,7 +31,8 @@ def ec(kid: str) -> ECKey:
 
 class LocalProvider:
     """`person`: claims of who signs in. `change`: what is done to the claims before they are signed. `forge`: makes
-    the token instead, from header and claims. `own`: its key at first. `asked`: the paths of requests."""
+    the token instead, from header and claims. `own`: its key at first. `asked`: the paths of requests. `signed_out`:
+    subjects; `after_sign_out`: the addresses that are registered."""
 
     def __init__(self, issuer: str) -> None:
         self.issuer = issuer
@@ -45,6 +46,8 @@ class LocalProvider:
         self.described: dict[str, Any] = {}
         self.asked: list[str] = []
         self.is_down = False
+        self.after_sign_out = ["http://127.0.0.1:8765/"]
+        self.signed_out: list[str] = []
         self._codes: dict[str, dict[str, str]] = {}
 
     def authorize(self, url: str) -> str:
@@ -56,6 +59,20 @@ class LocalProvider:
         self._codes[code] = query
         back = {"code": code, "state": query["state"], "iss": self.issuer, "session_state": "x"}
         return f"{query['redirect_uri']}?{urlencode(back)}"
+
+    def sign_out(self, url: str) -> str:
+        """What a browser does that was sent there: the address to which the provider sends it back. It knows the client
+        by the hint or by its id."""
+        target, query = urlsplit(url), dict(parse_qsl(urlsplit(url).query))
+        assert f"{target.scheme}://{target.netloc}{target.path}" == f"{self.issuer}/end_session_endpoint"
+        hint = query.get("id_token_hint")
+        if hint is not None:
+            claims = jwt.decode(hint, self.signing, algorithms=[self.alg]).claims
+            assert (claims["iss"], claims["aud"]) == (self.issuer, CLIENT_ID)
+            self.signed_out.append(claims["sub"])
+        assert query["client_id"] == CLIENT_ID
+        assert query["post_logout_redirect_uri"] in self.after_sign_out, "not registered"
+        return query["post_logout_redirect_uri"]
 
     def answer(self, path: str, form: dict[str, str], authorization: str) -> tuple[int, Any]:
         self.asked.append(path)

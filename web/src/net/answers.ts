@@ -269,6 +269,7 @@ export function document(value: unknown): Document {
 }
 
 /** Nothing is asked of the answer. */
+export const signedOut = answer<{ at_provider?: string | null }>({ at_provider: maybe(text) })
 export const anything = (value: unknown): unknown => value
 
 /** A problem document, or null when it is none. */

@@ -164,7 +164,8 @@ export const api = {
     post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),
 
   login: (token: string) => post('/login', { token }, is.anything),
-  logout: () => post('/logout', undefined, is.anything),
+  /** `at_provider`: where the browser signs out at the provider that signed it in. */
+  logout: () => post('/logout', undefined, is.signedOut),
   endSessions: () => send('DELETE', '/api/sessions', is.anything),
 }
 

@@ -108,6 +108,62 @@ async def test_a_person_signs_in_and_out(world: World) -> None:
     assert (await world.browser.post("/logout")).is_success and await world.me() == ()
 
 
+async def leave(world: World) -> str | None:
+    """Where the browser is sent that has signed out."""
+    answer = await world.browser.post("/logout")
+    assert answer.json()["signed_in"] is False and await world.me() == ()
+    return answer.json()["at_provider"]  # type: ignore[no-any-return]  # text or null
+
+
+def with_sign_out(world: World) -> None:
+    world.provider.described["end_session_endpoint"] = f"{world.provider.issuer}/end_session_endpoint"
+
+
+async def test_signing_out_is_at_the_provider_too(world: World) -> None:
+    with_sign_out(world)
+    signed = await world.sign_in()
+    [kept] = [each for each in signed.headers.get_list("set-cookie") if each.startswith(f"{COOKIE}-id=")]
+    assert all(part in kept for part in ("Path=/logout;", "HttpOnly", "SameSite=strict"))
+    assert "weft_8765-id" not in (await world.browser.get("/api/me")).request.headers["cookie"], "with /logout alone"
+    to = await leave(world)
+    assert to is not None and world.provider.sign_out(to) == f"{BASE}/"
+    assert world.provider.signed_out == ["ada"]
+    assert await leave(world) is None, "there was no session"
+
+
+async def test_an_id_token_that_no_cookie_can_hold_is_no_hint(world: World) -> None:
+    with_sign_out(world)
+    world.provider.person["groups"] = ["x" * 4_000]
+    await world.sign_in()
+    to = await leave(world)
+    assert to is not None and "id_token_hint" not in to
+    assert world.provider.sign_out(to) == f"{BASE}/"
+
+
+async def test_only_a_session_of_the_provider_ends_there(world: World) -> None:
+    with_sign_out(world)
+    await world.sign_in()
+    assert (await world.browser.post("/login", json={"token": "the-server-token"})).is_success
+    assert await leave(world) is None, "the token of the server began this session"
+
+
+@pytest.mark.parametrize(
+    "described", [None, 7, "javascript:alert(1)", "ftp://example.com/", "http://a.example/\r\nb: c"]
+)
+async def test_a_provider_without_such_a_page(world: World, described: Any) -> None:
+    world.provider.described["end_session_endpoint"] = described
+    assert (await world.sign_in()).status_code == 200
+    assert await leave(world) is None
+
+
+async def test_who_signs_out_while_the_provider_is_down(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_module, "KEPT_S", 0.0)
+    with_sign_out(world)
+    await world.sign_in()
+    world.provider.is_down = True
+    assert await leave(world) is None, "the session has ended all the same"
+
+
 async def test_a_person_is_known_by_issuer_and_subject(world: World) -> None:
     await world.sign_in()
     world.provider.person |= {"email": "ada@other.example", "name": "Ada B"}

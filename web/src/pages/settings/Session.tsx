@@ -16,6 +16,13 @@ export function Session({ me }: { me: Me | null }): ReactElement {
       (refused: unknown) => setError(messageOf(refused)),
     )
   }
+  const signOut = (): void => {
+    setError(null)
+    api.logout().then(
+      (left) => location.replace(left.at_provider ?? '/'),
+      (refused: unknown) => setError(messageOf(refused)),
+    )
+  }
   return (
     <section aria-labelledby="set-session">
       <h2 id="set-session">Session</h2>
@@ -25,7 +32,7 @@ export function Session({ me }: { me: Me | null }): ReactElement {
       </p>
       {me === null ? null : <Sessions all={me.role === 'admin'} />}
       <div className="settings__session settings__add">
-        <Button onClick={() => leave(api.logout)}>Sign out</Button>
+        <Button onClick={signOut}>Sign out</Button>
         {me?.role === 'admin' ? (
           <Button changes onClick={() => leave(api.endSessions)}>
             Sign out all browsers
