@@ -4,7 +4,7 @@
     report = await testing.crash_everywhere(document, {"order": 7}, blocks=[charge], answers={"ask": "approve"})
 
 It is run once without a crash. Then, for each commit, a process of its own is killed there (SIGKILL), and another one
-opens the same database and runs to the end. Nothing is simulated but the time: timers are due at once.
+opens the same database, a SQLite file, and runs to the end. Nothing is simulated but the time: timers are due at once.
 """
 
 from __future__ import annotations

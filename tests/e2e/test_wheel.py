@@ -1,5 +1,5 @@
-"""The wheel and the sdist: what is in them, and docs/tutorial/first-run.md with the wheel alone: an empty virtual
-environment, an empty folder, no Node and no checkout."""
+"""The wheel and the sdist: what is in them, and both tutorials with the wheel alone: an empty virtual environment, an
+empty folder, no Node and no checkout."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ import time
 import venv
 import zipfile
 from collections.abc import Iterator
+from contextlib import suppress
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -31,12 +32,13 @@ from tests.support.server import READY, ROOT, free_port
 INSTALL_S = 400
 PACKAGES = ("compiler", "executor", "server", "weft")
 PAGE = (ROOT / "docs/tutorial/first-run.md").read_text()
+IN_PYTHON = (ROOT / "docs/tutorial/in-python.md").read_text()
 
 pytestmark = [pytest.mark.proof, pytest.mark.timeout(INSTALL_S + 200), pytest.mark.xdist_group("wheel")]
 
 
 class Newcomer:
-    """Has a Python with the wheel, and types commands of the page in `folder`."""
+    """Has a Python with the wheel, and types commands of the pages in `folder`."""
 
     def __init__(self, programs: Path, folder: Path) -> None:
         (folder / "bin").mkdir()
@@ -49,8 +51,8 @@ class Newcomer:
         self._server: subprocess.Popen[str] | None = None
 
     def types(self, line: str, code: int = 0, **filled: str) -> str:
-        """A command of the page. What it prints."""
-        assert line in PAGE
+        """A command of one of the pages. What it prints."""
+        assert line in PAGE or line in IN_PYTHON
         return self.runs(*(filled.get(word, word) for word in shlex.split(line)), code=code)
 
     def runs(self, program: str, *words: str, code: int = 0) -> str:
@@ -64,16 +66,27 @@ class Newcomer:
     def serves(self) -> str:
         """`weft serve`. The link that it prints."""
         self._server = subprocess.Popen(
-            [self.programs / "weft", "serve"], cwd=self.folder, env=self.environ, stdout=subprocess.PIPE, text=True
-        )
+            [self.programs / "weft", "serve"], cwd=self.folder, env=self.environ, stdout=subprocess.PIPE, text=True,
+            start_new_session=True,
+        )  # fmt: skip
         assert self._server.stdout is not None
         line = self._server.stdout.readline()
         assert line.startswith(READY.decode()), line
         return line.removeprefix(READY.decode()).strip()
 
+    def develops(self, file: str) -> None:
+        """`weft dev`, until it has deployed the workflow of the file and printed a link."""
+        self._server = subprocess.Popen(
+            [self.programs / "weft", "dev", file], cwd=self.folder, env=self.environ, stdout=subprocess.PIPE,
+            text=True, start_new_session=True,
+        )  # fmt: skip
+        assert self._server.stdout is not None
+        assert any("/sign-in" in line for line in self._server.stdout), "weft dev ended"
+
     def kills(self) -> None:
         if self._server is not None and self._server.stdout is not None:
-            self._server.send_signal(signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.killpg(self._server.pid, signal.SIGKILL)
             self._server.wait(30)
             self._server.stdout.close()
             self._server = None
@@ -196,6 +209,31 @@ def test_the_first_run_with_the_wheel_alone(newcomer: Newcomer) -> None:
         (last, *_) = browser.get("/api/runs").json()["runs"]
         assert browser.get(f"/api/runs/{last['id']}").json()["output"] == "Good day, dear Grace Hopper."
     as_python(newcomer)
+
+
+def test_the_tutorial_in_python_with_the_wheel_alone(newcomer: Newcomer) -> None:
+    """Its way through a server; tests/examples/test_python_tutorial.py follows it line by line, with the crashes."""
+    do = newcomer.types
+    for name, text in re.findall(r"^```python\n# (\S+)\n(.*?)^```", IN_PYTHON, re.DOTALL | re.MULTILINE):
+        if "/" not in name:
+            (newcomer.folder / name).write_text(text)
+    do("weft validate expenses.py")
+    newcomer.develops("expenses.py")
+    do('weft run expenses --input \'{"trip": "Bergen"}\' --follow', code=3)
+    [link] = re.findall(r"http\S+/resume/\S+", do("weft inbox"))
+    do("weft answer LINK --action approve", LINK=link)
+    assert newcomer.runs("python", "start.py") == "succeeded paid 392.5 for Oslo\n"
+    shown = do("weft runs")
+    for _ in range(300):
+        if shown.count("succeeded") == 2:
+            break
+        time.sleep(0.1)
+        shown = do("weft runs")
+    [first] = [line.split()[0] for line in shown.splitlines() if "expenses" in line][-1:]
+    assert "paid 392.5 for Bergen" in do("weft events RUN", RUN=first)
+    do("weft deploy reminder.py")
+    assert "SendEmail(" in do("weft get reminder --python")
+    do("weft new-block shout")
 
 
 def signs_in(browser: httpx.Client, link: str) -> None:

@@ -22,7 +22,8 @@ PAGE = (ROOT / "docs/tutorial/in-python.md").read_text()
 COMMANDS = [
     line for text in re.findall(r"^```sh\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE) for line in text.splitlines()
 ]
-INSTALL = [line for line in COMMANDS if line.startswith(("python3 -m venv", ".venv/bin/pip", "alias"))]
+FILES = dict(re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE))
+INSTALL = [line for line in COMMANDS if line.startswith(("python3 -m venv", "alias")) or "WEFT" in line]
 
 
 class Newcomer:
@@ -32,7 +33,8 @@ class Newcomer:
         self.folder = folder
         self.left = [line for line in COMMANDS if line not in INSTALL]
         own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
-        path = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+        self.site = folder / "site"
+        path = os.pathsep.join([str(self.site), str(ROOT), os.environ.get("PYTHONPATH", "")])
         more = {
             "WEFT_PORT": str(free_port(random.Random())),
             "WEFT_LEASE_MS": "1000",
@@ -51,6 +53,12 @@ class Newcomer:
         )  # fmt: skip
         assert done.returncode == code, f"{line}\n{done.stdout}\n{done.stderr}"
         return done.stdout + done.stderr
+
+    def installs(self, line: str, package: str) -> None:
+        """The next command does. Here into a folder of its own, and not in a way that follows later changes."""
+        assert self.left.pop(0) == line and line.endswith(package)
+        options = ["-q", "--no-deps", "--no-build-isolation", "--no-index", "--target", str(self.site)]
+        subprocess.run([sys.executable, "-m", "pip", "install", *options, f"./{package}"], cwd=self.folder, check=True)
 
     def starts(self, line: str) -> None:
         """A server that goes to the background; the page has it once, and says to start it again."""
@@ -80,14 +88,15 @@ class Newcomer:
 
 @pytest.fixture
 def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
-    for name, text in re.findall(r"^```python\n# (\S+)\n(.*?)^```", PAGE, re.DOTALL | re.MULTILINE):
-        (tmp_path / name).write_text(f"# {name}\n{text}")
+    for name, text in FILES.items():
+        if "/" not in name:
+            (tmp_path / name).write_text(f"# {name}\n{text}")
     found = Newcomer(tmp_path)
     yield found
     found.kills()
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(500)
 def test_the_tutorial(newcomer: Newcomer) -> None:
     do = newcomer.types
     do("weft validate expenses.py")
@@ -108,6 +117,11 @@ def test_the_tutorial(newcomer: Newcomer) -> None:
     assert "SendEmail(" in do("weft get reminder --python")
     do("weft new-block shout")
     assert (newcomer.folder / "shout" / "README.md").exists()
+    (newcomer.folder / "shout/shout/block.py").write_text(FILES["shout/shout/block.py"])
+    newcomer.installs(".venv/bin/pip install -e shout", "shout")
+    newcomer.kills()
+    newcomer.starts("weft dev expenses.py")
+    assert do('weft run louder.py --input \'{"text": "hello"}\' --follow').startswith('"HELLO!!!"\n')
     assert newcomer.left == []
 
 

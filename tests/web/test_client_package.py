@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
+import re
+import shutil
 import subprocess
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -24,19 +28,57 @@ def test_the_stored_routes_are_those_of_the_server_now() -> None:
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The file that the package begins with, built."""
+    """Its folder, built as `npm pack` builds it, and not in the checkout."""
     node, npm = find_node()
     if not (WEB / "node_modules" / "typescript").is_dir():
         subprocess.run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=WEB, check=True)
     out = tmp_path_factory.mktemp("client")
-    command = [node, "node_modules/typescript/bin/tsc", "-p", "client", "--outDir", str(out)]
+    command = [node, "node_modules/typescript/bin/tsc", "-p", "client", "--outDir", str(out / "dist")]
     done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    (out / "package.json").write_text('{"type": "module"}')
-    return out / "client" / "src" / "index.js"
+    for name in ("package.json", "README.md"):
+        shutil.copy(WEB / "client" / name, out)
+    return out
 
 
-async def test_the_package_against_a_real_server(package: Path, tmp_path: Path) -> None:
+@pytest.fixture(scope="module")
+def index(package: Path) -> Path:
+    """The file that the package begins with."""
+    described = json.loads((package / "package.json").read_text())
+    return package / str(described["exports"]["."]["default"])
+
+
+def test_what_is_published_is_all_that_a_program_needs(package: Path, tmp_path: Path) -> None:
+    """`npm pack`, unpacked where npm installs it: the program in its README type-checks, and nothing else is in it."""
+    node, npm = find_node()
+    pack = [*npm, "pack", "--ignore-scripts", "--offline", "--pack-destination", str(tmp_path)]
+    subprocess.run(pack, cwd=package, capture_output=True, check=True, timeout=100)
+    with tarfile.open(next(tmp_path.glob("weft-client-*.tgz"))) as archive:
+        archive.extractall(tmp_path, filter="data")
+    installed = tmp_path / "node_modules" / "weft-client"
+    installed.parent.mkdir()
+    (tmp_path / "package").rename(installed)
+
+    files = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
+    assert {name.partition("/")[0] for name in files} == {"package.json", "README.md", "dist"}
+    assert {name for name in files if not name.endswith((".js", ".d.ts"))} == {"package.json", "README.md"}
+    assert {name.removesuffix(".d.ts") for name in files if name.endswith(".d.ts")} == {
+        name.removesuffix(".js") for name in files if name.endswith(".js")
+    }
+
+    [program] = re.findall(r"```ts\n(.*?)```", (installed / "README.md").read_text(), re.DOTALL)
+    (tmp_path / "program.ts").write_text(f"declare const process: {{ env: Record<string, string> }}\n{program}")
+    (tmp_path / "wrong.ts").write_text("import { Weft } from 'weft-client'\nnew Weft({ url: 7 })\n")
+    (tmp_path / "package.json").write_text('{"type": "module"}')
+    options = ["--noEmit", "--strict", "--target", "ES2022", "--module", "NodeNext", "--lib", "ES2023,DOM,DOM.Iterable"]
+    command = [node, str(WEB / "node_modules/typescript/bin/tsc"), *options, "--types", "", "program.ts", "wrong.ts"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100)
+    assert re.findall(r"^(\S+)\(\d+,\d+\): error (\w+)", done.stdout, re.MULTILINE) == [("wrong.ts", "TS2322")], (
+        done.stdout
+    )
+
+
+async def test_the_package_against_a_real_server(index: Path, tmp_path: Path) -> None:
     node, _ = find_node()
     port, db, log = free_port(random.Random()), tmp_path / "weft.db", tmp_path / "log"
     server = await ServerProcess.start(db, port, log)
@@ -47,7 +89,7 @@ async def test_the_package_against_a_real_server(package: Path, tmp_path: Path) 
             node,
             "--test-reporter=spec",
             str(WEB / "client" / "test" / "live.mjs"),
-            env={**_plain(), "WEFT_URL": server.url, "WEFT_CLIENT": str(package)},
+            env={**_plain(), "WEFT_URL": server.url, "WEFT_CLIENT": str(index)},
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.STDOUT,
         )
