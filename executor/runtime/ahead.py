@@ -50,10 +50,7 @@ class Ahead:
         arrivals: Arrivals,
         committed: Callable[[Append, Appended], None],
     ) -> None:
-        self._run_id = run.id
-        self._state = run.state
-        self._fold = run.fold
-        self._nodes = run.plan.nodes
+        self._run = run
         self._store = store
         self._recorder = recorder
         self._arrivals = arrivals
@@ -61,7 +58,7 @@ class Ahead:
         self._may_start = [may_run_ahead(node) for node in run.plan.nodes]
         self._strict = 0  # turns that are not held
         self._turns = self._turns_under_way = 0
-        self._bytes = self._fold.bytes  # of outputs when something was last written
+        self._bytes = run.fold.bytes  # of outputs when something was last written
         self._is_due = False
         self._timer: asyncio.TimerHandle | None = None
         self._under_way: asyncio.Task[None] | None = None
@@ -88,9 +85,9 @@ class Ahead:
             return False
         return (
             self._recorder.has_only_events
-            and self._state.phase is RunPhase.RUNNING
+            and self._run.state.phase is RunPhase.RUNNING
             and self._turns + self._turns_under_way < TURNS_MAX
-            and self._fold.bytes - self._bytes < BYTES_MAX
+            and self._run.fold.bytes - self._bytes < BYTES_MAX
             and all(self._may_be_followed(result) for result in results)
             and all(isinstance(command, c.RunNode) and self._may_start[command.key[1]] for command in commands)
         )
@@ -99,7 +96,7 @@ class Ahead:
         """Not what came from outside the run, as its first turn does: it is on disk before a block starts. And not what
         an attempt did that must not be made again unasked."""
         fact = result.fact
-        return isinstance(fact, ATTEMPT_ENDED) and self._nodes[fact.key[1]].policy.on_lost == "retry"
+        return isinstance(fact, ATTEMPT_ENDED) and self._run.plan.nodes[fact.key[1]].policy.on_lost == "retry"
 
     def hold(self, results: Sequence[Result]) -> None:
         """The turn is written later."""
@@ -113,7 +110,7 @@ class Ahead:
     def _is_effect(self, result: Result) -> bool:
         """What it did would be done again: the time until it is on disk is as short as ever."""
         key = getattr(result.fact, "key", None)
-        return key is not None and self._nodes[key[1]].effect == "write"
+        return key is not None and self._run.plan.nodes[key[1]].effect == "write"
 
     def _held_long(self) -> None:
         self._timer = None
@@ -151,7 +148,7 @@ class Ahead:
         """What was held is in an append that the loop makes."""
         self._turns = 0
         self._is_due = False
-        self._bytes = self._fold.bytes
+        self._bytes = self._run.fold.bytes
 
     def _begin(self) -> None:
         append = self._recorder.pop_append(())
@@ -160,7 +157,7 @@ class Ahead:
             return
         self._turns_under_way = self._turns
         self.popped()
-        self._under_way = asyncio.create_task(self._write(append), name=f"{self._run_id}:ahead")
+        self._under_way = asyncio.create_task(self._write(append), name=f"{self._run.id}:ahead")
 
     async def _write(self, append: Append) -> None:
         try:
@@ -221,4 +218,4 @@ class Ahead:
                 reached.set_exception(self._dropped())
 
     def _dropped(self) -> Fenced:
-        return Fenced(f"run {self._run_id} was dropped before what this depends on was on disk", run=self._run_id)
+        return Fenced(f"run {self._run.id} was dropped before what this depends on was on disk", run=self._run.id)
