@@ -205,7 +205,7 @@ class Agent:
     async def run(self, ctx: Context) -> Done:
         """Output {"content", "rounds", "tool_calls", "model", "usage", "cost"}, and "memory" with one. Raises
         BlockError: params_invalid; output_invalid; limit_rounds, limit_tool_calls, budget_spent, cost_unknown; and
-        those of ModelClient.reply and executor.mcp.base.ToolServers."""
+        those of ModelClient.reply and ToolClient."""
         return await _Run(ctx).run()
 
 

@@ -23,7 +23,11 @@ _SESSION = "executor.mcp.session"
 
 class ToolClient:
     """Shared by all blocks of a process; belongs to the event loop of its first call. Every connection is made by the
-    rules of `http`. Implements executor.mcp.base.ToolServers."""
+    rules of `http`.
+
+    Its methods raise BlockError. Retryable: http_connection, http_timeout, and mcp_failed for answers such as 503;
+    out_of_resources, which costs no attempt. Not: mcp_failed otherwise, mcp_missing, mcp_tool_missing, address_refused,
+    secret_host_refused, redirect_refused, response_too_large, url_invalid."""
 
     def __init__(self, http: GuardedClient, *, sessions: int = SESSIONS_MAX) -> None:
         self._http = http
@@ -33,12 +37,17 @@ class ToolClient:
     async def tools(
         self, server: ToolServer, only: Sequence[str] = (), *, waiting: Waiting = nullcontext
     ) -> list[ServerTool]:
+        """The tools of a server, in its order. `only`: these, all of which must be there; empty: all of them. `waiting`
+        is entered while the request waits for its turn."""
         async with self._session(waiting) as sessions:
             return await sessions.tools(server, only)
 
     async def call(
         self, server: ToolServer, tool: str, arguments: Mapping[str, Any], key: str, *, waiting: Waiting = nullcontext
     ) -> Any:
+        """What a tool returned: its structured result if it has one, else its text. `key`: of this call, the same when
+        it is repeated; sent along for servers that read it. Raises BlockError(mcp_tool_failed): the tool reports that
+        it failed."""
         async with self._session(waiting) as sessions:
             return await sessions.call(server, tool, arguments, key)
 

@@ -67,7 +67,7 @@ class Sessions:
         self._connections = Connections(guard)
 
     async def tools(self, server: ToolServer, only: Sequence[str]) -> list[ServerTool]:
-        """See executor.mcp.base.ToolServers."""
+        """See ToolClient."""
 
         async def work(client: Client) -> list[ServerTool]:
             found: dict[str, ServerTool] = {}
@@ -93,7 +93,7 @@ class Sessions:
         return tools
 
     async def call(self, server: ToolServer, tool: str, arguments: Mapping[str, Any], key: str) -> Any:
-        """See executor.mcp.base.ToolServers."""
+        """See ToolClient."""
         params = CallToolRequestParams(name=tool, arguments=dict(arguments), _meta=cast(Any, {KEY: key}))
 
         async def work(client: Client) -> Any:

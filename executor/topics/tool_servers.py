@@ -31,7 +31,7 @@ class ToolServers:
     async def tools(self, mcp: Mapping[str, Any]) -> list[ServerTool]:
         """All tools of a server. `mcp`: `url`, `headers` and `connection`, as the tool of an agent has them, with
         `${NAME}` for secrets. The rules are those of the block: permitted addresses, hosts of secrets. What it returns
-        and raises has no secrets in it. Raises BadRequest(mcp_invalid); BlockError as executor.mcp.base.ToolServers, or
+        and raises has no secrets in it. Raises BadRequest(mcp_invalid); BlockError as ToolClient, or
         because of a secret or of the connection."""
         vault, redactor = self._parts.vault, self._parts.redactor
         try:
