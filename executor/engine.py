@@ -87,6 +87,11 @@ class Figures(Struct, frozen=True):
 
 
 class Engine:
+    """An open database and what works on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`, `.signals`,
+    `.callbacks`, `.lifecycle`, `.history`, `.schedules`, `.webhooks`, `.secrets`, `.connections`, `.memory`, `.usage`,
+    `.upkeep`; and shortcuts for what programs do most: `submit`, `run`, `stream`, `follow`, `answer`, `signal`,
+    `cancel`. Made by `weft.open`."""
+
     def __init__(self, parts: Parts, worker: Worker) -> None:
         self.parts = parts
         self.store = parts.store

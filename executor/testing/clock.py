@@ -29,6 +29,7 @@ class ManualClock:
         return self._now_ms
 
     def on_jump(self, callback: Callable[[], None]) -> None:
+        """Call back after each move."""
         self._callbacks.append(callback)
 
     def watch(self, engine: Engine) -> None:
@@ -36,6 +37,7 @@ class ManualClock:
         self._engines.append(engine)
 
     def forget(self, engine: Engine) -> None:
+        """It is closed: `advance` does not wait for it."""
         self._engines.remove(engine)
 
     def set(self, now_ms: int) -> None:

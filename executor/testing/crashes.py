@@ -67,6 +67,7 @@ class CrashReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
+        """There are no problems."""
         return not self.problems
 
     def __str__(self) -> str:
