@@ -36,15 +36,16 @@ class Diagnostic(Struct, frozen=True, omit_defaults=True):
 
 
 class CompileError(Exception):
-    """The document has errors. `diagnostics` holds all findings, warnings included."""
+    """The document has errors. `diagnostics` holds all findings, warnings included; `message` names the first error,
+    and the text has its hint as well."""
 
     def __init__(self, diagnostics: list[Diagnostic]) -> None:
         self.diagnostics = diagnostics
         errors = [d for d in diagnostics if d.severity == "error"]
         first = errors[0] if errors else diagnostics[0]
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-        hint = f" {first.hint}" if first.hint else ""
-        super().__init__(f"{first.pointer or '/'}: {first.message}{hint}{more}")
+        self.message = f"{first.pointer or '/'}: {first.message}{more}"
+        super().__init__(f"{self.message} {first.hint}".rstrip())
 
 
 # code -> severity, when it is given

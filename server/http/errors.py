@@ -234,7 +234,7 @@ def problem_of_document(error: CompileError) -> Response:
     return problem(
         422,
         "document_invalid",
-        str(error),
+        error.message,
         pointer=first.pointer,
         hint=first.hint,
         extra={"diagnostics": list(error.diagnostics)},

@@ -36,7 +36,9 @@ def test_errors_come_first_and_all_at_once() -> None:
     result = compiled({"a": block("nope"), "b": block("http", method=1), "lost": block()}, "start a; a b; b zzz")
     assert codes(result) == ["edge_target_missing", "block_type_unknown", "param_invalid", "block_unreachable"]
     reached = compiled({"a": block("nope"), "b": block("http", method=1)}, "start a; a b; b zzz").diagnostics
-    assert re.fullmatch(r"/edges/2/target: .* \(and 2 more\)", str(CompileError(reached)))
+    error = CompileError(reached)
+    assert re.fullmatch(r"/edges/2/target: .* \(and 2 more\)", error.message)
+    assert str(error) == f"{error.message} {reached[0].hint}"
 
 
 def test_findings_are_bounded() -> None:
