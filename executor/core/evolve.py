@@ -194,6 +194,8 @@ def _node_succeeded(plan: Plan, state: State, event: NodeSucceeded, pruned: Prun
     if event.reused:
         state.reusing.pop(key, None)
         state.exits.pop(key, None)
+        if plan.nodes[key[1]].sentinel == "end":  # a container that had failed: its cleanup is not due again
+            state.containers.pop((key[0], plan.nodes[key[1]].body), None)
     else:
         _leave(plan, state, key)
     _resolve_node(plan, state, key, _SUCCEEDED, event.route, pruned)
