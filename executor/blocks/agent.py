@@ -1,9 +1,9 @@
 """`agent`: a language model that calls tools until it has an answer. The loop is ours, and each call of the model and
 of a tool is a step: what was finished is never done or paid for again. Approvals and runs take no memory.
 
-The handler is entered again after each wait and each crash, and makes the same calls in the same order: first the lists
-of tools of MCP servers; then the model, and for each of its tool calls the question whether it is approved, then the
-blocks and the tools of MCP servers side by side, then the runs.
+The handler is entered again after its waits and after each crash, and makes the same calls in the same order: first the
+lists of tools of MCP servers; then the model, and for each of its tool calls the question whether it is approved; when
+all of these are answered, the blocks and the tools of MCP servers side by side, then the runs side by side.
 """
 
 from __future__ import annotations
@@ -209,6 +209,9 @@ class Agent:
         return await _Run(ctx).run()
 
 
+_Admitted = tuple[Tool, dict[str, Any]]  # what is called, with which arguments
+
+
 class _Run:
     """One entry of the handler."""
 
@@ -332,8 +335,7 @@ class _Run:
         results: list[str | None] = [None] * len(calls)
         records = [{"tool": call.name, "arguments": call.arguments, "error": None} for call in calls]
         ready: list[tuple[int, Tool, dict[str, Any]]] = []
-        for at, call in enumerate(calls):
-            found = await self._admit(call)
+        for at, found in enumerate(await self._admit(calls)):
             if isinstance(found, str):
                 results[at] = records[at]["error"] = found
             else:
@@ -347,17 +349,44 @@ class _Run:
         ended = await asyncio.gather(*steps, return_exceptions=True)
         for (at, _, _), end in zip(here, ended, strict=True):
             results[at], records[at]["error"] = _result(end)
-        for at, tool, arguments in ready:
-            if tool.workflow is not None:
-                results[at], records[at]["error"] = await self._run_workflow(tool, arguments)
+        runs = [(at, tool, arguments) for at, tool, arguments in ready if tool.workflow is not None]
+        waits = [self._run_workflow(tool, arguments) for _, tool, arguments in runs]
+        ended = await asyncio.gather(*waits, return_exceptions=True)
+        for (at, _, _), end in zip(runs, ended, strict=True):
+            results[at], records[at]["error"] = _result(end)
         self._calls += records
         return [
             Message("tool", result or "", call_id=call.id, tool=call.name)
             for call, result in zip(calls, results, strict=True)
         ]
 
-    async def _admit(self, call: ToolCall) -> tuple[Tool, dict[str, Any]] | str:
-        """The tool and the arguments with which it is called, or why it is not."""
+    async def _admit(self, calls: tuple[ToolCall, ...]) -> list[_Admitted | str]:
+        """Of each call the tool and the arguments, or why it is not made. People are asked about all of them at the
+        same time."""
+        found: list[_Admitted | str] = []
+        asked: list[tuple[int, Any]] = []
+        try:
+            for at, call in enumerate(calls):
+                found.append(admitted := self._checked(call))
+                if isinstance(admitted, str) or not await needs_approval(self._ctx, *admitted):
+                    continue
+                tool, arguments = admitted
+                # It has its number now, so the order is the same in each entry.
+                asked.append((at, self._ctx.wait(question(self._ctx, tool, arguments), name=f"approve {tool.name}")))
+        except BaseException:
+            for _, wait in asked:
+                wait.close()
+            raise
+        answers = await asyncio.gather(*(wait for _, wait in asked), return_exceptions=True)
+        for (at, _), answer in zip(asked, answers, strict=True):
+            if isinstance(answer, BaseException):
+                raise answer
+            admitted = found[at]
+            assert not isinstance(admitted, str)
+            found[at] = self._answered(*admitted, answer if isinstance(answer, dict) else {})
+        return found
+
+    def _checked(self, call: ToolCall) -> _Admitted | str:
         tool = self._tools.get(call.name)
         if tool is None:
             return f"Error: there is no tool {call.name[:80]}."
@@ -369,16 +398,15 @@ class _Run:
         self._used[tool.entry] += 1
         if self._used[tool.entry] > tool.max_calls:
             return f"Error: {tool.entry} cannot be called more than {tool.max_calls} times."
-        arguments = dict(call.arguments)
-        if not await needs_approval(self._ctx, tool, arguments):
-            return tool, arguments
-        answer = await self._ctx.wait(question(self._ctx, tool, arguments), name=f"approve {tool.name}")
-        answer = answer if isinstance(answer, dict) else {}
+        return tool, dict(call.arguments)
+
+    def _answered(self, tool: Tool, arguments: dict[str, Any], answer: Mapping[str, Any]) -> _Admitted | str:
+        """What a person made of a call."""
         if answer.get("action") != "approve":
             reason = render(answer.get("reason") or "")
             return f"Error: a person rejected this call. {reason}".strip()
         edited = {name: value for name, value in answer.items() if name in tool.editable}
-        arguments |= edited
+        arguments = arguments | edited
         problem = problem_with(self._ctx, tool, arguments)
         return f"Error: the edited arguments are not valid: {problem}" if problem else (tool, arguments)
 
@@ -395,14 +423,11 @@ class _Run:
         effect = cast(StepEffect, effect_of(tool, params))
         return self._ctx.step("tool", tool.name, arguments, work, effect=effect)
 
-    async def _run_workflow(self, tool: Tool, arguments: dict[str, Any]) -> tuple[str, str | None]:
+    def _run_workflow(self, tool: Tool, arguments: dict[str, Any]) -> Any:
         async def make() -> Any:
             return await child_of(self._ctx, tool, arguments)
 
-        try:
-            return shown_result(await self._ctx.wait(make, name=tool.name)), None
-        except BlockError as error:
-            return _told(error)
+        return self._ctx.wait(make, name=tool.name)
 
 
 def _result(end: Any) -> tuple[str, str | None]:

@@ -248,8 +248,8 @@ class Context:
         """What the wait brings: the answer, the output of the child run, the payload of the signal.
         Until then the handler is in no memory: this raises Leaving, and the handler is entered again. Raises BlockError
         if the wait fails, as a block that waits does. Steps under way are finished before. `suspend` may be a function
-        that makes it (`prepare_child`): it is called when the wait has not begun. One wait of a block is open at a
-        time: those that are awaited side by side open in order."""
+        that makes it (`prepare_child`): it is called when the wait has not begun. Waits that are awaited side by side
+        are open at the same time, up to 20: the handler is entered again when all of them are over."""
         return self._steps().wait(suspend, name)
 
     def step_from_thread(

@@ -20,6 +20,7 @@ from executor.core.events import (
     StepLost,
     VariablesPatched,
     WaitClosed,
+    WaitOpened,
 )
 
 
@@ -56,6 +57,8 @@ def _belongs(events: Sequence[Event], seq: int) -> bool:
         return True
     if _is_cancelled_wait(following):
         return True  # a node failed, and a container around it caught that
+    if isinstance(following, WaitOpened) and following.beside:
+        return True
     if isinstance(last, WaitClosed):
         return last.outcome != "cancelled"
     if isinstance(last, StepLost):

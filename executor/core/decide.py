@@ -47,6 +47,7 @@ from executor.core.events import (
     StepStarted,
     WaitClosed,
     WaitOpened,
+    WaitOutcome,
 )
 from executor.core.evolve import FORKED, LOST, cleanup_of, evolve
 from executor.core.state import Cleanup, RunPhase, State, Wait
@@ -154,16 +155,27 @@ class _Turn:
                     else:
                         self._lose_steps(key, attempt, again=True)
                         self.emit(RetryScheduled(key, attempt, self.at_ms, error))
-                for key, wait in list(state.waits.items()):
-                    if wait.kind == "child":  # that child run is the other run's
-                        self.emit(WaitClosed(key, wait.attempt, "answered"))
-                        if wait.step is not None:
-                            self.emit(StepLost(key, wait.attempt, wait.step, True))
-                        self.emit(RetryScheduled(key, wait.attempt, self.at_ms, error))
+                self._close_waits(self._dead_waits())
+                for key in list(state.waits):
+                    self._leave_children(key, error)
                 return False  # nothing starts yet
             case _:
                 assert_never(fact)
         return True
+
+    def _leave_children(self, key: NodeKey, error: ErrorInfo) -> None:
+        """The child runs that this node waits for are those of the other run. It starts others here, together with what
+        comes after its other waits."""
+        steps = self.state.steps.get(key)
+        last = 0 if steps is None else steps.last_wait
+        for attempt, wait in list(self.state.waits[key].items()):
+            if wait.kind == "child":
+                self._close(key, attempt, "answered")
+                if wait.step is not None:
+                    self.emit(StepLost(key, attempt, wait.step, True))
+                last = max(last, attempt)
+        if key not in self.state.waits:
+            self.emit(RetryScheduled(key, last, self.at_ms, error))
 
     def _end_wanted(self, fact: f.CancelRequested | f.RunAborted) -> bool:
         """A run with cleanups is cancelled once, and a second time without them."""
@@ -217,11 +229,7 @@ class _Turn:
                 if draining or self.state.phase is _FAILING:
                     self._fail(key, attempt, CANCELLED)
                 else:
-                    step = fact.step
-                    if step is not None and not step.lost:
-                        self.emit(StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
-                    n = None if step is None else step.n
-                    self.emit(WaitOpened(key, attempt, fact.kind, fact.due_ms, fact.on_expire, n))
+                    self._suspend(fact)
             case f.RegionSizeKnown():
                 self.emit(RegionSized(key, attempt, fact.count))
             case f.LoopTested():
@@ -236,14 +244,25 @@ class _Turn:
             case _:
                 assert_never(fact)
 
+    def _suspend(self, fact: f.NodeSuspended) -> None:
+        key, attempt = fact.key, fact.attempt
+        for step in (fact.step, *(wait.step for wait in fact.beside)):
+            if step is not None and not step.lost:
+                self.emit(StepStarted(key, attempt, step.n, "wait", step.name, step.input_hash, "none"))
+        n = None if fact.step is None else fact.step.n
+        self.emit(WaitOpened(key, attempt, fact.kind, fact.due_ms, fact.on_expire, n))
+        for number, wait in enumerate(fact.beside, attempt + 1):
+            self.emit(WaitOpened(key, number, wait.kind, wait.due_ms, wait.on_expire, wait.step.n, beside=True))
+
+    def _close(self, key: NodeKey, attempt: int, outcome: WaitOutcome, by: str | None = None) -> None:
+        self.emit(WaitClosed(key, attempt, outcome, by, len(self.state.waits[key]) - 1))
+
     def _wait_over(self, fact: f.WaitAnswered | f.WaitFailed | f.WaitRetried) -> bool:
         key, attempt = fact.key, fact.attempt
-        wait = self.state.waits.get(key)
-        if wait is None or wait.attempt != attempt:
+        wait = self.state.wait_of(key, attempt)
+        if wait is None or (isinstance(fact, f.WaitRetried) and wait.kind != "attention"):
             return False
-        if isinstance(fact, f.WaitRetried) and wait.kind != "attention":
-            return False
-        self.emit(WaitClosed(key, attempt, "answered", fact.by))
+        self._close(key, attempt, "answered", fact.by)
         match fact:
             case f.WaitAnswered() if wait.step is not None:
                 self.emit(StepFinished(key, attempt, wait.step))
@@ -266,10 +285,10 @@ class _Turn:
         retry = self.state.retries.get(key)
         if retry is not None:
             return retry[0] == fact.attempt and retry[1] <= self.at_ms  # `advance` starts what is due
-        wait = self.state.waits.get(key)
-        if wait is None or wait.attempt != fact.attempt or wait.due_ms is None or wait.due_ms > self.at_ms:
+        wait = self.state.wait_of(key, fact.attempt)
+        if wait is None or wait.due_ms is None or wait.due_ms > self.at_ms:
             return False
-        self.emit(WaitClosed(key, wait.attempt, "fired" if wait.kind == "timer" else "expired"))
+        self._close(key, wait.attempt, "fired" if wait.kind == "timer" else "expired")
         if wait.step is not None:
             self.emit(StepFinished(key, wait.attempt, wait.step, error=fact.error or _expiry_error(wait)))
             return True
@@ -388,7 +407,8 @@ class _Turn:
 
     def _close_waits(self, keys: Iterable[NodeKey] | None = None) -> None:
         for key in list(self.state.waits if keys is None else keys):
-            self.emit(WaitClosed(key, self.state.waits[key].attempt, "cancelled"))
+            for attempt in list(self.state.waits[key]):
+                self._close(key, attempt, "cancelled")
 
     # --- cleanups ---
 
@@ -423,17 +443,23 @@ class _Turn:
     def advance(self) -> None:
         state = self.state
         if state.phase is _RUNNING:
-            if state.ending is not None and state.waits:
-                self._close_waits(self._dead_waits())
+            self._give_up_waits()
             while self._settle():
                 pass
             self._start_ready()
-            while state.ending is not None and self._settle():  # a limit of the run let nothing start: cleanups do
+            # A container may have failed, or a limit of the run let nothing start: cleanups do.
+            while state.ending is not None and (self._give_up_waits() or self._settle()):
                 self._start_ready()
         if state.waits and state.phase in (_FAILING, _CANCELLING):
             self._close_waits()
         if not state.running and state.phase is not _FINISHED:
             self._rest()
+
+    def _give_up_waits(self) -> bool:
+        """Of a run that ends by its cleanups. True when there were some."""
+        dead = self._dead_waits() if self.state.ending is not None and self.state.waits else []
+        self._close_waits(dead)
+        return bool(dead)
 
     def _settle(self) -> bool:
         """Containers and reused nodes. True when something changed: it may have consequences of its own."""
@@ -656,5 +682,5 @@ def outstanding(plan: Plan, state: State) -> list[c.Command]:
     out: list[c.Command] = [c.RunNode(key, attempt) for key, attempt in state.running.items()]
     out += [c.SetTimer(key, attempt, due_ms) for key, (attempt, due_ms) in state.retries.items()]
     out += [c.SetTimer(key, 0, due_ms) for key, due_ms in state.cleanups.items()]
-    out += [c.SetTimer(key, wait.attempt, wait.due_ms) for key, wait in state.waits.items() if wait.due_ms is not None]
+    out += [c.SetTimer(key, wait.attempt, wait.due_ms) for key, wait in state.open_waits() if wait.due_ms is not None]
     return out

@@ -32,13 +32,13 @@ class Waiting(Protocol):
 
 
 class Open(Protocol):
-    """What is open in the state of a run: next attempt and time of each retry; the waits."""
+    """What is open in the state of a run: next attempt and time of each retry; the waits by their numbers."""
 
     @property
     def retries(self) -> Mapping[NodeKey, tuple[int, int]]: ...
 
     @property
-    def waits(self) -> Mapping[NodeKey, Waiting]: ...
+    def waits(self) -> Mapping[NodeKey, Mapping[int, Waiting]]: ...
 
 
 class Dues:
@@ -102,8 +102,9 @@ def _is_retry(state: Open, due: Due) -> bool:
 
 
 def _is_wait(state: Open, due: Due) -> bool:
-    wait = state.waits.get(due[1])
-    return wait is not None and wait.attempt == due[2] and wait.due_ms == due[0]
+    waits = state.waits.get(due[1])
+    wait = None if waits is None else waits.get(due[2])
+    return wait is not None and wait.due_ms == due[0]
 
 
 def _trim(state: Open, heap: list[Due], is_open: Callable[[Open, Due], bool]) -> bool:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from compiler.keys import NodeKey, Path
 
 WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child", "attention"]
+WaitOutcome = Literal["answered", "fired", "expired", "cancelled"]
 RunEnd = Literal["succeeded", "failed", "cancelled"]
 # Why an attempt does not count: the other side asked to come later, or it had nothing to begin with.
 Deferred = Literal["asked", "not_begun"]
@@ -160,7 +161,8 @@ class RetryHastened(Struct, frozen=True, gc=False, tag="retry.hastened"):
 class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults=True):
     """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds). "attention": the process of this
     attempt is gone, and a person has to say what became of it. `step`: the number of the step that the end of the wait
-    finishes; then the handler is entered again."""
+    finishes; when no wait of the node is open any more, the handler is entered again. `beside`: the same attempt opened
+    others before; the number of this one is the next after theirs, so no two waits of a node have the same."""
 
     key: NodeKey
     attempt: int
@@ -168,13 +170,17 @@ class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults
     due_ms: int | None = None
     on_expire: str = "fail"
     step: int | None = None
+    beside: bool = False
 
 
 class WaitClosed(Struct, frozen=True, gc=False, tag="wait.closed", omit_defaults=True):
+    """`left`: how many waits of the node are still open."""
+
     key: NodeKey
     attempt: int
-    outcome: Literal["answered", "fired", "expired", "cancelled"]
+    outcome: WaitOutcome
     by: str | None = None
+    left: int = 0
 
 
 class VariablesPatched(Struct, frozen=True, gc=False, tag="variables.patched"):

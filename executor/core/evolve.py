@@ -360,6 +360,8 @@ def _node_skipped(plan: Plan, state: State, event: NodeSkipped, pruned: Pruned) 
 
 def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pruned) -> None:
     _leave(plan, state, event.key)
+    if event.key in state.steps:
+        state.steps[event.key].last_wait = 0
     if event.error.code in (LOST, FORKED):
         state.lost[event.key] = state.lost.get(event.key, 0) + 1
         if event.together:
@@ -384,15 +386,27 @@ def _add_retry(plan: Plan, state: State, key: NodeKey, attempt: int, due_ms: int
 
 
 def _wait_opened(plan: Plan, state: State, event: WaitOpened, pruned: Pruned) -> None:
-    _leave(plan, state, event.key)
-    state.waits[event.key] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step)
+    key = event.key
+    if event.beside:
+        waits = state.waits[key]
+        steps = state.steps[key]
+        steps.entries += 1
+        steps.last_wait = event.attempt
+    else:
+        _leave(plan, state, key)
+        waits = state.waits[key] = {}
+    waits[event.attempt] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire, event.step)
     if event.due_ms is not None:
         state.dues.add_wait(state, event.key, event.attempt, event.due_ms)
     _set_status(plan, state, event.key, Status.WAITING)
 
 
 def _wait_closed(plan: Plan, state: State, event: WaitClosed, pruned: Pruned) -> None:
-    assert event.key in state.waits, "only an open wait can close"
+    waits = state.waits.get(event.key)
+    assert waits is not None and event.attempt in waits, "only an open wait can close"
+    del waits[event.attempt]
+    if waits:
+        return
     del state.waits[event.key]
     if event.outcome == "cancelled":
         _set_status(plan, state, event.key, Status.CANCELLED)
@@ -409,9 +423,11 @@ def _step_started(plan: Plan, state: State, event: StepStarted, pruned: Pruned) 
 def _step_finished(plan: Plan, state: State, event: StepFinished, pruned: Pruned) -> None:
     steps = state.steps[event.key]
     steps.finished(event.n, event.error is not None, state.seq)
-    if event.key not in state.running:  # by a wait that is over: the handler is entered again, as soon as it may start
+    # By a wait that is over. After the last one that is open the handler is entered again, as soon as it may start.
+    if event.key not in state.running and event.key not in state.waits:
         steps.entries += 1
-        _add_retry(plan, state, event.key, event.attempt + 1, 0)
+        last, steps.last_wait = steps.last_wait or event.attempt, 0
+        _add_retry(plan, state, event.key, last + 1, 0)
         _set_status(plan, state, event.key, Status.RETRYING)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
-from executor.core.state import Cleanup, RunPhase, State, Status
+from executor.core.state import Cleanup, RunPhase, State, Status, Wait
 
 
 def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
@@ -26,16 +26,20 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
         case Status.RUNNING:
             return "running", (f"attempt {state.running[key]} is running", *_losses(state, key))
         case Status.WAITING:
-            wait = state.waits[key]
-            verb = "due" if wait.kind == "timer" else "expires"
-            until = "" if wait.due_ms is None else f"; {verb} at {wait.due_ms} ms"
-            word = "needs_attention" if wait.kind == "attention" else "waiting"
-            return word, (f"waits for {_ANSWER[wait.kind]}{until}", *_losses(state, key))
+            waits = state.waits[key].values()
+            word = "needs_attention" if any(wait.kind == "attention" for wait in waits) else "waiting"
+            return word, (*(_waiting(wait) for wait in waits), *_losses(state, key))
         case Status.RETRYING:
             attempt, due_ms = state.retries[key]
             return "retrying", (f"attempt {attempt} starts at {due_ms} ms", *_losses(state, key))
         case _:
             return status.name.lower(), ()
+
+
+def _waiting(wait: Wait) -> str:
+    verb = "due" if wait.kind == "timer" else "expires"
+    until = "" if wait.due_ms is None else f"; {verb} at {wait.due_ms} ms"
+    return f"waits for {_ANSWER[wait.kind]}{until}"
 
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:

@@ -64,8 +64,18 @@ class WaitStep(Struct, frozen=True, gc=False):
     lost: bool = False
 
 
+class WaitBeside(Struct, frozen=True, gc=False):
+    """One more pause that an attempt asks for."""
+
+    step: WaitStep
+    kind: WaitKind
+    due_ms: int | None = None
+    on_expire: str = "fail"
+
+
 class NodeSuspended(Struct, frozen=True, gc=False):
-    """An attempt asks for a durable pause. `step`: its handler is entered again when that is over."""
+    """An attempt asks for a durable pause. `step`: its handler is entered again when that is over, and when those
+    `beside` it are."""
 
     at_ms: int
     key: NodeKey
@@ -74,6 +84,7 @@ class NodeSuspended(Struct, frozen=True, gc=False):
     due_ms: int | None = None
     on_expire: str = "fail"
     step: WaitStep | None = None
+    beside: tuple[WaitBeside, ...] = ()
 
 
 class RegionSizeKnown(Struct, frozen=True, gc=False):
@@ -95,7 +106,7 @@ class LoopTested(Struct, frozen=True, gc=False):
 
 
 class WaitAnswered(Struct, frozen=True, gc=False):
-    """The wait of `key` was answered; `route` as in NodeDone."""
+    """The wait of `key` with the number `attempt` was answered; `route` as in NodeDone."""
 
     at_ms: int
     key: NodeKey

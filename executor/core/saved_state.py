@@ -43,7 +43,7 @@ STATE_ROWS: dict[str, Any] = {
     "due_cleanup": NodeKey,
     "cleanup": tuple[NodeKey, int],
     "ending": tuple[_Ending | None, bool, int],
-    "entries": tuple[NodeKey, int],
+    "entries": tuple[NodeKey, int, int],
     "step": tuple[NodeKey, int, tuple[StepKind, str, str, StepEffect, int, int, bool, bool]],
 }
 
@@ -74,7 +74,7 @@ def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
     )
     yield "ready", ((n, *entry) for n, queue in enumerate(state.ready) for entry in queue)
     yield "running", state.running.items()
-    yield "wait", ((key, w.attempt, w.kind, w.due_ms, w.on_expire, w.step) for key, w in state.waits.items())
+    yield "wait", ((key, w.attempt, w.kind, w.due_ms, w.on_expire, w.step) for key, w in state.open_waits())
     yield "retry", ((key, *retry) for key, retry in state.retries.items())
     yield "lost", state.lost.items()
     yield "together", state.together.items()
@@ -88,7 +88,7 @@ def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
     yield "due_cleanup", state.due_cleanups
     yield "cleanup", state.cleanups.items()
     yield "ending", [(state.ending, state.cancelled, int(state.root_cleanup))]
-    yield "entries", ((key, steps.entries) for key, steps in state.steps.items())
+    yield "entries", ((key, s.entries, s.last_wait) for key, s in state.steps.items())
     yield "step", ((key, n, astuple(step)) for key, steps in state.steps.items() for n, step in steps.by_n.items())
 
 
@@ -112,7 +112,7 @@ def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> 
                 state.ready[n].append((ticket, key))
         case "wait":
             for key, attempt, wait_kind, due_ms, on_expire, step in rows:
-                state.waits[key] = Wait(attempt, wait_kind, due_ms, on_expire, step)
+                state.waits.setdefault(key, {})[attempt] = Wait(attempt, wait_kind, due_ms, on_expire, step)
                 if due_ms is not None:
                     state.dues.add_wait(state, key, attempt, due_ms)
         case "retry":
@@ -147,7 +147,7 @@ def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> 
             ((state.ending, state.cancelled, root_cleanup),) = rows
             state.root_cleanup = Cleanup(root_cleanup)
         case "entries":
-            state.steps.update((key, NodeSteps(entries=entries)) for key, entries in rows)
+            state.steps.update((key, NodeSteps(entries=entries, last_wait=last)) for key, entries, last in rows)
         case "step":
             for key, n, fields in rows:
                 state.steps[key].by_n[n] = Step(*fields)

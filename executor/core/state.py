@@ -7,8 +7,10 @@ iterations has the state of one.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import astuple, dataclass, field
 from enum import IntEnum
+from typing import Any
 
 import msgspec
 
@@ -16,7 +18,7 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.core.dues import Dues
 from executor.core.events import ErrorInfo, RunEnd, WaitKind
-from executor.core.steps import Steps
+from executor.core.steps import NodeSteps, Steps
 
 ContainerKey = tuple[Path, int]  # path of the scope that holds the container, index of its body region
 AbortKey = tuple[Path, int, int]  # (path, region, index of the branch); index -1: every scope of the container
@@ -84,6 +86,8 @@ class Container:
 
 @dataclass(slots=True)
 class Wait:
+    """`attempt`: its number. It is that of the attempt that opened it, or of no other if that opened several."""
+
     attempt: int
     kind: WaitKind
     due_ms: int | None
@@ -113,7 +117,7 @@ class State:
     ticket: int = 0
     running: dict[NodeKey, int] = field(default_factory=dict)
     slots: list[int] = field(default_factory=list)  # running non-inline nodes: [0] all, [g] those of group g
-    waits: dict[NodeKey, Wait] = field(default_factory=dict)
+    waits: dict[NodeKey, dict[int, Wait]] = field(default_factory=dict)  # those that are open, by `Wait.attempt`
     retries: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)  # next attempt, due_ms
     lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: it is unknown how they ended
     # Attempts that do not count because they had to wait: how many, and milliseconds of waiting.
@@ -145,6 +149,14 @@ class State:
         groups = len(plan.groups)
         return cls(ready=[deque() for _ in range(groups + 1)], slots=[0] * groups)
 
+    def open_waits(self) -> Iterator[tuple[NodeKey, Wait]]:
+        """Those of one node in the order in which they opened."""
+        return ((key, wait) for key, waits in self.waits.items() for wait in waits.values())
+
+    def wait_of(self, key: NodeKey, attempt: int) -> Wait | None:
+        """The open wait with this number."""
+        return None if (waits := self.waits.get(key)) is None else waits.get(attempt)
+
     @property
     def is_cancelled(self) -> bool:
         """A cancel, or an end by its limits, was heard: another one changes nothing, unless a person asks for it."""
@@ -164,6 +176,10 @@ class State:
         if scope is None:
             return None
         return Status(scope.status[key[1] - plan.regions[scope.region].first])
+
+
+def _steps_in_order(steps: NodeSteps) -> list[tuple[int, tuple[Any, ...]]]:
+    return sorted((n, astuple(step)) for n, step in steps.by_n.items())
 
 
 _encoder = msgspec.msgpack.Encoder(order="deterministic")
@@ -189,7 +205,7 @@ def encode(state: State) -> bytes:
         "running": sorted(state.running.items()),
         "slots": state.slots,
         "waits": sorted(
-            (key, w.attempt, w.kind, w.due_ms or 0, w.on_expire, w.step or 0) for key, w in state.waits.items()
+            (key, w.attempt, w.kind, w.due_ms or 0, w.on_expire, w.step or 0) for key, w in state.open_waits()
         ),
         "retries": sorted(state.retries.items()),
         "lost": sorted(state.lost.items()),
@@ -205,7 +221,8 @@ def encode(state: State) -> bytes:
         "executed": state.executed,
         "root_closed": state.root_closed,
         "steps": sorted(
-            (key, s.entries, sorted((n, astuple(step)) for n, step in s.by_n.items())) for key, s in state.steps.items()
+            (key, s.entries, *([s.last_wait] if s.last_wait else ()), _steps_in_order(s))
+            for key, s in state.steps.items()
         ),
         "error": state.error,
         "ended": state.ended,

@@ -34,11 +34,12 @@ class Step:
 
 @dataclass(slots=True)
 class NodeSteps:
-    """Of one node key that is not decided. `entries`: how often its handler was entered again after a wait; those
-    attempts do not count as failed ones."""
+    """Of one node key that is not decided. `entries`: numbers of attempts that do not count as failed ones, because
+    the handler waited. `last_wait`: the last number of the waits that are open side by side; 0: none are."""
 
     by_n: dict[int, Step] = field(default_factory=dict)
     entries: int = 0
+    last_wait: int = 0
 
     def started(self, event: StepStarted, seq: int) -> None:
         self.by_n[event.n] = Step(event.kind, event.name, event.input_hash, event.effect, seq)

@@ -11,7 +11,7 @@ in `meaning`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import orjson
 from msgspec import Struct, field
@@ -33,6 +33,8 @@ ASIDE = frozenset({"run.parked", "retry.hastened"} | {str(cls.__struct_config__.
 
 # The events that have what was put out: of a block, and of the end of a container.
 BLOCK_OUTPUT, CONTAINER_OUTPUT = "node.succeeded", "region.exited"
+
+_OF_WAITS: Final = frozenset({"wait.opened", "wait.closed", "step.finished"})
 
 Data = Mapping[str, Any]
 
@@ -92,6 +94,8 @@ def meaning(type: str, data: Data) -> Meaning | None:
         case "wait.opened":
             return Meaning("needs_attention" if data["kind"] == "attention" else "waiting")
         case "wait.closed":
+            if data.get("left"):
+                return Meaning("waiting")  # for others
             return Meaning("cancelled") if data["outcome"] == "cancelled" else _RUNNING
         case _:
             return None
@@ -129,7 +133,7 @@ class NodeState(Struct, gc=False):
     decided_seq  the event that decided it
     scopes       of the start of a container: how many iterations or branches, known so far
     lost         attempts that ended with their process
-    child        the run that its last attempt started
+    child        the last run that it started
     """
 
     node: str
@@ -167,7 +171,7 @@ class NodeState(Struct, gc=False):
             return  # its start failed, so its end is never reached
         self._apply_to_attempt(entry, means.status)
         self.status = means.status
-        if entry.attempt > self.attempt:
+        if entry.attempt > self.attempt and type not in _OF_WAITS:
             self.attempt = entry.attempt
         if means.decides:
             self.decided_seq, self.route, self.finished_at_ms = entry.seq, means.route, entry.at_ms
@@ -227,6 +231,8 @@ class NodeState(Struct, gc=False):
     def _apply_to_attempt(self, entry: Entry, status: Status) -> None:
         # A container's end has no attempts of its own when it leaves: it belongs to the last one.
         number = entry.attempt or max(self.attempts, default=0)
+        if entry.type in _OF_WAITS:  # of several waits the first alone has the number of its attempt
+            number = min(number, max(self.attempts, default=number))
         attempt = self.attempts.get(number)
         if attempt is None:
             attempt = self.attempts[number] = Attempt(number)

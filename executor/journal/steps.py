@@ -43,18 +43,18 @@ class StepState(Struct, gc=False):
 
 
 class NodeSteps(Struct):
-    """Of one node key. `waits_in`: the step that its open wait is."""
+    """Of one node key. `waits_in`: the steps that its open waits are."""
 
     by_n: dict[int, StepState] = {}
-    waits_in: int | None = None
+    waits_in: set[int] = set()
 
     def apply(self, type: str, data: Mapping[str, Any], attempt: int, seq: int, at_ms: int) -> bool:
-        """An event of a step. Whether it ends its attempt: the handler has left, and its wait is over."""
+        """An event of a step. Whether it ends its attempt: the handler has left, and the last of its waits is over."""
         n = data["n"]
         match type:
             case "step.started":
                 before = self.by_n.get(n)
-                self.waits_in = None  # a wait for what became of it is over
+                self.waits_in.discard(n)  # a wait for what became of it is over
                 self.by_n[n] = StepState(
                     n, data["kind"], data["name"], data["input_hash"], data["effect"], attempt, seq, at_ms,
                     times=1 if before is None else before.times + 1,
@@ -86,7 +86,7 @@ class NodeSteps(Struct):
         return usage or None, usd_of(sum(costs)) if costs else None, unpriced
 
     def wait_opened(self, n: int) -> None:
-        self.waits_in = n
+        self.waits_in.add(n)
         if n in self.by_n:
             self.by_n[n].status = "waiting"
 
@@ -97,7 +97,7 @@ class NodeSteps(Struct):
                 step.status = "cancelled"
 
     def _wait_over(self, n: int) -> bool:
-        over = self.waits_in == n
-        if over:
-            self.waits_in = None
-        return over
+        if n not in self.waits_in:
+            return False
+        self.waits_in.remove(n)
+        return not self.waits_in

@@ -57,10 +57,10 @@ class Deadlines:
 
     def _due(self, command: c.SetTimer) -> None:
         key = command.key
-        wait = self._run.state.waits.get(key)
+        wait = self._run.state.wait_of(key, command.attempt)
         if wait is not None and wait.due_ms != command.due_ms:
             return  # of the retry that led to this attempt, which began sooner; the wait has a timer of its own
-        if wait is not None and wait.attempt == command.attempt and wait.kind != "timer":
+        if wait is not None and wait.kind != "timer":
             # An answer may be on its way: the row decides which was first, and a message brings its decision.
             wait_id = self._run.codec.wait_id(key, wait.attempt)
             task = asyncio.create_task(self._expire(command, wait_id, by_row=wait.kind != "signal"))

@@ -19,7 +19,7 @@ from executor.runtime import attention
 from executor.runtime.answers import answer_output, refusal_error, withdrawal_error
 from executor.runtime.children import error_of_end
 from executor.runtime.launch import Launcher
-from executor.runtime.loaded import LoadedRun
+from executor.runtime.loaded import LoadedRun, WaitKey
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
 from executor.runtime.results import Arrivals, Payload, assigned
@@ -95,7 +95,8 @@ class Inbox:
         """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this
         way."""
         results = self._arrivals.results
-        answered = {result.fact.key for result in results if isinstance(result.fact, f.WaitAnswered)}
+        facts = (result.fact for result in results)
+        answered = {(fact.key, fact.attempt) for fact in facts if isinstance(fact, f.WaitAnswered)}
         waits = [wait for wait in self._recorder.signal_waits() if wait[0] not in answered]
         if not waits:
             return
@@ -137,7 +138,7 @@ class Inbox:
                     signals = True
                 case m.Unknown(type):
                     log.error("run %s: ignored an inbox message of unknown type %r", self._run.id, type)
-        if signals or any(wait.kind == "signal" for wait in self._state.waits.values()):
+        if signals or any(wait.kind == "signal" for _, wait in self._state.open_waits()):
             await self.match_signals()
 
     async def _answered(self, answer: m.Answer) -> None:
@@ -165,8 +166,9 @@ class Inbox:
         else:
             self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error_of_end(ended)), payload)
 
-    async def _signalled(self, key: NodeKey, signal: SignalRow) -> None:
-        wait = self._state.waits[key]
+    async def _signalled(self, which: WaitKey, signal: SignalRow) -> None:
+        key, attempt = which
+        wait = self._state.waits[key][attempt]
         output = {
             "payload": orjson.loads(signal.payload),
             "name": signal.name,

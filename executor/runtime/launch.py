@@ -409,9 +409,9 @@ class Launcher:
                 patches = assigned(node, orjson.loads(row.output)) if node.policy.assign else []
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))
             case Suspend():
-                return self._suspended(at_ms, key, attempt, outcome, None)
-            case Left(suspend, step):
-                return self._suspended(at_ms, key, attempt, suspend, step)
+                return self._suspended(at_ms, key, attempt, [(outcome, None)])
+            case Left(waits):
+                return self._suspended(at_ms, key, attempt, waits)
             case Sized():
                 items = None if outcome.items is None else encode_payload(list(outcome.items))
                 items = None if items is None else self._redactor.redact_json(items)
@@ -419,11 +419,18 @@ class Launcher:
             case Tested():
                 return Result(f.LoopTested(at_ms, key, attempt, outcome.again), Payload())
 
-    def _suspended(self, at_ms: int, key: NodeKey, attempt: int, outcome: Suspend, step: f.WaitStep | None) -> Result:
-        fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire, step)
-        suspend = self._without_secrets(outcome)
-        _check_json(suspend)
-        return Result(fact, Payload(suspend=suspend))
+    def _suspended(
+        self, at_ms: int, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]
+    ) -> Result:
+        (first, step), *others = waits
+        beside = tuple(
+            f.WaitBeside(its, other.kind, other.due_ms, other.on_expire) for other, its in others if its is not None
+        )
+        fact = f.NodeSuspended(at_ms, key, attempt, first.kind, first.due_ms, first.on_expire, step, beside)
+        suspends = {number: self._without_secrets(each) for number, (each, _) in enumerate(waits, attempt)}
+        for suspend in suspends.values():
+            _check_json(suspend)
+        return Result(fact, Payload(suspends=suspends))
 
     def _without_secrets(self, suspend: Suspend) -> Suspend:
         redact, clean, label = self._redactor.redact, self._redactor.redact_value, self._redactor.label

@@ -18,6 +18,8 @@ from executor.store.rows import Record, RunRow
 from executor.values.fold import Fold
 from executor.values.scope import Values
 
+WaitKey = tuple[NodeKey, int]  # the number of the wait behind the key of its node
+
 
 @dataclass(slots=True)
 class Notes:
@@ -27,8 +29,8 @@ class Notes:
     out that ended the run, whose cleanups come first; `continues`: another run continues it then."""
 
     reused: Mapping[int, bytes] = field(default_factory=dict)
-    signal_names: dict[NodeKey, tuple[str, str | None]] = field(default_factory=dict)
-    children: dict[NodeKey, str] = field(default_factory=dict)
+    signal_names: dict[WaitKey, tuple[str, str | None]] = field(default_factory=dict)
+    children: dict[WaitKey, str] = field(default_factory=dict)
     is_parent: bool = False
     response: bytes | None = None
     continues: bool = False
@@ -44,15 +46,15 @@ class Notes:
         if type(event) is WaitOpened:
             if event.kind == "signal":
                 data = data_of(record)
-                self.signal_names[event.key] = (data["name"], data.get("correlation"))
+                self.signal_names[event.key, event.attempt] = (data["name"], data.get("correlation"))
             elif event.kind == "child":
-                self.children[event.key] = data_of(record)["child"]
+                self.children[event.key, event.attempt] = data_of(record)["child"]
                 self.is_parent = True
         elif type(event) is WaitClosed:
-            self.closed(event.key)
+            self.closed((event.key, event.attempt))
 
-    def closed(self, key: NodeKey) -> str | None:
-        """The wait of a node is. Returns the child it waited for."""
+    def closed(self, key: WaitKey) -> str | None:
+        """This wait is. Returns the child it waited for."""
         self.signal_names.pop(key, None)
         return self.children.pop(key, None)
 
@@ -112,5 +114,5 @@ class LoadedRun:
             key = parse_key(self.plan, text)
         except ValueError:
             return None
-        wait = self.state.waits.get(key)
-        return None if wait is None or wait.attempt != attempt else (key, wait)
+        wait = self.state.wait_of(key, attempt)
+        return None if wait is None else (key, wait)

@@ -469,7 +469,7 @@ class RunLoop:
 def _without_child(result: Result, error: LimitExceeded) -> Result:
     """An attempt whose child was refused has failed for it."""
     fact = result.fact
-    if not isinstance(fact, f.NodeSuspended) or result.payload.suspend is None or result.payload.suspend.child is None:
+    if not isinstance(fact, f.NodeSuspended) or all(s.child is None for s in result.payload.suspends.values()):
         return result
     info = ErrorInfo(error.code, error.message, hint=error.hint)
     return Result(f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload())

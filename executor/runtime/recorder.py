@@ -42,7 +42,7 @@ from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
 from executor.runtime.continuation import begun_at
-from executor.runtime.loaded import LoadedRun
+from executor.runtime.loaded import LoadedRun, WaitKey
 from executor.runtime.meters import now_s
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result
@@ -312,7 +312,7 @@ class Recorder:
             case RegionExited() if event.reused:
                 output = self._notes.reused.get(event.key[1], NULL)
             case WaitOpened():
-                suspend = payload.suspend if payload is not None else None
+                suspend = payload.suspends.get(event.attempt) if payload is not None else None
                 if event.kind == "attention" and event.step is None:  # asked by the core, not by a handler
                     suspend = question(self._plan.nodes[event.key[1]], event.attempt)
                 assert suspend is not None
@@ -321,7 +321,7 @@ class Recorder:
                 # Answers and expiries are in the row since their message was posted; timers, cancels, and the end of a
                 # wait for a signal are written here.
                 wait_id = self._codec.wait_id(event.key, event.attempt)
-                child = self._notes.closed(event.key)
+                child = self._notes.closed((event.key, event.attempt))
                 if child is not None and (payload is None or payload.child != child):
                     self._beside.cancels.append((child, cancel_message(self._run.id)))
                 if event.outcome in ("cancelled", "expired"):
@@ -375,7 +375,7 @@ class Recorder:
         extra: dict[str, Any] = {"wait": wait_id}
         if suspend.child is not None:
             extra["child"] = suspend.child.id
-            self._notes.children[event.key] = suspend.child.id
+            self._notes.children[event.key, event.attempt] = suspend.child.id
             self._notes.is_parent = True
             self._begin_family()
             self._beside.children.append(
@@ -383,7 +383,7 @@ class Recorder:
             )
         if suspend.name is not None:
             extra |= {"name": suspend.name, "correlation": suspend.correlation}
-            self._notes.signal_names[event.key] = (suspend.name, suspend.correlation)
+            self._notes.signal_names[event.key, event.attempt] = (suspend.name, suspend.correlation)
         if "title" in suspend.request:
             extra["title"] = suspend.request["title"]
         return extra
@@ -427,10 +427,13 @@ class Recorder:
 
     # --- waits ---
 
-    def signal_waits(self) -> list[tuple[NodeKey, str, str | None]]:
+    def signal_waits(self) -> list[tuple[WaitKey, str, str | None]]:
         """Open signal waits with name and correlation, oldest first."""
+        names = self._notes.signal_names
         return [
-            (key, *self._notes.signal_names[key]) for key, wait in self._state.waits.items() if wait.kind == "signal"
+            ((key, wait.attempt), *names[key, wait.attempt])
+            for key, wait in self._state.open_waits()
+            if wait.kind == "signal"
         ]
 
 
@@ -439,11 +442,10 @@ def _fresh(state: State, fact: f.Fact) -> bool:
         case f.NodeDone():
             return state.running.get(fact.key) == fact.attempt
         case f.WaitAnswered():
-            wait = state.waits.get(fact.key)
-            return wait is not None and wait.attempt == fact.attempt
+            return state.wait_of(fact.key, fact.attempt) is not None
         case f.TimerFired():
-            wait = state.waits.get(fact.key)
-            due_ms = None if wait is None or wait.attempt != fact.attempt else wait.due_ms
+            wait = state.wait_of(fact.key, fact.attempt)
+            due_ms = None if wait is None else wait.due_ms
             return due_ms is not None and due_ms <= fact.at_ms
         case _:
             return False

@@ -32,11 +32,12 @@ Log = tuple[NodeKey, int, str | StepNote, Stream]
 
 
 class Payload(Struct, gc=False):
-    """What an outcome carries besides its route. `output` is encoded JSON. `cached`: to be stored for later runs."""
+    """What an outcome carries besides its route. `output` is encoded JSON. `suspends`: by the numbers of the waits that
+    open. `cached`: to be stored for later runs."""
 
     output: bytes | None = None
     patches: list[list[Any]] = []
-    suspend: Suspend | None = None
+    suspends: Mapping[int, Suspend] = {}
     response: Mapping[str, Any] | None = None
     signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
     cached: CacheRow | None = None

@@ -27,7 +27,7 @@ import msgspec
 
 from compiler.plan import Plan
 from executor.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
-from executor.runtime.loaded import LoadedRun, Notes, Saved
+from executor.runtime.loaded import LoadedRun, Notes, Saved, WaitKey
 from executor.runtime.turns import Turns
 from executor.store.rows import SNAPSHOT_SEQ_MIN, RunRow, SnapshotRow
 from executor.values.saved_values import VALUE_ROWS, SavedValues, rows_of_fold
@@ -75,8 +75,8 @@ _CODE = (
 )
 _NOTE_ROWS: dict[str, Any] = {
     "reused": tuple[int, bytes],
-    "signal_name": tuple[tuple[tuple[tuple[int, int], ...], int], str, str | None],
-    "child": tuple[tuple[tuple[tuple[int, int], ...], int], str],
+    "signal_name": tuple[WaitKey, str, str | None],
+    "child": tuple[WaitKey, str],
     "is_parent": bool,
     "response": bytes,
     "continues": bool,

@@ -6,7 +6,8 @@ under its lease. Which steps a node has is in the state of the run (`core/steps`
 the journal when a later attempt comes to them.
 
 A wait is a step whose work is a wait of the node: the handler leaves by `Leaving`, the core opens the wait, and its end
-finishes the step.
+finishes the step. Waits that are awaited side by side are open at the same time; the handler is entered again when the
+last of them is over.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ T = TypeVar("T")
 log = logging.getLogger("weft.steps")
 
 STEPS_MAX: Final = 1_000  # of one entry of a handler
+WAITS_MAX: Final = 20  # of one entry, side by side; further ones open when these are over
 NAME_MAX: Final = 200  # characters
 USAGE_MAX: Final = 20  # counts of one step
 
@@ -94,10 +96,9 @@ class Border(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """What a handler that has left waits for."""
+    """What a handler that has left waits for, in the order of its calls."""
 
-    suspend: Suspend
-    step: WaitStep
+    waits: tuple[tuple[Suspend, WaitStep], ...]
 
 
 class _Call(Struct, frozen=True):
@@ -113,15 +114,18 @@ class _Found(Struct, frozen=True):
 
 
 class AttemptSteps:
-    """Of one attempt. `name`: of its block; `known`: the steps that attempts before it began. `left` is set once the
-    handler has asked to leave."""
+    """Of one attempt. `name`: of its block; `known`: the steps that attempts before it began.
 
-    __slots__ = ("_attempt", "_border", "_journal", "_known", "_lock", "_n", "_name", "_quiet", "_under_way", "left")
+    Waits that are begun side by side open together: none of them makes the handler leave before all are made."""
+
+    __slots__ = (
+        "_attempt", "_border", "_journal", "_known", "_leaving", "_lock", "_made", "_making", "_n", "_name", "_quiet",
+        "_under_way", "_waits",
+    )  # fmt: skip
 
     def __init__(
         self, name: str, attempt: int, known: Mapping[int, Step], journal: StepJournal, border: Border
     ) -> None:
-        self.left: Left | None = None
         self._name = name
         self._attempt = attempt
         self._known = known
@@ -131,6 +135,16 @@ class AttemptSteps:
         self._n = self._under_way = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
+        self._waits: list[tuple[Suspend, WaitStep]] = []
+        self._making = 0
+        self._made = asyncio.Event()
+        self._leaving = False
+
+    @property
+    def left(self) -> Left | None:
+        """Set once `Leaving` was raised in the handler."""
+        waits = sorted(self._waits, key=lambda wait: wait[1].n)
+        return Left(tuple(waits)) if waits and self._leaving else None
 
     # --- see Context ---
 
@@ -210,13 +224,27 @@ class AttemptSteps:
     async def _wait(self, call: _Call, suspend: Suspend | MakeSuspend) -> Any:
         if (found := await self._known_output(call)) is not None:
             return found.output
+        self._making += 1
+        self._made.clear()
+        try:
+            await self._quiet.wait()
+            if self._may_wait:
+                made = suspend if isinstance(suspend, Suspend) else await suspend()
+                if self._may_wait:
+                    self._waits.append((made, WaitStep(call.n, call.name, call.input_hash)))
+        finally:
+            self._making -= 1
+            if not self._making:
+                self._made.set()
+        await asyncio.sleep(0)  # the waits beside it begin
+        await self._made.wait()
         await self._quiet.wait()
-        if self.left is None and not isinstance(suspend, Suspend):
-            suspend = await suspend()
-        if self.left is None:
-            assert isinstance(suspend, Suspend)
-            self.left = Left(suspend, WaitStep(call.n, call.name, call.input_hash))
+        self._leaving = True
         raise Leaving
+
+    @property
+    def _may_wait(self) -> bool:
+        return not self._leaving and len(self._waits) < WAITS_MAX
 
     async def _enter(self, call: _Call) -> _Found | None:
         """What the step put out before. None: it has begun now."""
@@ -226,10 +254,11 @@ class AttemptSteps:
         known = self._known.get(call.n)
         if known is not None and known.lost:
             await self._quiet.wait()
-            if self.left is None:
+            if not self._waits:
                 asked = WaitStep(call.n, call.name, call.input_hash, lost=True)
-                self.left = Left(step_question(self._name, call.n, call.name), asked)
-        if self.left is not None:  # nothing begins any more
+                self._waits.append((step_question(self._name, call.n, call.name), asked))
+            self._leaving = True  # it is asked alone
+        if self._waits:  # nothing begins any more
             raise Leaving
         self._under_way += 1
         self._quiet.clear()

@@ -13,7 +13,7 @@ from typing import Final
 
 from executor.store.rows import Record
 
-FORMAT: Final = 3  # of the newest events that this code folds; 0: those of the first release
+FORMAT: Final = 4  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.
 SINCE: Mapping[str, int] = MappingProxyType(
     {
@@ -27,6 +27,19 @@ SINCE: Mapping[str, int] = MappingProxyType(
 )
 
 
+# An event that is older than what it can say now: the JSON of the member, and the format with which that came.
+SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType({"wait.opened": (b'"beside":true', 4)})
+
+
 def needed(records: Iterable[Record]) -> int:
     """The format that code has to know to fold these."""
-    return max((SINCE[record.type] for record in records if record.type in SINCE), default=0)
+    return max(
+        (_format_of(record) for record in records if record.type in SINCE or record.type in SAYS_SINCE), default=0
+    )
+
+
+def _format_of(record: Record) -> int:
+    if record.type in SINCE:
+        return SINCE[record.type]
+    said, since = SAYS_SINCE[record.type]
+    return since if said in (record.data or b"") else 0

@@ -264,8 +264,7 @@ def _first_node(plan: Plan, text: str) -> NodeKey:
 
 
 def _instead(plan: Plan, state: State, key: NodeKey) -> str:
-    wait = state.waits.get(key)
-    if wait is not None and wait.kind == "attention":
+    if any(wait.kind == "attention" for wait in state.waits.get(key, {}).values()):
         return "one of its attempts was lost: answer its wait with retry, done or fail"
     status = state.status_of(plan, key)
     if status is None or status is Status.PENDING:

@@ -379,7 +379,7 @@ class _Checker:
     ) -> Iterator[Finding]:
         open_ids = {
             journal.codec.wait_id(key, wait.attempt): journal.codec.key_text(key)
-            for key, wait in journal.state.waits.items()
+            for key, wait in journal.state.open_waits()
         }
         on_the_way = {message.get("wait") for message in messages}
         rows = {}
@@ -404,7 +404,7 @@ class _Checker:
     def _children(self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
         """Only the end of a child closes the wait for it."""
         on_the_way = {message.get("wait") for message in messages}
-        for node, wait in journal.state.waits.items():
+        for node, wait in journal.state.open_waits():
             key = journal.codec.key_text(node)
             id = format_wait(key, wait.attempt)
             if wait.kind != "child" or id in on_the_way:

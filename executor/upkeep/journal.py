@@ -103,7 +103,7 @@ class JournalCheck:
     def _in_time(self, record: Record, event: Event) -> Iterator[Finding]:
         due_ms = None
         if isinstance(event, WaitClosed) and event.outcome in ("fired", "expired"):
-            wait = self.state.waits.get(event.key)
+            wait = self.state.wait_of(event.key, event.attempt)
             if wait is not None and wait.due_ms is None:
                 yield self._finding(
                     "I8", record, f"event {record.seq}: a wait without a due time {event.outcome}", OUR_BUG

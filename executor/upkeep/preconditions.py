@@ -83,11 +83,15 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
             )
         case StepFinished() | StepLost():
             return _ending_step(plan, state, event)
+        case WaitOpened(beside=True):
+            return _opening_beside(state, event)
         case WaitOpened() | NodeLog() | StepStarted():
             return None if state.running.get(event.key) == event.attempt else "this attempt is not running"
         case WaitClosed():
-            wait = state.waits.get(event.key)
-            return None if wait is not None and wait.attempt == event.attempt else "it has no open wait"
+            if state.wait_of(event.key, event.attempt) is None:
+                return "it has no open wait"
+            left = len(state.waits[event.key]) - 1
+            return None if left == event.left else f"{left} other waits of it are open, not {event.left}"
         case _:  # tells only, or ends the run
             return None
 
@@ -108,7 +112,20 @@ def _ending_step(plan: Plan, state: State, event: StepFinished | StepLost) -> st
         return f"step {event.n} has not begun"
     if step.finished_seq:
         return f"step {event.n} has finished before"
+    waits = state.waits.get(event.key)
+    if waits and step.kind == "wait" and not any(wait.step == event.n for wait in waits.values()):
+        return None  # others of the node are still open
     return _ending(plan, state, event.key, event.attempt)
+
+
+def _opening_beside(state: State, event: WaitOpened) -> str | None:
+    waits = state.waits.get(event.key)
+    if not waits:
+        return "it is beside no other wait"
+    if event.attempt != max(waits) + 1:
+        return f"wait {max(waits) + 1} comes next"
+    known = event.step is not None and all(wait.step is not None for wait in waits.values())
+    return None if known else "only waits of a handler stand side by side"
 
 
 def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | None:

@@ -125,7 +125,7 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
         phase="ending" if state.ending and not state.ended else state.phase.name.lower(),
         error=None if state.error is None else msgspec.to_builtins(state.error),
         nodes=nodes,
-        waits=await slices.of(open_wait, state.waits.items()),
+        waits=await slices.of(open_wait, list(state.open_waits())),
         retries=await slices.of(
             lambda item: DueRetry(codec.key_text(item[0]), *item[1]),
             state.retries.items(),

@@ -8,7 +8,7 @@ import { presetOf } from '../src/actions/presets'
 import { sentenceOf, sentenceText } from '../src/canvas/sentence'
 import type { Block, BlockSpec, Document, WireEvent } from '../src/net/types'
 import { handlesOf } from '../src/document/document'
-import { emptyFold, fold, shapeOf, statusAt } from '../src/run'
+import { emptyFold, fold, shapeOf, statusAt, type RunFold } from '../src/run'
 import { NOTHING } from '../src/state/ui'
 
 const spec = (type: string, sentence: string, params: BlockSpec['params'] = {}): BlockSpec =>
@@ -212,6 +212,48 @@ test('what waits for a run it started knows which', () => {
     { ...base, seq: 3, type: 'wait.closed', data: { outcome: 'fired' } },
   ])
   assert.equal(view.nodes.get('sub')!.wait!.child, 'c1')
+})
+
+test('a block with several open waits waits until the last of them is over', () => {
+  const ran: Document = {
+    format: 'weft/1',
+    blocks: { start: { type: 'start' }, a: { type: 'agent' } },
+    edges: [{ source: 'start', target: 'a' }],
+  }
+  const base = { run: 'r', at_ms: 1, path: '', node: 'a', block: 'a', key: 'a' }
+  const opened = (seq: number, attempt: number, data: object): WireEvent =>
+    ({
+      ...base,
+      seq,
+      attempt,
+      type: 'wait.opened',
+      data: { kind: 'child', wait: `a!${attempt}`, ...data },
+    }) as WireEvent
+  const closed = (seq: number, attempt: number, left: number): WireEvent =>
+    ({
+      ...base,
+      seq,
+      attempt,
+      type: 'wait.closed',
+      data: { outcome: 'answered', ...(left ? { left } : {}) },
+    }) as WireEvent
+  const events: WireEvent[] = [
+    { ...base, seq: 1, attempt: 1, type: 'node.started', data: {} },
+    opened(2, 1, { child: 'c1', step: 1 }),
+    opened(3, 2, { child: 'c2', step: 2, beside: true }),
+    opened(4, 3, { kind: 'approval', step: 3, beside: true, due_ms: 9 }),
+    closed(5, 3, 2),
+    closed(6, 1, 1),
+    closed(7, 2, 0),
+  ]
+  const after = (n: number): RunFold => fold(emptyFold(shapeOf(ran)), events.slice(0, n))
+  assert.deepEqual([...after(4).waits.keys()], ['a!1', 'a!2', 'a!3'])
+  assert.equal(after(4).nodes.get('a')!.dueAt, 9)
+  const [two, one, none] = [after(5), after(6), after(7)].map((view) => view.nodes.get('a')!)
+  assert.deepEqual([two!.status, two!.waits.map((wait) => wait.child), two!.dueAt], ['waiting', ['c1', 'c2'], null])
+  assert.deepEqual([one!.status, one!.wait!.child, one!.attempt], ['waiting', 'c2', 1])
+  assert.deepEqual([none!.status, none!.waits.length, none!.wait!.outcome], ['running', 0, 'answered'])
+  assert.equal(after(7).waits.size, 0)
 })
 
 test('two blocks are shown together by moving, then by a smaller zoom, and not at all when that would be too small', () => {

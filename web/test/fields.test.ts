@@ -98,7 +98,7 @@ test('every param of every block type has a control', () => {
   assert.equal(kinds['schedule.cron'], 'cron')
   assert.equal(kinds['http.fail_on_status'], 'boolean')
   const tool = specs.get('agent')!.params.properties!.tools!.items!.properties!
-  assert.equal(kindOf(tool.mcp!, hintOf(null, 'mcp', tool.mcp!)), 'group')
+  assert.equal(kindOf(tool.mcp!, hintOf(null, 'mcp', tool.mcp!)), 'tool_server')
   assert.deepEqual(
     Object.entries(tool.mcp!.properties!).map(([name, schema]) => kindOf(schema, hintOf(null, name, schema))),
     ['text', 'pairs', 'connection', 'texts', 'duration'],

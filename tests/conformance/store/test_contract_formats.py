@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from types import MappingProxyType
 
+import msgspec
+import orjson
 import pytest
 
 from executor.store import formats
@@ -23,6 +25,12 @@ def newer(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_journal_needs_the_highest_format_of_its_events() -> None:
     assert needed([]) == needed([record()]) == 0
     assert needed([record(), record("node.new"), record()]) == FORMAT + 1
+
+
+def test_a_wait_beside_another_needs_what_came_with_it() -> None:
+    """A title that says so does not."""
+    asked = [b'{"kind":"child"}', orjson.dumps({"title": '"beside":true'}), b'{"kind":"child","beside":true}']
+    assert [needed([msgspec.structs.replace(record("wait.opened"), data=data)]) for data in asked] == [0, 0, 4]
 
 
 async def test_a_run_that_was_created_with_one_is_not_claimed(store: Store) -> None:

@@ -94,6 +94,8 @@ class Drive:
         self.timers: dict[tuple[NodeKey, int], int] = {}
         self.raised: Counter[NodeKey] = Counter()  # attempts that raised; a lost one did nothing
         self.past_facts: list[f.Fact] = []
+        self.beside = Random(f"{workflow.seed} waits side by side {order}")
+        self.steps: Counter[NodeKey] = Counter()  # the last number of each
         self.crashes = 0
 
     def run(self) -> Observed:
@@ -109,6 +111,8 @@ class Drive:
             if isinstance(event, e.WaitOpened) and event.kind == "attention":
                 self.watch.lost(event.key)
             self.watch.event(event, at_ms)
+            if isinstance(event, e.StepStarted):
+                self.steps[event.key] = max(self.steps[event.key], event.n)
             if isinstance(event, e.RetryScheduled) and event.error.code == "scripted":
                 self.raised[event.key] += 1
         self.feed(f.ForkMade(at_ms, "the first run", len(copied)))
@@ -174,12 +178,12 @@ class Drive:
     def _step(self) -> None:
         """One thing that may happen next: an attempt ends, a wait is answered, a timer comes due."""
         answers = [
-            key
-            for key, wait in self.watch.waits.items()
-            if wait.kind == "attention" or self.act(key).wait in ("answered", "child")
+            which
+            for which, wait in self.watch.waits.items()
+            if wait.kind == "attention" or wait.step or self.act(which[0]).wait in ("answered", "child")
         ]
         choices: list[tuple[str, NodeKey, int]] = [("end", key, attempt) for key, attempt in self.attempts.items()]
-        choices += [("answer", key, self.watch.waits[key].attempt) for key in answers]
+        choices += [("answer", *which) for which in answers]
         choices += [
             ("timer", key, attempt)
             for (key, attempt), due_ms in self.timers.items()
@@ -213,7 +217,12 @@ class Drive:
     def _answer(self, key: NodeKey, attempt: int) -> f.Fact:
         """How a wait ends. What a person says of a lost attempt is true: it fits what the block comes to."""
         act, block = self.act(key), self.block_of(key)[0]
-        if self.watch.waits[key].kind == "attention":
+        wait = self.watch.waits[key, attempt]
+        if wait.step and self.beside.random() < 0.3:
+            return f.WaitFailed(self.now_ms, key, attempt, e.ErrorInfo("scripted", "the step failed"))
+        if wait.step:
+            return f.WaitAnswered(self.now_ms, key, attempt)
+        if wait.kind == "attention":
             hopeless = act.fails and (not act.retryable or act.fails >= block.max_attempts)
             if hopeless and self.rng.random() < 0.3:
                 return f.WaitFailed(self.now_ms, key, attempt, e.ErrorInfo("attempt_lost", "given up"), "someone")
@@ -240,6 +249,8 @@ class Drive:
             error = e.ErrorInfo("crowded", "there was no room, and nothing begun", retryable=True)
             asked = node.policy.retry.max_attempts > 1 and self.rng.random() < 0.5
             return f.NodeErred(now_ms, key, attempt, error, deferred="asked" if asked else "not_begun")
+        if not node.inline and node.sentinel is None and self.beside.random() < 0.05:
+            return self._side_by_side(key, attempt)
         if act.wait == "child" and not (act.skip and self.raised[key] >= act.fails):
             return f.NodeSuspended(now_ms, key, attempt, "child")
         if self.raised[key] < act.fails:
@@ -262,6 +273,20 @@ class Drive:
             return f.NodeSuspended(now_ms, key, attempt, "form", due_ms)
         return f.NodeDone(now_ms, key, attempt, act.route, end_run=node.type == "response")
 
+    def _side_by_side(self, key: NodeKey, attempt: int) -> f.Fact:
+        """The handler waits for several things at the same time."""
+        waits = []
+        for _ in range(self.beside.randint(2, 4)):
+            self.steps[key] += 1
+            step = f.WaitStep(self.steps[key], "asked", "hash")
+            kind: e.WaitKind = self.beside.choice(("child", "form", "timer"))
+            due_ms = None if kind == "child" else self.now_ms + self.beside.randrange(9000)
+            waits.append(f.WaitBeside(step, kind, due_ms, "continue"))
+        first = waits[0]
+        return f.NodeSuspended(
+            self.now_ms, key, attempt, first.kind, first.due_ms, first.on_expire, first.step, tuple(waits[1:])
+        )
+
     # --- faults ---
 
     def _stale(self) -> None:
@@ -272,12 +297,13 @@ class Drive:
             key, attempt = self.rng.choice(early)
             fact: f.Fact = f.TimerFired(self.now_ms, key, attempt)
         elif self.watch.waits and self.rng.random() < 0.3:
-            key, wait = self.rng.choice(list(self.watch.waits.items()))
+            (key, _), wait = self.rng.choice(list(self.watch.waits.items()))
             error = e.ErrorInfo("scripted", "too late")
+            older = min(self.watch.waiting(key)) - 1
             fact = self.rng.choice(
                 (
-                    f.WaitAnswered(self.now_ms, key, wait.attempt - 1),
-                    f.WaitFailed(self.now_ms, key, wait.attempt - 1, error),
+                    f.WaitAnswered(self.now_ms, key, older),
+                    f.WaitFailed(self.now_ms, key, older, error),
                     f.WaitRetried(self.now_ms, key, wait.attempt - (wait.kind == "attention")),
                 )
             )
@@ -297,7 +323,7 @@ class Drive:
         if isinstance(fact, f.TimerFired):
             return (fact.key, fact.attempt) not in self.timers
         if isinstance(fact, f.WaitAnswered | f.WaitFailed | f.WaitRetried):
-            return fact.key not in self.watch.waits
+            return (fact.key, fact.attempt) not in self.watch.waits
         if isinstance(fact, f.RetryWanted):
             return (fact.key, fact.attempt) not in self.timers
         if isinstance(fact, f.ForkMade):

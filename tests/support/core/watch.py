@@ -48,7 +48,7 @@ class Watch:
         self.plan = plan
         self.seen = Observed()
         self.running: dict[NodeKey, int] = {}
-        self.waits: dict[NodeKey, e.WaitOpened] = {}
+        self.waits: dict[tuple[NodeKey, int], e.WaitOpened] = {}
         self.due: dict[NodeKey, int] = {}
         self.unclear: set[NodeKey] = set()  # lost, and to be looked at before it runs again
         self.attempts: Counter[NodeKey] = Counter()
@@ -104,13 +104,19 @@ class Watch:
                 require(event.key in self.due, "only what waits for its time can be hastened")
                 self.due[event.key] = event.due_ms
             case e.WaitOpened():
-                self._over(event.key)
+                if event.beside:
+                    require((event.key, event.attempt - 1) in self.waits, "a wait opens beside no other")
+                    self.attempts[event.key] += 1
+                else:
+                    self._over(event.key)
+                    require(not self.waiting(event.key), "a wait opens and others are still open")
                 require(not self._ends(event.key[0]), "a wait opens in a run that is being given up")
                 require(not self._lost_cause(event.key[0]), "a wait opens in a branch that is being given up")
                 require(event.kind != "attention" or event.key in self.unclear, "there is nothing to look at")
-                self.waits[event.key] = event
+                self.waits[event.key, event.attempt] = event
             case e.WaitClosed():
-                wait = self.waits.pop(event.key)
+                wait = self.waits.pop((event.key, event.attempt))
+                require(event.left == len(self.waiting(event.key)), "a wait closes and tells wrong what is left")
                 self.unclear.discard(event.key)
                 if event.outcome in ("fired", "expired"):
                     require(wait.due_ms is not None and wait.due_ms <= at_ms, "a wait ends before its time")
@@ -130,18 +136,22 @@ class Watch:
         if self.plan.nodes[key[1]].policy.on_lost == "ask":
             self.unclear.add(key)
 
+    def waiting(self, key: NodeKey) -> list[int]:
+        """The numbers of its open waits."""
+        return [number for other, number in self.waits if other == key]
+
     def left_behind(self) -> None:
         """The run was forked: what was under way stays with the other run."""
         require(not self.running, "an attempt of the other run is still under way in this one")
         require(all(w.kind != "child" for w in self.waits.values()), "this run waits for a child of the other one")
-        require(not any(self._lost_cause(path) for path, _ in self.waits), "a branch that is given up still waits")
+        require(not any(self._lost_cause(path) for (path, _), _ in self.waits), "a branch that is given up still waits")
 
     def _started(self, event: e.NodeStarted, at_ms: int) -> None:
         key, name = event.key, format_key(self.plan, event.key)
         require(not self._ends(key[0]), f"{name} starts in a run that is being given up")
         require(not self._lost_cause(key[0]), f"{name} starts in a branch that is being given up")
         require(key[0] in self.undecided, f"{name} starts in a scope that is not open")
-        require(key not in self.running and key not in self.waits, f"{name} starts twice")
+        require(key not in self.running and not self.waiting(key), f"{name} starts twice")
         require(key not in self.unclear, f"{name} starts again before a person has looked at it")
         require(name not in self.seen.decided, f"{name} starts after it was decided")
         if self.plan.nodes[key[1]].sentinel != "end":  # an end sentinel runs once per iteration
@@ -192,7 +202,7 @@ class Watch:
         self.owed[key] = True
         root = self.plan.nodes[key[1]].sentinel is None
         body = self.plan.nodes[key[1]].body
-        for path, _ in [*self.running, *self.waits]:
+        for path, _ in [*self.running, *(key for key, _ in self.waits)]:
             inside = root or (
                 path[: len(key[0])] == key[0]
                 and path[len(key[0]) : len(key[0]) + 1][0:1]
@@ -225,7 +235,8 @@ class Watch:
 
     def _failed(self, event: e.NodeFailed) -> None:
         self._over(event.key)
-        self.waits.pop(event.key, None)
+        for number in self.waiting(event.key):
+            del self.waits[event.key, number]
         doomed = self._lost_cause(event.key[0])
         self._decided(event.key, "failed", event.route)
         if event.error.code == "child_cancelled" and self.seen.cancelled:

@@ -12,6 +12,9 @@ import { Icon } from '../ui/icons'
 import { whySkipped, type Paint } from './paint'
 import { reasonOf } from './reason'
 
+/** Links to runs that it waits for, so many of them. */
+const CHILDREN_SHOWN = 3
+
 export function Footer({
   block,
   spec,
@@ -21,12 +24,14 @@ export function Footer({
   spec: BlockSpec | undefined
   paint: Paint
 }): ReactElement | null {
-  const child = paint.node?.wait?.child
+  const { node } = paint
+  const open = (node?.waits ?? []).flatMap((wait) => wait.child ?? [])
+  const children = open.length ? open : node?.wait?.child === undefined ? [] : [node.wait.child]
   return (
     <>
       <Words block={block} spec={spec} paint={paint} />
-      {child === undefined ? null : (
-        <p className="foot">
+      {children.slice(0, CHILDREN_SHOWN).map((child) => (
+        <p className="foot" key={child}>
           <Link
             className="foot__link nodrag nopan"
             to={`/runs/${encodeURIComponent(child)}`}
@@ -35,7 +40,10 @@ export function Footer({
             Run {shortId(child)}
           </Link>
         </p>
-      )}
+      ))}
+      {children.length > CHILDREN_SHOWN ? (
+        <p className="foot">and {children.length - CHILDREN_SHOWN} more runs</p>
+      ) : null}
     </>
   )
 }
@@ -97,12 +105,30 @@ function Words({
       return <p className="foot foot--skipped">Skipped: {whySkipped(node)}</p>
     case 'waiting':
     case 'attention':
-      return node.wait ? <Waiting wait={node.wait} /> : null
+      return node.waits.length > 1 ? (
+        <p className="foot foot--wait">{waitsFor(node.waits)}</p>
+      ) : node.wait ? (
+        <Waiting wait={node.wait} />
+      ) : null
     case 'succeeded':
       return node.lost ? <Restarted /> : null
     default:
       return null
   }
+}
+
+/** "Waiting for 2 answers and 3 runs". */
+function waitsFor(waits: readonly OpenWait[]): string {
+  const count = (kinds: readonly OpenWait['kind'][], one: string): string => {
+    const found = waits.filter((wait) => kinds.includes(wait.kind)).length
+    return found ? `${found} ${one}${found > 1 ? 's' : ''}` : ''
+  }
+  const parts = [
+    count(['approval', 'form'], 'answer'),
+    count(['child'], 'run'),
+    count(['signal', 'webhook', 'timer', 'attention'], 'other event'),
+  ].filter(Boolean)
+  return `Waiting for ${parts.join(' and ')}`
 }
 
 /** Its attempt was lost with the server, and another one was made. */

@@ -205,7 +205,7 @@ function useSpoken(): void {
         const where = placeOf(failed.path, doc)
         return announce(`${name(failed.block)} failed${where ? ` in ${where}` : ''}`)
       }
-      const opened = [...now.waits.values()].find((wait) => !before.waits.has(wait.key))
+      const opened = [...now.waits.values()].find((wait) => !before.waits.has(wait.id))
       if (opened) announce(`${name(opened.block)} is waiting`)
     })
   }, [])

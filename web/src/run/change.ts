@@ -108,6 +108,7 @@ export function newNode(event: WireEvent): NodeState {
     cached: false,
     lost: 0,
     wait: null,
+    waits: [],
     steps: [],
     logs: [],
     said: null,

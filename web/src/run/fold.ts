@@ -176,10 +176,11 @@ function apply(view: Draft, event: WireEvent): void {
         ...(data.child === undefined ? {} : { child: data.child }),
         ...(data.step === undefined ? {} : { step: data.step }),
       }
-      view.waits.set(node.key, wait)
+      view.waits.set(wait.id, wait)
       return put(view, node, event, {
         status: 'waiting',
         wait,
+        waits: [...node.waits, wait],
         dueAt: wait.dueAt,
         steps: stepWaits(node.steps, data.step),
         // That of a step: its attempt was lost before, and counted.
@@ -187,17 +188,21 @@ function apply(view: Draft, event: WireEvent): void {
       })
     }
     case 'wait.closed': {
-      view.waits.delete(node.key)
-      const wait = node.wait && { ...node.wait, outcome: data.outcome ?? null, by: data.by ?? null }
+      const closed = node.waits.find((each) => each.id.endsWith(`!${event.attempt}`))
+      if (closed) view.waits.delete(closed.id)
+      const waits = node.waits.filter((each) => each !== closed)
+      const other = waits.at(-1)
+      if (other) return put(view, node, event, { status: 'waiting', wait: other, waits, dueAt: other.dueAt })
+      const wait = closed ? { ...closed, outcome: data.outcome ?? null, by: data.by ?? null } : node.wait
       if (data.outcome === 'cancelled')
-        return put(view, node, event, { status: 'cancelled', wait, dueAt: null, ...ended(node, event) })
-      return put(view, node, event, { status: 'running', wait, dueAt: null })
+        return put(view, node, event, { status: 'cancelled', wait, waits, dueAt: null, ...ended(node, event) })
+      return put(view, node, event, { status: 'running', wait, waits, dueAt: null })
     }
     case 'step.started':
     case 'step.lost':
       return put(view, node, event, { steps: stepsAfter(node.steps, event) })
     case 'step.finished': {
-      // The handler has left and its wait is over: the attempt has done its part, and another one begins.
+      // The handler has left and its last wait is over: the attempt has done its part, and another one begins.
       const over = node.wait?.step === data.n && node.wait?.id.endsWith(`!${event.attempt}`)
       const attempts = over ? ended(node, event).attempts : node.attempts
       return put(view, node, event, { steps: stepsAfter(node.steps, event), attempts })
@@ -259,7 +264,7 @@ function finish(view: Draft, event: WireEvent): void {
   for (const node of [...view.nodes.values()]) {
     if (node.status !== 'running' && node.status !== 'retrying' && node.status !== 'waiting') continue
     const steps = stepsEnded(node.steps)
-    put(view, node, event, { status: 'cancelled', ...ended(node, event), dueAt: null, steps })
+    put(view, node, event, { status: 'cancelled', ...ended(node, event), waits: [], dueAt: null, steps })
   }
   for (const scope of [...view.scopes.values()])
     if (scope.finishedAt === null) closeScope(view, scope.path, event.at_ms, scope.failed ? 'failed' : 'cancelled')

@@ -44,7 +44,10 @@ export interface NodeState {
   cached: boolean
   /** Attempts lost with their process: the run continued after a restart. */
   lost: number
+  /** The last one; with others beside it, one of those that are open. */
   wait: OpenWait | null
+  /** Those that are open, in order. */
+  waits: readonly OpenWait[]
   /** What its handler did as durable steps, by number. */
   steps: readonly StepState[]
   logs: readonly string[]
@@ -115,7 +118,7 @@ export interface RunFold {
   totals: ReadonlyMap<string, Totals>
   /** By block: how often the run took each handle; '' is none. */
   routes: ReadonlyMap<string, ReadonlyMap<string, number>>
-  /** By node key, open ones only. */
+  /** By id, open ones only. */
   waits: ReadonlyMap<string, OpenWait>
   variables: JsonObject
   /** The run this one began as a copy of, up to an event. */

@@ -95,7 +95,7 @@ async def test_text_with_usage(tmp_path: Path) -> None:
 
 
 async def test_tools_that_are_runs_and_blocks(tmp_path: Path) -> None:
-    """Two runs one after the other, two requests side by side; the results in the order of the calls."""
+    """Two runs side by side, two requests side by side; the results in the order of the calls."""
     rule = calls({"id": 1}, {"id": 2})
     rule["calls"][1:1] = [{"name": "fetch", "arguments": {"city": c}} for c in ("a/../b", "Köln")]
     async with world(tmp_path, rule, LAST) as (engine, model, server):
@@ -118,6 +118,51 @@ async def test_tools_that_are_runs_and_blocks(tmp_path: Path) -> None:
         ("model", "dev:m"), ("tool", "fetch"), ("tool", "fetch"), ("wait", "lookup"), ("wait", "lookup"),
         ("model", "dev:m"),
     ]  # fmt: skip
+
+
+async def test_runs_of_one_reply_are_open_at_the_same_time(tmp_path: Path) -> None:
+    """Each of three runs waits for an answer; they are answered backwards. One fails, and the model hears of it."""
+    asking = {"type": "approval", "params": {"title": "Order <start.id>?", "fail_on": ["reject"]}}
+    async with world(tmp_path, calls({"id": 1}, {"id": 2}, {"id": 3}), LAST) as (engine, model, _):
+        blocks = {"start": {"type": "start"}, "a": asking}
+        await engine.workflows.save(document("asked", "start a", blocks=blocks))
+        id = await begin(engine, tools=[RUN | {"workflow": "asked"}])
+        await until_event(engine, id, "wait.opened", "a", 3)
+        view = await engine.runs.view(id)
+        [node] = [node for node in view.nodes if node.key == "a"]
+        assert (node.status, len(view.waits), len(view.children)) == ("waiting", 3, 3)
+        while len(asked_below := (await engine.runs.view(id)).child_waits) < 3:
+            await asyncio.sleep(0.01)
+        by_title = {wait.request["title"]: wait for wait in asked_below}
+        for n, action in ((3, "approve"), (2, "reject"), (1, "approve")):
+            assert len(await model.calls()) == 1, "the model is asked when all have ended"
+            await engine.waits.answer(token_of(by_title[f"Order {n}?"].link), {}, action)
+        output = outputs(await settled(engine, id))["a"]
+        sent = (await model.calls())[1]["body"]["messages"]
+        runs = [row for row in await engine.runs.list() if row.workflow == "asked"]
+    results = [message["content"] for message in sent if message["role"] == "tool"]
+    assert ["approve" in result for result in results] == [True, False, True] and "child run" in results[1]
+    assert [call["error"] is None for call in output["tool_calls"]] == [True, False, True] and len(runs) == 3
+
+
+async def test_several_calls_are_asked_about_at_the_same_time(tmp_path: Path) -> None:
+    """One is approved as it is, one with another argument, one rejected; those without a question wait for them."""
+    rule = calls({"id": 1}, {"id": 2}, {"id": 3}, {"id": 10})
+    async with world(tmp_path, rule, LAST) as (engine, _, server):
+        tool = {"name": "lookup", "block": "http", "params": {"url": f"{server.url}/{{{{id}}}}"}, "arguments": ID}
+        id = await begin(engine, tools=[tool | {"approve": "if", "approve_if": "args.id < 10"}])
+        await until_event(engine, id, "wait.opened", "a", 3)
+        waits = {wait.request["show"]["arguments"]["id"]: wait for wait in await engine.waits.list(run=id)}
+        assert sorted(waits) == [1, 2, 3]
+        await engine.waits.answer(token_of(waits[3].link), {}, "reject")
+        await engine.waits.answer(token_of(waits[1].link), {}, "approve")
+        await until_event(engine, id, "step.finished", "a", 7)  # the reply, four conditions, two answers
+        assert server.seen == []
+        await engine.waits.answer(token_of(waits[2].link), {"id": 7}, "approve")
+        output = outputs(await settled(engine, id))["a"]
+    assert sorted(request.target for request in server.seen) == ["/1", "/10", "/7"]
+    assert [call["arguments"]["id"] for call in output["tool_calls"]] == [1, 7, 3, 10]
+    assert [call["error"] is None for call in output["tool_calls"]] == [True, True, False, True]
 
 
 async def test_approving_really_runs_the_tool_with_edited_arguments(tmp_path: Path) -> None:

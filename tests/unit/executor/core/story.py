@@ -199,7 +199,7 @@ class Story:
         if key in self.state.running:
             return key, self.state.running[key]
         if key in self.state.waits:
-            return key, self.state.waits[key].attempt
+            return key, min(self.state.waits[key])
         return key, self.state.retries.get(key, (1, 0))[0]
 
     def why(self, name: str) -> tuple[str, tuple[str, ...]]:

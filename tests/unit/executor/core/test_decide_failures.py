@@ -284,7 +284,7 @@ def test_a_lost_attempt_that_may_have_done_harm_waits_for_somebody_to_look() -> 
     s = Story({"a": asking("b"), "b": ""})
     s.start()
     assert s.lost("a") == ["a waits", "run parks"]
-    assert s.state.waits[s.attempt("a")[0]].kind == "attention"
+    assert s.state.waits[s.attempt("a")[0]][1].kind == "attention"
     assert s.outstanding() == []
     assert s.answered("a") == ["a wait answered", "a -> out", "b starts"]
 

@@ -27,7 +27,7 @@ def retry(state: State, key: NodeKey, due_ms: int, attempt: int = 2, inline: boo
 
 
 def wait(state: State, key: NodeKey, due_ms: int) -> None:
-    state.waits[key] = Wait(1, "timer", due_ms, "fail")
+    state.waits[key] = {1: Wait(1, "timer", due_ms, "fail")}
     state.dues.add_wait(state, key, 1, due_ms)
 
 

@@ -232,3 +232,24 @@ def test_records_without_data_mean_the_same_as_entries(seed: int) -> None:
         state, other = of_entries.apply(Entry.of(record)), of_records.apply_record(record)
         assert other == state and of_records.status == of_entries.status, record
     assert of_records.nodes == of_entries.nodes
+
+
+def test_a_node_with_several_open_waits_waits_until_the_last_is_over() -> None:
+    """They have numbers of their own, and belong to the one attempt that opened them."""
+    s = Stream()
+    s.tell("node.started", "a", 1)
+    for n in (1, 2, 3):
+        s.tell("step.started", "a", 1, n=n, kind="wait", name="ask", input_hash="h", effect="none")
+    s.tell("wait.opened", "a", 1, kind="child", step=1, child="c1")
+    s.tell("wait.opened", "a", 2, kind="child", step=2, child="c2", beside=True)
+    s.tell("wait.opened", "a", 3, kind="approval", step=3, beside=True)
+    for number, left in ((2, 2), (3, 1)):
+        state = s.tell("wait.closed", "a", number, outcome="answered", left=left)
+        assert (state.status, state.attempt) == ("waiting", 1)
+        state = s.tell("step.finished", "a", number, n=number)
+        assert (state.status, list(state.attempts), state.attempts[1].status) == ("waiting", [1], "waiting")
+    s.tell("wait.closed", "a", 1, outcome="answered")
+    state = s.tell("step.finished", "a", 1, n=1)
+    assert (state.status, state.attempts[1].status, state.attempts[1].finished_seq) == ("running", "succeeded", s.seq)
+    state = s.tell("node.started", "a", 4)
+    assert (state.attempt, list(state.attempts)) == (4, [1, 4])

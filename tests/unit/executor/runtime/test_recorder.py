@@ -68,7 +68,7 @@ async def test_what_is_read_back_is_what_was_made() -> None:
     assert encode(run.state) == encode(one.run.state)
     assert run.fold.values.variables == one.run.fold.values.variables == {"n": 5}
     assert run.fold.bytes == one.run.fold.bytes
-    assert recorder.signal_waits() == one.recorder.signal_waits() == [(one.key("b"), "go", "c")]
+    assert recorder.signal_waits() == one.recorder.signal_waits() == [((one.key("b"), 1), "go", "c")]
     assert recorder.appended_seq == one.recorder.appended_seq == row.seq
 
 

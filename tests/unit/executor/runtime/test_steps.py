@@ -515,3 +515,86 @@ async def test_a_view_of_the_node_lists_them(tmp_path: Path) -> None:
             (1, "model", "ask 0", "succeeded", {"tokens": 7}, 0.25),
             (2, "model", "ask 1", "succeeded", {"tokens": 7}, 0.25),
         ]
+
+
+async def test_waits_side_by_side_are_open_at_the_same_time(tmp_path: Path) -> None:
+    """Two questions and a child run, behind a step that is under way: the handler is entered again once."""
+
+    async def handler(ctx: Context, works: Works) -> Any:
+        async def child() -> Suspend:
+            assert ctx.prepare_child is not None
+            await asyncio.sleep(0.02)  # the others are asked meanwhile
+            run = await ctx.prepare_child(ChildRequest(workflow="below", input={}))
+            return Suspend("child", {"title": "below"}, child=run)
+
+        return await asyncio.gather(
+            ctx.step("tool", "search", None, works.work("one"), effect="read"),
+            ctx.wait(Suspend("approval", {"title": "First?"}, None, ("yes",)), name="first"),
+            ctx.wait(child, name="below"),
+            ctx.wait(Suspend("approval", {"title": "Second?"}, None, ("yes",)), name="second"),
+        )
+
+    works = Works(handler)
+    async with engine_on(tmp_path / "weft.db", works.block()) as engine:
+        await engine.workflows.save(chain("a", name="below", a={"type": "set", "params": {"value": 7}}))
+        run = await submitted(engine)
+        await until_event(engine, run, "wait.opened", "a", 3)
+        waits = await engine.waits.list(run=run)
+        asked = {wait.request["title"]: wait for wait in waits if wait.kind == "approval"}
+        assert sorted(asked) == ["First?", "Second?"] and len({wait.link for wait in waits}) == len(waits)
+        await answer(engine, asked["Second?"], "yes")
+        await until_event(engine, run, "wait.closed", "a", 2)  # of the child run, too
+        view = await engine.runs.view(run)
+        assert [node.status for node in view.nodes if node.key == "a"] == ["waiting"]
+        assert [wait.id for wait in view.waits] == [asked["First?"].id]
+        why = await engine.history.why(run)
+        assert [w.reasons for w in why if w.key == "a"] == [("waits for a decision",)]
+        await answer(engine, asked["First?"], "yes")
+        done = await settled(engine, run)
+        found = outputs(done)["a"]
+    assert [found[0], found[1]["action"], found[2], found[3]["action"]] == ["ONE", "yes", 7, "yes"]
+    assert (works.entries, works.done) == (2, ["one"])
+
+
+async def test_a_wait_that_is_refused_leaves_those_beside_it(tmp_path: Path) -> None:
+    """There is no such workflow: the handler hears of it, and waits for the other."""
+
+    async def handler(ctx: Context, works: Works) -> Any:
+        async def child() -> Suspend:
+            assert ctx.prepare_child is not None
+            return Suspend("child", child=await ctx.prepare_child(ChildRequest(workflow="nowhere")))
+
+        asked = ctx.wait(Suspend("approval", {"title": "OK?"}, None, ("yes",)))
+        ends: tuple[Any, ...] = await asyncio.gather(asked, ctx.wait(child), return_exceptions=True)
+        for end in ends:
+            if isinstance(end, BaseException) and not isinstance(end, BlockError):
+                raise end
+        return [end.code if isinstance(end, BlockError) else end["action"] for end in ends]
+
+    works = Works(handler)
+    async with engine_on(tmp_path / "weft.db", works.block()) as engine:
+        run = await submitted(engine)
+        await answer(engine, await question(engine, run), "yes")
+        assert outputs(await settled(engine, run))["a"] == ["yes", "workflow_not_found"]
+
+
+async def test_more_waits_than_may_be_open_follow_when_these_are_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runtime_steps, "WAITS_MAX", 2)
+
+    async def handler(ctx: Context, works: Works) -> Any:
+        asked = [ctx.wait(Suspend("approval", {"title": str(n)}, None, ("yes",))) for n in range(3)]
+        return [found["action"] for found in await asyncio.gather(*asked)]
+
+    works = Works(handler)
+    async with engine_on(tmp_path / "weft.db", works.block()) as engine:
+        run = await submitted(engine)
+        await until_event(engine, run, "wait.opened", "a", 2)
+        first = await engine.waits.list(run=run)
+        assert [wait.request["title"] for wait in first] == ["0", "1"]
+        for wait in first:
+            await answer(engine, wait, "yes")
+        await answer(engine, await question(engine, run, 3), "yes")
+        assert outputs(await settled(engine, run))["a"] == ["yes"] * 3
+    assert works.entries == 3

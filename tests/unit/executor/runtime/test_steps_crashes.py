@@ -23,10 +23,11 @@ COMMITS_MAX = 20
 
 
 class Works:
-    """The function `works` notes the work of each step."""
+    """The function `works` notes the work of each step. `asks`: it waits for so many answers side by side."""
 
-    def __init__(self) -> None:
+    def __init__(self, asks: int = 1) -> None:
         self.done: list[str] = []
+        self._asks = asks
 
     def block(self) -> Python:
         async def works(ctx: Context) -> Any:
@@ -38,7 +39,8 @@ class Works:
                 return ctx.step("tool", name, name, work, effect=effect)
 
             first = await step("one", "none")
-            answer = await ctx.wait(Suspend("approval", {"title": "OK?"}, None, ("yes",)))
+            asked = [ctx.wait(Suspend("approval", {"title": f"OK, {n}?"}, None, ("yes",))) for n in range(self._asks)]
+            answer, *_ = await asyncio.gather(*asked)
             pair = await asyncio.gather(step("two", "read"), step("three", "write"))
             return [first, answer["action"], *pair]
 
@@ -105,6 +107,32 @@ async def test_no_finished_step_is_repeated(tmp_path: Path, after: bool) -> None
         assert not {name for name in repeated if numbers[name] in finished}, f"commit {commit}"
         assert set(works.done) == set(numbers)
         assert len(works.done) <= len(numbers) + 2  # of each that was under way
+    else:
+        raise AssertionError("the run has more commits than were tried")
+    assert commit > 6
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
+async def test_no_one_is_asked_twice_when_waits_are_side_by_side(tmp_path: Path, after: bool) -> None:
+    numbers = {"one": 1, "two": 4, "three": 5}
+    for commit in range(1, COMMITS_MAX):
+        path, works = tmp_path / f"{commit}.db", Works(asks=2)
+        async with engine_on(path, works.block()) as engine:
+            ended = ends_at(engine, commit, after)
+            run = (await engine.submit(DOCUMENT)).run
+            if await until_ended(engine, run, ended):
+                break
+            await engine.stop_working(grace_s=0)
+            finished = await steps_in(engine, run, "step.finished")
+        before = len(works.done)
+        async with engine_on(path, works.block()) as engine:
+            assert await until_ended(engine, run)
+            assert outputs(await settled(engine, run))["a"] == ["one", "yes", "two", "three"]
+            records = await engine.store.read_events(run)
+        opened = [data_of(record) for record in records if record.type == "wait.opened"]
+        asked = [each["title"] for each in opened if each["kind"] == "approval"]
+        assert asked == ["OK, 0?", "OK, 1?"], f"commit {commit}"
+        assert not {name for name in works.done[before:] if numbers[name] in finished}, f"commit {commit}"
     else:
         raise AssertionError("the run has more commits than were tried")
     assert commit > 6

@@ -70,9 +70,9 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
       ) : null}
       {shown.map((wait) => (
         <WaitNote
-          key={wait.key}
+          key={wait.id}
           wait={wait}
-          view={views.get(wait.key)}
+          view={views.get(wait.id)}
           name={doc ? nameOf(doc, wait.block) : wait.block}
           where={placeOf(pathOf(wait.key), doc)}
           why={why}
@@ -198,10 +198,10 @@ function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: Wa
   )
 }
 
-/** The open waits of the run by node key, with links and forms: asked again whenever the journal opens or closes one. */
+/** The open waits of the run by id, with links and forms: asked again whenever the journal opens or closes one. */
 function useWaitViews(): ReadonlyMap<string, WaitView> {
   const id = useStore(runStore, (s) => s.id)
-  const keys = useStore(runStore, (s) => [...s.head.waits].map(([key, wait]) => `${key} ${wait.openedAt}`).join('\n'))
+  const keys = useStore(runStore, (s) => [...s.head.waits].map(([id, wait]) => `${id} ${wait.openedAt}`).join('\n'))
   const over = useStore(runStore, (s) => isEnded(s.head.status))
   const [views, setViews] = useState<ReadonlyMap<string, WaitView>>(new Map())
   useEffect(() => {
@@ -210,7 +210,7 @@ function useWaitViews(): ReadonlyMap<string, WaitView> {
     let timer: ReturnType<typeof setTimeout> | undefined
     const load = (): void => {
       api.waits('pending', id).then(
-        (waits) => current && setViews(new Map(waits.map((wait) => [wait.key, wait]))),
+        (waits) => current && setViews(new Map(waits.map((wait) => [wait.id, wait]))),
         () => current && (timer = setTimeout(load, 3000)),
       )
     }

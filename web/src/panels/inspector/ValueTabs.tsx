@@ -120,8 +120,14 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
           {node.wait.title || 'An attempt was lost'}. It is not known whether it took effect. Check the result, then
           choose: run it again, mark it as done, or mark it as failed.
         </p>
-      ) : node.status === 'waiting' && node.wait ? (
-        <p className="part__words">{node.wait.title ? `${node.wait.title}: w` : 'W'}aiting for an answer.</p>
+      ) : node.status === 'waiting' ? (
+        (node.waits.length ? node.waits : [node.wait]).map((wait) =>
+          wait ? (
+            <p className="part__words" key={wait.id}>
+              {wait.title ? `${wait.title}: w` : 'W'}aiting for {wait.kind === 'child' ? 'another run' : 'an answer'}.
+            </p>
+          ) : null,
+        )
       ) : null}
       <Attempts attempts={node.attempts} shown={attempt} onShow={setAttempt} />
       <Steps node={node} />

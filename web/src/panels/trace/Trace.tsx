@@ -316,6 +316,7 @@ function StepFacts({ step }: { step: StepState }): ReactElement | null {
 /** The run a block started: to be gone to, when the server has said which it is. */
 function Child({ node }: { node: NodeState }): ReactElement {
   const child = useStore(runStore, (s) => s.meta?.children?.find((each) => each.key === node.key))
+  if (node.waits.length > 1) return <span className="trace__fact">{node.waits.length} other runs</span>
   if (!child) return <span className="trace__fact">Another run</span>
   return (
     <span className="trace__fact">
