@@ -11,12 +11,14 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Steps
+from inspect import Parameter, signature
 from typing import Any, ClassVar, Final, Literal, Protocol, TypedDict, Unpack
 
 from msgspec import UNSET
 
 from compiler.builder.errors import BuildError
 from compiler.builder.values import plain
+from compiler.diagnostics import suggest
 
 Exit = tuple[str, str]  # the id of a block, and one of its handles
 Exits = list[Exit] | None
@@ -72,6 +74,7 @@ class Options(TypedDict, total=False):
     more: Mapping[str, Any]
 
 
+_NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
 _POLICY = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
 
 
@@ -130,8 +133,7 @@ class Block(Step):
         super().__init__()
         for key in options:
             if key not in Options.__annotations__:
-                known = ", ".join(sorted(Options.__annotations__))
-                raise BuildError(f"{_class(self)} ({self.place}) has no argument {key}.", f"There are {known}.")
+                raise BuildError(f"{_class(self)} ({self.place}) has no argument {key}.", self._instead_of(key))
         self.type = type
         self.id = options.get("id")
         self.options = options
@@ -140,6 +142,13 @@ class Block(Step):
         self.on: dict[str, Step] = {handle: as_step(one) for handle, one in options.get("on", {}).items()}
         on_error = options.get("on_error")
         self.on_error = None if on_error is None or isinstance(on_error, str) else as_step(on_error)
+
+    def _instead_of(self, argument: str) -> str:
+        if argument == "finally_":
+            return "Loop, Each, Container and Workflow have it."
+        own = (one.name for one in signature(type(self).__init__).parameters.values() if one.kind in _NAMED)
+        known = sorted({*own, *Options.__annotations__} - {"self"})
+        return suggest(argument, known) or f"There are {', '.join(known)}."
 
     def __repr__(self) -> str:
         return f'{_class(self)} "{self.id}" ({self.place})' if self.id else f"{_class(self)} ({self.place})"

@@ -12,7 +12,7 @@ from compiler.schema_of import TypeUnknown, schema_of
 from compiler.tracing.errors import TraceError
 from compiler.tracing.graph import Item, Junction, Node, Scope
 from compiler.tracing.trace import Trace, current
-from compiler.tracing.values import Condition, Traced, field_of, reference
+from compiler.tracing.values import Condition, Traced, field_of, kind_of, reference
 
 if TYPE_CHECKING:
     from compiler.tracing.workflow import FunctionWorkflow
@@ -51,6 +51,8 @@ def each(
         raise TraceError(
             f"weft.each takes a traced value, not {items!r}: use a plain `for` over what is known already."
         )
+    if (kind := kind_of(items._schema)) not in ("", "array"):
+        raise TraceError(f"weft.each takes a list: {reference(items)} is of type {kind}.")
     name = _name_of(function, "each")
     params: dict[str, Any] = {"mode": "each", "items": items}
     if one_at_a_time:

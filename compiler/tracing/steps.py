@@ -18,7 +18,7 @@ from compiler.schema_of import TypeUnknown, Unfit, read, schema_of, write
 from compiler.signature import Signature, SignatureUnusable, signature_of
 from compiler.tracing.errors import TraceError
 from compiler.tracing.trace import Trace, active
-from compiler.tracing.values import Condition, Traced, reference
+from compiler.tracing.values import Condition, Traced, kind_of, reference
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -106,7 +106,7 @@ class Step(Generic[P, R]):
                     at = f" (at {error.pointer})" if error.pointer else ""
                     raise TraceError(f"{shown}: argument {one.name}: {error.message}{at}.") from None
             elif isinstance(value := bound.arguments.get(one.name), Traced):
-                found, wanted = _kind(value._schema), _kind(one.schema)
+                found, wanted = kind_of(value._schema), kind_of(one.schema)
                 if found and wanted and found != wanted:
                     message = f"{reference(value)} is of type {found}, not {wanted}"
                     raise TraceError(f"{shown}: argument {one.name}: {message}. It is {shown}{plain}.")
@@ -200,14 +200,6 @@ def module_of(function: Callable[..., Any]) -> str:
 
 def _result_schema(signature: Signature) -> dict[str, Any]:
     return {} if signature.returns in (None, Any) else schema_of(signature.returns)
-
-
-def _kind(schema: Mapping[str, Any] | None) -> str:
-    """The type of all values that fit, if it is one; integers are numbers."""
-    found = (schema or {}).get("type")
-    if not isinstance(found, str):
-        return ""
-    return "number" if found == "integer" else found
 
 
 def _is_traced(value: Any) -> bool:

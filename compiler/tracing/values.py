@@ -55,6 +55,8 @@ class Traced:
             raise TraceError(f"position {part} counts from the end, which is not known yet. Take it inside a step.")
         if isinstance(part, str) and not _FIELD.fullmatch(part):
             raise TraceError(f"no reference can name the field {part!r}. Pass the whole value to a step.")
+        if (kind := kind_of(self._schema)) in ("number", "boolean"):
+            raise TraceError(f"{reference(self)} is of type {kind}: it has no {part!r}.")
         try:
             schema = field_of(self._schema, part)
         except KeyError:
@@ -188,6 +190,14 @@ def reference(value: Traced) -> str:
         else:
             parts.append(f".{part}" if _NAME.fullmatch(part) else f'["{part}"]')
     return f"<{''.join(parts)}{' ?? null' if value._node.joins else ''}>"
+
+
+def kind_of(schema: Mapping[str, Any] | None) -> str:
+    """The type of all values that fit, if it is one; integers are numbers."""
+    found = (schema or {}).get("type")
+    if not isinstance(found, str):
+        return ""
+    return "number" if found == "integer" else found
 
 
 def field_of(schema: Mapping[str, Any] | None, part: str | int) -> dict[str, Any] | None:

@@ -206,7 +206,7 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Workflow("x", Set({1: 2})), "params/value has the key 1, and keys of JSON are texts"),
     (
         lambda: Workflow("x", Set(1, assignto="$.x")),  # type: ignore[call-arg]
-        "Set .* has no argument assignto. There are assign_to",
+        'Set .* has no argument assignto. Did you mean "assign_to"',
     ),
     (lambda: Workflow("x", "http"), "'http' is not a step of a workflow"),  # type: ignore[arg-type]
     (lambda: Workflow("x", Set(1), Start()), "Start .* starts runs, and something comes before it"),
@@ -220,7 +220,18 @@ WRONG: list[tuple[Any, str]] = [
     (lambda: Workflow("x", Set(1), Graph(Set(2), edges=[])), "is all of a workflow or of a container"),
     (lambda: Workflow("x", Graph(Set(2), edges=[Edge(Set(3), "set")])), "is in a connection and not in the workflow"),
     (lambda: Workflow("x", Graph(Set(2), edges=[]), finally_=Set(1)), "no block of the Graph starts runs"),
-    (lambda: Workflow("x", Set(1, finally_=Set(2))), "Set .* has no argument finally_"),  # type: ignore[call-arg]
+    (
+        lambda: Workflow("x", Http("u", methd="GET")),  # type: ignore[call-arg]
+        'Http .* has no argument methd. Did you mean "method"',
+    ),
+    (
+        lambda: Workflow("x", Http("u", zzz=1)),  # type: ignore[call-arg]
+        "Http .* has no argument zzz. There are .*body, cache.*url",
+    ),
+    (
+        lambda: Workflow("x", Set(1, finally_=Set(2))),  # type: ignore[call-arg]
+        "Set .* has no argument finally_. Loop, Each, Container and Workflow have it.",
+    ),
     (lambda: Workflow("x", Set(1), order=["b"]), 'order: there is no block "b"'),
     (lambda: Workflow("x", Set(ref("hit.body"))), r"ref\('hit.body'\): this is not a path"),
     (lambda: Workflow("x", *[Set(n) for n in range(2001)]), "The workflow has 2,001 blocks. The limit is 2,000"),

@@ -77,6 +77,8 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda found: found.customer == [1], "is compared with a text"),
     (lambda found: when(True, lambda: pay(1)), "use a plain `if`"),
     (lambda found: when(found.customer, otherwise=lambda: pay(1)), "without `then`"),
+    (lambda found: found.items[0].price.amount, "<load.items.0..price> is of type number: it has no 'amount'"),
+    (lambda found: each(found.customer, pay), "takes a list: <load.customer> is of type string"),
     (lambda found: each([1, 2], pay), "use a plain `for`"),
     (lambda found: each(found.items, lambda item: None), "makes no calls"),
     (lambda found: each(found.items, price, one_at_a_time=True, concurrency=2), "side by side"),
