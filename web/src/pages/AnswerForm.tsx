@@ -147,7 +147,7 @@ export function Outcome({ wait }: { wait: WaitView }): ReactElement {
     <div className="outcome">
       <p>
         <b>{words}</b>
-        {wait.answered_by ? ` by ${wait.answered_by}` : wait.status === 'answered' ? '' : ''}
+        {wait.answered_by ? ` by ${wait.answered_by}` : ''}
         {wait.answered_at_ms ? <span className="quiet">, {dateTime(wait.answered_at_ms)}</span> : null}
       </p>
       {Object.keys(rest).length ? <Readable value={rest as Json} /> : null}

@@ -6,19 +6,11 @@ import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
 import { useReadOnly } from '../ui/rights'
-import { toast } from '../ui/Toast'
+import { copyText } from '../ui/copy'
 import { messageOf } from '../ui/words'
 
 export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' }): ReactElement {
-  const copy = async (): Promise<void> => {
-    const whole = new URL(link, location.origin).href
-    try {
-      await navigator.clipboard.writeText(whole)
-      toast(`Copied ${what}`, 'ok')
-    } catch {
-      toast(whole)
-    }
-  }
+  const copy = (): Promise<void> => copyText(new URL(link, location.origin).href, `Copied ${what}`)
   return (
     <Button icon="link" onClick={() => void copy()}>
       Copy {what}

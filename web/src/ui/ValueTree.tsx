@@ -7,7 +7,7 @@ import type { Json } from '../net/types'
 import { Button } from './Button'
 import { FileChip } from './FileChip'
 import { Icon } from './icons'
-import { toast } from './Toast'
+import { copyText } from './copy'
 import { rowsOf, sizeOfJson, PREVIEW_BYTES, type Row } from './tree'
 
 const ROW_H = 20
@@ -163,10 +163,9 @@ function Shown({ row }: { row: Row }): ReactElement {
   return <span className={typeof value === 'number' ? 'tree__number' : 'tree__word'}>{String(value)}</span>
 }
 
-async function copyPath(row: Row, base: string | undefined): Promise<void> {
+function copyPath(row: Row, base: string | undefined): Promise<void> {
   const path = base ? `<${base}${row.path}>` : row.path || '$'
-  await navigator.clipboard.writeText(path)
-  toast(`Copied ${path}`, 'ok')
+  return copyText(path, `Copied ${path}`)
 }
 
 function download(value: Json, name: string): void {

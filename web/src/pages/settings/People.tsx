@@ -2,9 +2,9 @@
 
 import { useState, type ReactElement, type ReactNode } from 'react'
 import { people, ROLES, type Token, type User } from '../../net/people'
-import { copyText } from '../../panels/triggers/WebhookAccess'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
+import { copyText } from '../../ui/copy'
 import { useServerReadOnly } from '../../ui/rights'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'

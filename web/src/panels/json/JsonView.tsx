@@ -10,7 +10,7 @@ import { dispatch, docStore, storedDocument } from '../../state/doc'
 import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Icon } from '../../ui/icons'
-import { toast } from '../../ui/Toast'
+import { copyText } from '../../ui/copy'
 import { placedFindings } from '../fields/scope'
 import type { CodeEditor, CodeMark } from './codemirror'
 import { locate, placeOf, type Place, type TextError } from './locate'
@@ -103,10 +103,7 @@ export default function JsonView(): ReactElement {
     setErrors([])
     setMoved(false)
   }
-  const copy = async (): Promise<void> => {
-    await navigator.clipboard.writeText(session.text)
-    toast('Copied workflow JSON', 'ok')
-  }
+  const copy = (): Promise<void> => copyText(session.text, 'Copied workflow JSON')
 
   return (
     <section className="jsonview" aria-label="JSON" data-testid="json-view">

@@ -12,7 +12,7 @@ import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { Icon } from '../../ui/icons'
 import { MenuButton } from '../../ui/Menu'
-import { toast } from '../../ui/Toast'
+import { copyText } from '../../ui/copy'
 import { useData } from '../../ui/useData'
 import { Findings } from '../fields/FieldShell'
 import { readJson } from '../fields/JsonText'
@@ -154,12 +154,11 @@ function Opened(): ReactElement {
       setStarting(false)
     }
   }
-  const copyCurl = async (): Promise<void> => {
-    await navigator.clipboard.writeText(
+  const copyCurl = (): Promise<void> =>
+    copyText(
       asCurl(location.origin, draft ?? '', input ?? {}, triggers.length > 1 ? trigger : null),
+      'Copied curl command',
     )
-    toast('Copied curl command', 'ok')
-  }
 
   return (
     <Dialog

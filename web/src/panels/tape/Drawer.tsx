@@ -9,7 +9,7 @@ import { unfinishedStore } from '../../state/unfinished'
 import { setPanels, uiStore, type Drawer as DrawerName } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Splitter } from '../../ui/Splitter'
-import { toast } from '../../ui/Toast'
+import { copyText } from '../../ui/copy'
 import { keyText } from '../../keys'
 import { useWidthBelow } from '../../ui/useWidthBelow'
 import { useRunKeys } from './keys'
@@ -194,14 +194,7 @@ function Controls({
   const status: RunFold['status'] = useStore(runStore, (s) => s.head.status)
   const empty = useStore(runStore, (s) => s.head.seq === 0) ? 'No events yet' : null
   const over = isEnded(status)
-  const copy = async (): Promise<void> => {
-    try {
-      await navigator.clipboard.writeText(momentLink())
-      toast('Copied a link to this moment', 'ok')
-    } catch {
-      toast(momentLink())
-    }
-  }
+  const copy = (): Promise<void> => copyText(momentLink(), 'Copied a link to this moment')
   const step = (by: 1 | -1): void => {
     pause()
     stepBy(by)

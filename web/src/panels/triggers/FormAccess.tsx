@@ -4,11 +4,11 @@ import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { WebhookView } from '../../net/types'
 import { Button } from '../../ui/Button'
+import { copyText } from '../../ui/copy'
 import { Dialog } from '../../ui/Dialog'
 import { useMayNot } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
-import { copyText } from './WebhookAccess'
 import './triggers.css'
 
 export function FormAccess({ form, onChange }: { form: WebhookView; onChange: () => void }): ReactElement {

@@ -4,6 +4,7 @@ import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { WebhookView } from '../../net/types'
 import { Button } from '../../ui/Button'
+import { copyText } from '../../ui/copy'
 import { Dialog } from '../../ui/Dialog'
 import { useMayNot } from '../../ui/rights'
 import { toast } from '../../ui/Toast'
@@ -100,14 +101,4 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
       </Dialog>
     </dl>
   )
-}
-
-/** Copy, or show what cannot be copied: pages without TLS have no clipboard. */
-export async function copyText(text: string, done: string): Promise<void> {
-  try {
-    await navigator.clipboard.writeText(text)
-    toast(done, 'ok')
-  } catch {
-    toast(text)
-  }
 }
