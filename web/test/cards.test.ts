@@ -130,6 +130,7 @@ test('b09: what a container does is said of its mode, whatever other fields stil
   assert.equal(said('loop', { mode: 'each', items: '<start.list>', count: 3 }), 'For each of <start.list>')
   assert.equal(said('loop', { mode: 'for', items: '<start.list>', count: 3 }), 'Repeat 3 times')
   assert.equal(said('loop', { count: 3 }), 'Repeat 3 times')
+  assert.equal(said('loop', { count: 1 }), 'Repeat 1 time')
   assert.equal(said('loop', { mode: 'do_while', condition: '<a.b>', count: 3 }), 'Repeat: do while <a.b>')
   assert.equal(
     said('parallel', { mode: 'each', items: '<start.list>', count: 3 }),

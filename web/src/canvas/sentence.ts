@@ -155,8 +155,12 @@ function firstLine(code: string): string {
   return line.replace(/^return\s+/, '').replace(/;$/, '')
 }
 
+/** Without what is empty; "1 times" is 1 time. */
 function join(parts: readonly Part[]): Part[] {
-  return parts.filter((part) => part.text !== '')
+  const filled = parts.filter((part) => part.text !== '')
+  return filled.map((part, i) =>
+    filled[i - 1]?.text === '1' ? { ...part, text: part.text.replace(/^ times\b/, ' time') } : part,
+  )
 }
 
 function cut(parts: readonly Part[]): Part[] {

@@ -105,7 +105,7 @@ export default function Settings(): ReactElement {
           >{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H "Authorization: Bearer $(weft token)" \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
         </section>
         {me.value?.role === 'admin' && me.value.user !== null ? <People /> : null}
-        {me.value?.role === 'admin' ? <Audit /> : null}
+        {me.value?.role === 'admin' ? <Audit open={me.value.user === null} /> : null}
         {server.value?.signed_in ? <Session me={me.value} /> : null}
         <section aria-labelledby="set-about">
           <h2 id="set-about">About</h2>

@@ -172,7 +172,7 @@ function Sums(props: { title: string; name: string; items: readonly SpentView[];
   return (
     <section aria-label={title}>
       <h2>{title}</h2>
-      <div className="usage__scroll">
+      <div className="usage__scroll" role="group" aria-label={`Table: ${title}`} tabIndex={0}>
         <table className="usage__table">
           <thead>
             <tr className="label">

@@ -14,7 +14,7 @@ import {
   type Specs,
   leadsInside,
 } from '../../document/document'
-import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
+import { BODY_X, CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
 import { columns, type Link } from './layers'
 import { GAP_Y, place } from './place'
 import { labelWidth, titleOf } from './routes'
@@ -66,7 +66,7 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
   for (const id of ids) {
     if (!kindOf(doc, id, specs)) continue
     const children = indexOf(doc).children.get(id) ?? []
-    arrange(work, children, [PAD.left, PAD.top])
+    arrange(work, children, [leftOf(doc, id), PAD.top])
     work.size[id] = fit(work, children)
   }
   const order = entriesFirst(doc, ids)
@@ -80,6 +80,12 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
   for (const [i, point] of place(columns(order.length, links), boxes).entries()) {
     work.at[order[i]!] = [corner[0] + snap(point.x), corner[1] + snap(point.y)]
   }
+}
+
+/** Where the children of a container begin: with a cleanup, the name of its handle is between the border and the first card. */
+function leftOf(doc: Document, id: string): number {
+  const named = indexOf(doc).outOf.get(id)?.some((edge) => edge.handle === 'finally' && leadsInside(doc, edge))
+  return named ? up(BODY_X + labelWidth(titleOf(doc, id, 'finally'))) : PAD.left
 }
 
 /** Size that holds the children, with room at every side. */

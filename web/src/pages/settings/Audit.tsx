@@ -17,7 +17,8 @@ const TIMES = [
   ['30', 'Last 30 days'],
 ] as const
 
-export function Audit(): ReactElement {
+/** `open`: a server without sign-in, which does not know who changes something. */
+export function Audit({ open }: { open: boolean }): ReactElement {
   const [actor, setActor] = useState('')
   const [text, setText] = useState('')
   const [days, setDays] = useState('')
@@ -70,7 +71,13 @@ export function Audit(): ReactElement {
         <Rows key={first.value.rows[0]?.n} first={first.value.rows} next={first.value.next} wanted={wanted} />
       ) : (
         <ListState data={first} empty>
-          <EmptyState title={Object.values(wanted).some(Boolean) ? 'No row matches' : 'Nothing was changed yet'} />
+          <EmptyState title={Object.values(wanted).some(Boolean) ? 'No row matches' : 'Nothing is recorded yet'}>
+            {open ? (
+              <p>
+                This server has no sign-in (<code>WEFT_TOKEN=off</code>), so changes are not recorded.
+              </p>
+            ) : null}
+          </EmptyState>
         </ListState>
       )}
       <Verification />
