@@ -67,7 +67,7 @@ def read_form(schema: Any, typed: Mapping[str, str]) -> tuple[dict[str, Any], di
             except ValueError as error:
                 errors[name] = str(error)
         elif name in _required(schema):
-            errors[name] = "Enter a value."
+            errors[name] = "Choose a file." if kind == "file" else "Enter a value."
     return values, errors
 
 

@@ -27,7 +27,7 @@ def test_a_file_is_uploaded_and_downloaded(editor: Editor, tmp_path: Path) -> No
     dialog = editor.at("run-dialog")
     expect(dialog.get_by_label("Report")).to_be_visible()
     editor.at("run-start").click()
-    expect(dialog).to_contain_text("Enter a value.")
+    expect(dialog).to_contain_text("Choose a file.")
     editor.at("field-report").set_input_files(tmp_path / "report.bin")
     chip = dialog.locator(".filechip")
     expect(chip).to_contain_text("report.bin")

@@ -68,7 +68,7 @@ def test_who_may_not_edit_is_not_offered_to(servers: Servers, contexts: Contexts
     secret_is_closed(page, webhook)
 
     page.goto(f"/w/{draft}")
-    expect(page.get_by_text("You can view the workflow.")).to_be_visible()
+    expect(page.get_by_text("Changing or running this workflow needs the role editor.")).to_be_visible()
     for button in ("run", "publish"):
         disabled(page.get_by_test_id(button))
     page.get_by_test_id("versions").click()
@@ -90,6 +90,8 @@ def test_who_may_not_edit_is_not_offered_to(servers: Servers, contexts: Contexts
     answer = note.get_by_role("button", name="Answer")
     if role == "viewer":
         expect(answer).to_have_count(0)
+        page.goto("/approvals")
+        expect(page.get_by_text("Your role is viewer. This needs the role approver.")).to_be_visible()
         assert admin.does("GET", f"/api/runs/{run}")["status"] == "waiting"
     else:
         answer.click()

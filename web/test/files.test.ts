@@ -33,7 +33,7 @@ test('a form takes nothing but a file where a file is wanted', () => {
   assert.equal(fields[0]!.kind, 'file')
   assert.deepEqual(readTyped(fields, { a: JSON.stringify(FILE) }), { values: { a: FILE }, errors: {} })
   assert.deepEqual(readTyped(fields, { a: '{"x":1}' }).errors, { a: 'Choose a file.' })
-  assert.deepEqual(readTyped(fields, {}).errors, { a: 'Enter a value.' })
+  assert.deepEqual(readTyped(fields, {}).errors, { a: 'Choose a file.' })
   assert.equal(fieldsOf({ properties: { a: { type: 'string', format: 'file' } } })[0]!.kind, 'string')
 })
 

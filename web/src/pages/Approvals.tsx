@@ -9,6 +9,7 @@ import TopBar from '../panels/shell/TopBar'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
+import { useMayNot } from '../ui/rights'
 import { Status } from '../ui/status'
 import { toast } from '../ui/Toast'
 import { AnswerForm, Outcome } from './AnswerForm'
@@ -160,6 +161,7 @@ interface WaitingProps {
 }
 
 function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): ReactElement {
+  const mayNot = useMayNot('approver')
   return (
     <li className="waits__card" data-testid={`wait-${wait.id}`} data-status={settled?.wait.status ?? wait.status}>
       <button type="button" className="waits__head" aria-expanded={open} onClick={() => onToggle(!open)}>
@@ -205,7 +207,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
           ) : wait.link ? (
             <AnswerForm wait={wait} onDone={onDone} />
           ) : (
-            <p className="quiet">The link to this question is not available.</p>
+            <p className="quiet">{mayNot ?? 'This question is for other people.'}</p>
           )}
         </div>
       ) : null}

@@ -84,7 +84,8 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
 
 /** Where the children of a container begin: with a cleanup, the name of its handle is between the border and the first card. */
 function leftOf(doc: Document, id: string): number {
-  const named = indexOf(doc).outOf.get(id)?.some((edge) => edge.handle === 'finally' && leadsInside(doc, edge))
+  const edges = indexOf(doc).outOf.get(id) ?? []
+  const named = edges.some((edge) => edge.handle === 'finally' && leadsInside(doc, edge))
   return named ? up(BODY_X + labelWidth(titleOf(doc, id, 'finally'))) : PAD.left
 }
 

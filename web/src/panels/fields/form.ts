@@ -21,6 +21,7 @@ export type Typed = Readonly<Record<string, string>>
 
 const LONG_TEXT = 120
 const REQUIRED = 'Enter a value.'
+const NO_FILE = 'Choose a file.'
 
 export function fieldsOf(schema: JsonSchema | null): FormField[] {
   return Object.entries(schema?.properties ?? {}).map(([name, field]) => ({
@@ -95,7 +96,7 @@ export function readTyped(
       if ('error' in read) errors[name] = read.error
       else if (why) errors[name] = why
       else values[name] = read.value
-    } else if (required) errors[name] = REQUIRED
+    } else if (required) errors[name] = kind === 'file' ? NO_FILE : REQUIRED
   }
   return { values, errors }
 }
@@ -153,7 +154,7 @@ function readText(kind: FieldKind, text: string): { value: Json } | { error: str
     }
     case 'file': {
       const value = readJson(text)
-      return value !== undefined && fileIn(value) ? { value } : { error: 'Choose a file.' }
+      return value !== undefined && fileIn(value) ? { value } : { error: NO_FILE }
     }
     default: {
       const value = readJson(text)

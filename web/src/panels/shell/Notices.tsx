@@ -39,7 +39,7 @@ export function Notices(): ReactElement | null {
         <div className="banner" role="status">
           <p>
             {mayNot
-              ? `${mayNot} You can view the workflow.`
+              ? mayNot.replace('This needs', 'Changing or running this workflow needs')
               : 'This window is too small for editing. You can view and run the workflow, and answer approvals.'}
           </p>
         </div>

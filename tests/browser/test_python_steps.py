@@ -1,0 +1,98 @@
+"""A workflow that Python functions became: no block has a place yet, its steps are cards, one has a heartbeat."""
+
+from __future__ import annotations
+
+import importlib.util
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Contexts, Servers
+from tests.browser.editor import Editor, box_of
+
+FLOW = """import weft
+
+
+@weft.step(effect="read", retries=2)
+def load(order: str) -> list[float]:
+    return [2.5, 1]
+
+
+@weft.step(effect="none")
+def discounted(price: float) -> float:
+    return price * 0.9
+
+
+@weft.step
+def pay(order: str, amounts: list[float]) -> str:
+    return f"paid {sum(amounts)} for {order}"
+
+
+@weft.workflow
+def order(order: str = "A-17"):
+    return pay(order, weft.each(load(order), discounted))
+"""
+EACH = "each-discounted"
+
+
+def traced(path: Path) -> dict[str, Any]:
+    """The document of the workflow `order` in this file."""
+    found = importlib.util.spec_from_file_location("flow", path)
+    assert found is not None and found.loader is not None
+    flow = importlib.util.module_from_spec(found)
+    found.loader.exec_module(flow)
+    document: dict[str, Any] = flow.order.document()
+    return document
+
+
+def test_functions_on_the_canvas(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    path = tmp_path / "flow.py"
+    path.write_text(FLOW)
+    document = traced(path)
+    assert not any("at" in block for block in document["blocks"].values())
+    server = servers(WEFT_FUNCTIONS=str(path))
+    wide = {"width": 1600, "height": 800}  # all of it can be seen
+    editor = Editor(contexts(server.url, viewport=wide).page(), server.url)
+    editor.open(document)
+    stands_apart(editor, document)
+    expect(editor.block("pay")).to_contain_text("Call flow.pay")
+    set_a_heartbeat(editor)
+    editor.run()
+    editor.has_status("pay", "succeeded")
+    editor.select("pay")
+    editor.at("tab-output").click()
+    expect(editor.page.get_by_text("paid 3.15 for A-17").first).to_be_visible()
+
+
+def stands_apart(editor: Editor, document: dict[str, Any]) -> None:
+    """No card stands upon another one, what is in a container lies inside it, and edges lead to the right."""
+    boxes = {id: box_of(editor.block(id)) for id in document["blocks"]}
+    inner, outer = boxes["discounted"], boxes[EACH]
+    assert outer["x"] < inner["x"] and inner["x"] + inner["width"] < outer["x"] + outer["width"]
+    assert outer["y"] < inner["y"] and inner["y"] + inner["height"] < outer["y"] + outer["height"]
+    for (one, a), (other, b) in combinations(boxes.items(), 2):
+        if {one, other} != {EACH, "discounted"}:
+            apart = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
+            assert apart or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"], (one, other)
+    for edge in document["edges"]:
+        assert boxes[edge["source"]]["x"] < boxes[edge["target"]]["x"], edge
+
+
+def set_a_heartbeat(editor: Editor) -> None:
+    """Only functions and blocks that send heartbeats have the field; the least is 100 milliseconds."""
+    editor.select(f"{EACH}-list")
+    expect(editor.at("field-code")).to_be_visible()
+    expect(editor.at("field-policy.heartbeat_timeout_ms")).to_have_count(0)
+    editor.select("load")
+    expect(editor.at("field-function")).to_have_value('"flow.load"')
+    heartbeat = editor.at("field-policy.heartbeat_timeout_ms")
+    heartbeat.fill("50")
+    expect(heartbeat).to_have_attribute("aria-invalid", "true")  # at least 100
+    editor.at("unit-policy.heartbeat_timeout_ms").select_option("seconds")
+    heartbeat.fill("5")
+    heartbeat.press("Tab")
+    editor.is_saved()
+    policy = editor.stored()["blocks"]["load"]["policy"]
+    assert policy == {"retry": {"max_attempts": 3}, "on_lost": "retry", "heartbeat_timeout_ms": 5000}
