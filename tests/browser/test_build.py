@@ -57,6 +57,16 @@ def test_check_04_edge_on_empty_space_opens_the_picker(editor: Editor) -> None:
     (added,) = set(doc["blocks"]) - {"start", "a"}
     assert doc["blocks"][added]["type"] == "wait"
     assert ("a", "out", added) in edges_of(doc)
+    # Beside it: what is added there is not put upon it.
+    x, y = middle(editor.at("handle-a-out"))
+    editor.drag(editor.at("handle-a-out"), (x + 40, y + 100))
+    editor.has_focus("[data-testid=block-picker]")
+    editor.page.keyboard.type("set")
+    editor.press("Enter")
+    expect(editor.page.locator(".card")).to_have_count(4)
+    blocks = editor.doc()["blocks"]
+    (other,) = set(blocks) - {"start", "a", added}
+    assert blocks[other]["at"][1] >= blocks[added]["at"][1] + 64
 
 
 def test_check_05_branches_have_labelled_handles_and_edges(editor: Editor) -> None:

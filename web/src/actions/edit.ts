@@ -27,7 +27,7 @@ import { NOTHING, select, uiStore } from '../state/ui'
 import { toast } from '../ui/Toast'
 import { containerAt, freeHandle, handleAt } from './connect'
 import { layout } from '../geometry/layout'
-import { labelWidth, titleOf } from '../geometry/layout/routes'
+import { insideOf, labelWidth, titleOf } from '../geometry/layout/routes'
 import { presetOf } from './presets'
 import { freePlace, roomAround, type Box } from '../geometry/room'
 import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from '../geometry/size'
@@ -446,13 +446,13 @@ function placeFor(
   aside: ReadonlySet<string>,
 ): Point {
   const others = absoluteBoxes(doc, specs, parent).filter((box) => !aside.has(box.id))
-  // Where the pointer is, the new block's edge comes in.
-  if (at) return [snap(at[0]), snap(at[1] - PORT_Y)]
+  // Where the pointer is, the new block's edge comes in; not upon another block.
+  if (at) return freePlace([snap(at[0]), snap(at[1] - PORT_Y)], size, others)
   if (from) {
     const [x, y] = handleAt(doc, specs, from.source, from.handle)
     const inside = isInner(doc, specs, from)
     const right = inside
-      ? x + PAD.left
+      ? x + insideOf(doc, from.source, from.handle)
       : absoluteAt(doc, from.source)[0] +
         sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] +
         gapBehind(doc, from)

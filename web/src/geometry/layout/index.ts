@@ -14,10 +14,10 @@ import {
   type Specs,
   leadsInside,
 } from '../../document/document'
-import { BODY_X, CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
+import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
 import { columns, type Link } from './layers'
 import { GAP_Y, place } from './place'
-import { labelWidth, titleOf } from './routes'
+import { insideOf, labelWidth, titleOf } from './routes'
 
 /** New places, sizes of containers and places of notes, by id. */
 export interface Tidy {
@@ -86,7 +86,7 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
 function leftOf(doc: Document, id: string): number {
   const edges = indexOf(doc).outOf.get(id) ?? []
   const named = edges.some((edge) => edge.handle === 'finally' && leadsInside(doc, edge))
-  return named ? up(BODY_X + labelWidth(titleOf(doc, id, 'finally'))) : PAD.left
+  return named ? insideOf(doc, id, 'finally') : PAD.left
 }
 
 /** Size that holds the children, with room at every side. */

@@ -3,7 +3,7 @@
 
 import type { Document, Point } from '../../net/types'
 import { leadsInside, indexOf, kindOf, namedHandles, type EdgeItem, type Specs } from '../../document/document'
-import { BODY_X, CONTAINER_HEAD, handlePlace, inPlace, NOTE_SIZE, sizeOf } from '../size'
+import { BODY_X, CONTAINER_HEAD, handlePlace, inPlace, NOTE_SIZE, PAD, sizeOf, up } from '../size'
 import { route, type Rect, type Wire } from './route'
 
 /** Corners from the source's handle on, which is [0, 0]; both ends included. */
@@ -133,6 +133,11 @@ export function titleOf(doc: Document, source: string, handle: string): string {
 /** Room that a label wants beside its handle, in pixels. */
 export function labelWidth(label: string): number {
   return label ? Math.round(label.length * CHAR) + LABEL_ROOM : 0
+}
+
+/** How far from the left border of a container the card stands to which this handle of it leads. */
+export function insideOf(doc: Document, container: string, handle: string): number {
+  return Math.max(PAD.left, up(BODY_X + labelWidth(titleOf(doc, container, handle))))
 }
 
 function notesOf(doc: Document): Rect[] {
