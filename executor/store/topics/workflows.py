@@ -9,6 +9,7 @@ from typing import Any
 from executor.errors import Conflict
 from executor.store.rows import VERSION_MAX, DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.store.statements import by_index
+from executor.store.topics.cache import clear_cache
 from executor.store.topics.drafts import unbase_drafts
 from executor.store.topics.memory import forget_workflow
 from executor.store.topics.schedules import delete_schedules_of, put_declared_schedules
@@ -116,6 +117,7 @@ def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
     webhooks = delete_webhooks_of(tx, name)
     unbase_drafts(tx, name)
     forget_workflow(tx, name)
+    clear_cache(tx, name)
     tx.run(DEACTIVATE, {"name": name})
     return DeletedWorkflow(0, schedules, webhooks)
 

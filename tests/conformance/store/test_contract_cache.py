@@ -68,6 +68,13 @@ async def test_clearing_all_or_those_of_a_workflow(store: Store) -> None:
     assert await store.clear_cache() == 0
 
 
+async def test_a_deleted_workflow_leaves_no_results(store: Store) -> None:
+    await store.put_workflow("old", b"{}", "h", T0)
+    await put(store, cached("a", workflow="old"), cached("b", workflow="old", scope="global"), cached("c"))
+    await store.delete_workflow("old")
+    assert [await store.find_cached(key, T0) is not None for key in "abc"] == [False, False, True]
+
+
 async def test_what_has_expired_goes_oldest_first(store: Store) -> None:
     await put(store, *(cached(f"k{n}", expires_at_ms=T0 + 5 - n) for n in range(5)))
     assert await store.delete_expired_cache(T0, 10) == 0

@@ -23,6 +23,9 @@ class ModelCache:
         return row if row is not None and row.expires_at_ms > now_ms else None
 
     async def clear_cache(self, workflow: str | None = None) -> int:
+        return self._clear_cache(workflow)
+
+    def _clear_cache(self, workflow: str | None) -> int:
         return self._forget(row for row in list(self._cache.values()) if workflow in (None, row.workflow))
 
     async def delete_expired_cache(self, now_ms: int, limit: int) -> int:

@@ -26,6 +26,7 @@ class ModelWorkflows:
     _delete_schedule: Callable[[str], bool]
     _delete_webhook: Callable[[str], bool]
     _forget_workflow: Callable[[str], None]
+    _clear_cache: Callable[[str | None], int]
 
     def __init__(self) -> None:
         super().__init__()
@@ -116,5 +117,6 @@ class ModelWorkflows:
             if draft.base_name == name:
                 self._drafts[draft.id] = replace(draft, base_name=None, base_version=None, base_rev=None)
         self._forget_workflow(name)
+        self._clear_cache(name)
         del self._active[name]
         return DeletedWorkflow(0, len(schedules), len(webhooks))

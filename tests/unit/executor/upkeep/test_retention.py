@@ -6,26 +6,31 @@ import asyncio
 import sqlite3
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
+from executor.llm.endpoints import Endpoints
 from executor.sandbox.sandbox import Sandbox
 from executor.services import AlertSettings, Services
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.gc import DAY_MS
 from executor.upkeep.retention import Rule, dropped_before
 from tests.support.clock import ManualClock
+from tests.support.dev_model import dev_model
 
 CANARY = "c4nary-5f1e77"
 
 
 @asynccontextmanager
-async def engine_on(db: Path, clock: ManualClock) -> AsyncIterator[Engine]:
+async def engine_on(db: Path, clock: ManualClock, model: str | None = None) -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
-    services = Services(sandbox, GuardedClient(), alerts=AlertSettings(("ops@example.org",), error_workflow="none"))
+    alerts = AlertSettings(("ops@example.org",), error_workflow="none")
+    endpoints = Endpoints({"DEV": model} if model else None)
+    services = Services(sandbox, GuardedClient(), alerts=alerts, endpoints=endpoints)
     registry = Registry.load(sandbox=sandbox)
     engine = await Engine.open(SQLiteStore(db), registry=registry, services=services, secret=b"k" * 32, clock=clock)
     try:
@@ -126,6 +131,68 @@ async def test_nothing_of_a_deleted_run_is_left(tmp_path: Path) -> None:
         found.execute("VACUUM")
         found.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     found.close()
+    for path in tmp_path.iterdir():
+        assert CANARY.encode() not in path.read_bytes(), path
+
+
+async def test_nothing_of_a_deleted_workflow_is_left(tmp_path: Path) -> None:
+    """A chat with an agent, its memory, files, cached results and an alert: of the runs there is left what the docs say
+    (what the agent remembers, what is cached), and of the workflow nothing."""
+    db, clock = tmp_path / "weft.db", ManualClock()
+    agent = {"model": "dev:m", "prompt": "<chat.message>", "memory": CANARY, "system": f"{CANARY}: be brief."}
+    cached = {"code": "return { text: <chat.message>, id: 1 }"}
+    chat = {
+        "format": "weft/1",
+        "name": "chat",
+        "blocks": {
+            "chat": {"type": "chat_trigger", "params": {"title": CANARY}},
+            "look": {"type": "function", "params": cached, "policy": {"cache": {"ttl_s": 86_400}}},
+            "file": {"type": "file", "params": {"name": f"{CANARY}.txt", "content": f"{CANARY} in a file"}},
+            "agent": {"type": "agent", "params": agent},
+            "fail": {"type": "function", "params": {"code": "throw new Error(<look.result.text>)"}},
+        },
+        "edges": [{"source": one, "target": two} for one, two in pairwise(("chat", "look", "file", "agent", "fail"))],
+    }
+    async with dev_model({"text": f"{CANARY} {{{{last}}}}"}) as model, engine_on(db, clock, model.url) as engine:
+        await engine.workflows.save(chat)
+        [page] = await engine.webhooks.all("chat")
+        name, token = page.id.removeprefix("chat:"), page.url.rpartition("/")[2]
+        assert await engine.chats.say(name, token, f"{CANARY}-of-a-conversation", 1, f"{CANARY} said")
+
+        async def upload() -> AsyncIterator[bytes]:
+            yield CANARY.encode() * 200_000
+
+        sent = await engine.parts.files.save(upload(), f"{CANARY}.bin")
+        other = await engine.run(
+            "chat", {"message": f"{CANARY} again", "conversation": "b", "turn": 1, "x": sent.value}
+        )
+        runs = [row.id for row in await engine.store.list_runs(workflow="chat")]
+        assert other.status == "failed" and len(runs) == 2
+        for run in runs:
+            view = await engine.wait_finished(run, 30)
+            assert [node.key for node in view.nodes if node.status == "failed"] == ["fail"], view.error
+        with sqlite3.connect(db) as found:
+            assert tables_with(found) >= {"run_details", "batches", "blobs", "agent_memory", "cache", "workflows"}
+            assert found.execute("SELECT count(*) FROM usage").fetchone() == (2,)
+            assert found.execute("SELECT count(DISTINCT run_id) FROM alerts").fetchone() == (2,)
+        for run in runs:
+            await engine.upkeep.delete_run(run)
+        clock.advance(2 * 3_600_000)
+        await engine.upkeep.collect(None)
+        with sqlite3.connect(db) as found:
+            assert found.execute("SELECT count(*) FROM alerts").fetchone() == (0,)
+            kept = {"agent_memory", "cache", "plans", "workflows"}
+            assert tables_with(found) - {"blobs"} <= kept, "what belongs to the workflow"
+        await engine.workflows.delete("chat")
+        clock.advance(2 * 3_600_000)
+        await engine.upkeep.collect(None)
+        with sqlite3.connect(db) as found:
+            sums = found.execute("SELECT workflow, sum(calls) FROM usage").fetchall()
+            assert sums == [("chat", 2)], "costs stay, without content"
+            assert tables_with(found) == set()
+            found.execute("VACUUM")
+            found.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        found.close()
     for path in tmp_path.iterdir():
         assert CANARY.encode() not in path.read_bytes(), path
 
