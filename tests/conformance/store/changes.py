@@ -248,7 +248,7 @@ CHANGES: dict[str, Change] = {
     "append, and close the wait": _change("open", 2, closed_waits=(WaitUpdate("ask!1", "answered", b"1", "x", NOW),)),
     "append, and take the message": _change("open", 2, consumed_inbox=(1,), consumed_signals=((1, "ask!1"),)),
     "append, and end": _change("open", 2, consumed_inbox=(1,), **_ended),
-    "append, and continue as new": _change("open", 2, consumed_inbox=(1,), **_ended, next=_of_key("next")),
+    "append, and continue as new": _change("open", 2, consumed_inbox=(1,), **_ended, next=new_run("next", NOW)),
     "append, and cache": _change("open", 2, cached=(_cached("key", LONG_AFTER),)),
     "append, and post": _change("open", 2, posts=(("child", b"m"),), cancels=(("done", b"m"),)),
     "make a child": _change("parent", 2, children=(_child("second"),), root="parent", family_max=FamilyMax(2, 2)),

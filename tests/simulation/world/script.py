@@ -50,13 +50,14 @@ Attempt = tuple[str, str, str, int]  # run, node, path, number
 @dataclass
 class Case:
     """One random workflow and what a run of it must come to. `documents`: the same with different output schemas.
-    `ahead`: their durability."""
+    `ahead`: their durability. `continues`: a run that a response would end continues as new instead, once."""
 
     workflow: Workflow
     table: Table
     verdict: Verdict
     documents: list[dict[str, Any]]
     ahead: bool = False
+    continues: bool = False
 
     @classmethod
     def draw(cls, seed: int, rng: Random) -> Case:
@@ -72,7 +73,7 @@ class Case:
             if len(verdict.decided) in LABELS:
                 break
         documents = [_document(workflow, Random(f"{seed} document {n}"), n, ahead) for n in range(2)]
-        return cls(workflow, table, verdict, documents, ahead)
+        return cls(workflow, table, verdict, documents, ahead, Random(f"{seed} continues").random() < 0.8)
 
     def share(self, limits: dict[str, int], rng: Random) -> None:
         """Its runs take turns with others, some of them for places of these limits."""
@@ -233,8 +234,16 @@ class Script:
         if handler is not None:
             output["steps"] = handler.outcomes
         if block.kind == "response":
+            if case.continues and not ctx.input:
+                return await self._as_new(ctx, output)
             return Done(output, response={"status": 200, "headers": {}, "body": output})
         return Done(output, act.route)
+
+    async def _as_new(self, ctx: Context, output: dict[str, Any]) -> Done:
+        """The next run does the same, and then responds."""
+        assert ctx.prepare_next is not None
+        new = await ctx.prepare_next({"last": True})
+        return Done({**output, "input": orjson.loads(new.input), "version": new.version}, next=new)
 
     def _steps_of(self, ctx: Context, block: Block) -> Handler | None:
         if block.kind != "plain" or block.inline:

@@ -45,6 +45,11 @@ class RunAtEnd(msgspec.Struct):
     parent_key: str | None
     records: list[Record] = []
 
+    def told(self, n: int) -> dict[str, Any]:
+        """What event `n` of its journal says."""
+        data: dict[str, Any] = orjson.loads(self.records[n].data or b"{}")
+        return data
+
 
 def pronounce(world: World) -> dict[str, Observed]:
     """By run id what it came to. Raises Broken with the first thing that is wrong."""
@@ -64,6 +69,7 @@ def pronounce(world: World) -> dict[str, Observed]:
     for run in runs.values():
         _outputs(world, run, runs)
         _output_of(world, run)
+    _chains(runs)
     _submits(world)
     _answers(world, runs)
     _signals(world)
@@ -126,7 +132,9 @@ def _outputs(world: World, run: RunAtEnd, runs: dict[str, RunAtEnd]) -> None:
             require(output == orjson.loads(child.output or b"null"), f"{where}: not its child's output")
             require(output.get("run") == child.id, f"{where}: the output of another run than its child")
         elif data.get("cached"):
-            require(output["variant"] == world.variants[run.id], f"{where}: a cached output of another schema")
+            require(
+                output["variant"] == world.variants[_first(run, runs).id], f"{where}: a cached output of another schema"
+            )
             require(output["label"] == key, f"{where}: a cached output of another block")
         elif "pad" in output:
             require(output["attempt"] == record.attempt, f"{where}: the output of another attempt")
@@ -139,10 +147,17 @@ def _outputs(world: World, run: RunAtEnd, runs: dict[str, RunAtEnd]) -> None:
             require(output["payload"] == {"label": key}, f"{where}: the signal of another wait")
 
 
+def _first(run: RunAtEnd, runs: dict[str, RunAtEnd]) -> RunAtEnd:
+    """Of its chain: the one that a client has submitted."""
+    while (before := run.told(0).get("continues")) is not None:
+        run = runs[before]
+    return run
+
+
 def _output_of(world: World, run: RunAtEnd) -> None:
     """A run puts out what its last blocks did; some of that may have been read back from the journal."""
     last = run.records[-1]
-    if run.status != "succeeded" or b'"response"' in (last.data or b""):
+    if run.status != "succeeded" or any(name in (last.data or b"") for name in (b'"response"', b'"continued_as"')):
         return
     plan = _plan(world, run)
     ends = {plan.nodes[number].id: plan.nodes[number].name for number in plan.regions[0].ends}
@@ -169,6 +184,19 @@ def _output(world: World, record: Record) -> bytes:
         require(rows, f"the output of event {record.seq} is not there")
         return bytes(rows[0][0])
     return b"{}"
+
+
+def _chains(runs: dict[str, RunAtEnd]) -> None:
+    """A run that continues another one is there if and only if that one has ended with it."""
+    before = {id: run.told(0).get("continues") for id, run in runs.items()}
+    after = {id: run.told(-1).get("continued_as") for id, run in runs.items()}
+    for id, run in runs.items():
+        if (old := before[id]) is not None:
+            require(after.get(old) == id, f"run {id} continues run {old}, which has ended with {after.get(old)}")
+        if (new := after[id]) is not None:
+            require(new in before and before[new] == id, f"run {id} is continued by {new}, which is not there")
+        says = any(record.type == "run.continuing" for record in run.records) and run.status == "succeeded"
+        require(says == (new is not None), f"run {id} is {run.status} and has the next run {new}")
 
 
 def _submits(world: World) -> None:
