@@ -78,7 +78,9 @@ def _detail(event: Event) -> str:
     data = event.data
     match event.type:
         case "run.started":
-            return f"by {data['by']}" if data.get("by") else ""
+            by = f"by {data['by']}" if data.get("by") else ""
+            before = f"continues run {data['continues']}" if data.get("continues") else ""
+            return ", ".join(part for part in (by, before) if part)
         case "node.started":
             return f"attempt {event.attempt}" if event.attempt > 1 else ""
         case "retry.scheduled" if data.get("deferred"):
@@ -99,8 +101,6 @@ def _detail(event: Event) -> str:
             return f"{data.get('outcome', '')}{by}"
         case "region.sized" | "scope.opened" | "region.exited":
             return f"count {data.get('count')}"
-        case "run.started" if data.get("continues"):
-            return f"continues run {data['continues']}"
         case "run.finished":
             after = f"continued as run {data['continued_as']}" if data.get("continued_as") else _error(data)
             return f"{data.get('status', '')} {after}".strip()

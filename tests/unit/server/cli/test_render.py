@@ -34,6 +34,7 @@ def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **dat
     [
         (event("run.started", None), ""),
         (event("run.started", None, by="user:ada"), "by user:ada"),
+        (event("run.started", None, by="user:ada", continues="r0"), "by user:ada, continues run r0"),
         (event("node.started"), ""),
         (event("node.started", attempt=2), "attempt 2"),
         (event("node.succeeded", route="out", output={"x": 1}), '{"x": 1}'),
@@ -47,6 +48,7 @@ def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **dat
         (event("wait.closed", outcome="answered", by="Ada"), "answered by Ada"),
         (event("scope.opened", first=0, count=3), "count 3"),
         (event("run.finished", None, status="failed", error={"code": "c", "message": "m"}), "failed c: m"),
+        (event("run.finished", None, status="succeeded", continued_as="r2"), "succeeded continued as run r2"),
         (event("node.log", message="red\x1b[31m\nline"), "red [31m"),
         (event("node.log", message="Hello", stream="text"), "text: Hello"),
         (event("something.new"), ""),
