@@ -35,7 +35,7 @@ class ContinueAsNew:
         continues=True,
         output={"type": "object", "properties": {"input": {}, "version": {"type": ["integer", "null"]}}},
         sentence="Continue as a new run with {input} | Continue as a new run",
-        icon="repeat",
+        icon="continue_as_new",
     )
 
     async def run(self, ctx: Context) -> Done:

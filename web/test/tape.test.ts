@@ -150,6 +150,11 @@ test('an event names branches by their titles, iterations by their number', () =
     'Run started by token tk_1',
     'Run started by the token of the server',
   ])
+  assert.equal(said('run.started', '', { continues: 'r1' }), 'Run started, continues run r1')
+  assert.equal(
+    said('run.finished', '', { status: 'succeeded', continued_as: 'r2' }),
+    'Run succeeded, continued as run r2',
+  )
 })
 
 test('a node key in words', () => {

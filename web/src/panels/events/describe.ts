@@ -83,8 +83,7 @@ function happened(event: WireEvent, doc: Document | null): string {
   const word = isParallel ? 'branch' : 'iteration'
   switch (type) {
     case 'run.started':
-      if (data.continues) return `Run started, continues run ${data.continues}`
-      return data.by ? `Run started by ${whoOf(data.by)}` : 'Run started'
+      return `Run started${data.by ? ` by ${whoOf(data.by)}` : ''}${data.continues ? `, continues run ${data.continues}` : ''}`
     case 'run.parked':
       return 'Run paused'
     case 'run.cancelling':
