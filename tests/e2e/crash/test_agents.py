@@ -27,8 +27,9 @@ KILLS = int(os.environ.get("WEFT_CRASH_KILLS", "150" if IN_SOAK else "50")) // 5
 STRETCH = 9  # kills, then the agents come to their end: a block that was lost at ten of them is asked about
 SEED = int(os.environ.get("WEFT_CRASH_SEED") or random.SystemRandom().randrange(10**6))
 AGENTS = 3
-MODEL_CALLS, STEPS = 4, 13  # of one agent, if nothing is killed: 4 replies, 3 requests, an approval, a run, its memory,
-# and of an MCP server the list of its tools and a call
+MODEL_CALLS, STEPS = 4, 17  # of one agent, if nothing is killed: 4 replies, 4 requests, two approvals at the same time,
+# three runs at the same time, its memory, and of an MCP server the list of its tools and a call
+PAID, NAPS = (3, 7), (0.1, 0.4, 0.8)
 ID: dict[str, Any] = {"type": "object", "properties": {"id": {"type": "integer"}}, "required": ["id"]}
 RULES: list[dict[str, Any]] = [
     {
@@ -39,8 +40,8 @@ RULES: list[dict[str, Any]] = [
         ],
         "pause_ms": 200,
     },
-    {"when": {"round": 1}, "calls": [{"name": "pay", "arguments": {"id": 3}}], "pause_ms": 200},
-    {"when": {"round": 2}, "calls": [{"name": "ask", "arguments": {"id": 4}}], "pause_ms": 200},
+    {"when": {"round": 1}, "calls": [{"name": "pay", "arguments": {"id": n}} for n in PAID], "pause_ms": 200},
+    {"when": {"round": 2}, "calls": [{"name": "nap", "arguments": {"s": s}} for s in NAPS], "pause_ms": 200},
     {"when": {"round": 3}, "text": "All of it is done: {{tool}}", "pause_ms": 200},
 ]
 
@@ -49,11 +50,11 @@ def agent(url: str, shop: Shop, number: int) -> dict[str, Any]:
     place = f"{url}/{number}/{{{{id}}}}"
     fetch = {"name": "fetch", "block": "http", "params": {"url": place}, "arguments": ID}
     pay = {**fetch, "name": "pay", "params": {"url": place, "method": "POST"}, "approve": "always"}
-    ask = {"name": "ask", "workflow": "asked", "arguments": ID}
+    nap = {"name": "nap", "workflow": "napping", "arguments": {"properties": {"s": {"type": "number"}}}}
     of_shop = {"name": "shop", "mcp": {"url": shop.url}}
     # All have one memory, of which the model gets no turn: the rules count replies.
     remembered = {"memory": "kill", "memory_scope": "crash", "memory_messages": 1}
-    params = {"model": "dev:m", "prompt": f"Work {number}", "tools": [fetch, pay, ask, of_shop], **remembered}
+    params = {"model": "dev:m", "prompt": f"Work {number}", "tools": [fetch, pay, nap, of_shop], **remembered}
     blocks = {"start": {"type": "start"}, "a": {"type": "agent", "params": params}}
     return document(f"agent-{number}", "start a", blocks=blocks)
 
@@ -79,8 +80,8 @@ async def test_agents_under_kill_9(servers: Servers) -> None:
         servers._environ |= {"WEFT_MODEL_DEV": model.url, "WEFT_ALLOW_PRIVATE": allowed}
         server = await servers.start()
         async with httpx.AsyncClient(base_url=server.url, timeout=20, trust_env=False) as client:
-            nap = {"type": "wait", "params": {"seconds": 0.1}}
-            child = document("asked", "start a", blocks={"start": {"type": "start"}, "a": nap})
+            nap = {"type": "wait", "params": {"seconds": "<start.s>"}}
+            child = document("napping", "start a", blocks={"start": {"type": "start"}, "a": nap})
             (await client.post("/api/workflows", json={"document": child})).raise_for_status()
             follower = Follower(
                 client, Counter(), url=lambda: "", busy=(503,), again_s=0.2, timeout=httpx.Timeout(20, connect=5)
@@ -107,6 +108,7 @@ async def test_agents_under_kill_9(servers: Servers) -> None:
             for run in runs:
                 view = (await client.get(f"/api/runs/{run}")).raise_for_status().json()
                 assert view["status"] == "succeeded", view
+                assert [one["status"] for one in view["children"]] == ["succeeded"] * len(NAPS), "a run was repeated"
             memory = {"key": "kill", "scope": "crash"}
             turns = (await client.get("/api/memory/turns", params=memory)).raise_for_status().json()["turns"]
         await server.kill()
@@ -114,10 +116,11 @@ async def test_agents_under_kill_9(servers: Servers) -> None:
     journal = Journal(servers.db)
     repeated, lost = _steps(journal, runs)
     assert repeated == 0
+    assert all(_approvals(journal, run) == len(PAID) for run in runs), "a person was asked twice"
     assert sorted(turn["run"] for turn in turns) == sorted(runs), "a turn was lost or written twice"
     assert len(runs) * MODEL_CALLS <= billed <= len(runs) * MODEL_CALLS + KILLS * AGENTS
-    assert set(targets) == {f"/{number}/{id}" for number in range(len(runs)) for id in (1, 2, 3)}
-    assert sum(targets.values()) + shop.called["find", 5] + billed <= len(runs) * (MODEL_CALLS + 4) + lost
+    assert set(targets) == {f"/{number}/{id}" for number in range(len(runs)) for id in (1, 2, *PAID)}
+    assert sum(targets.values()) + shop.called["find", 5] + billed <= len(runs) * (MODEL_CALLS + 5) + lost
     assert shop.called["find", 5] >= len(runs)
     for run, transcript in transcripts.items():
         got = [(event["seq"], event["at_ms"], event["type"], event["key"], event["attempt"]) for event in transcript]
@@ -156,3 +159,9 @@ def _steps(journal: Journal, runs: list[str]) -> tuple[int, int]:
         assert finished == set(range(1, STEPS + 1)), (run, finished)
         lost += sum(began.values()) - len(began)
     return repeated, lost
+
+
+def _approvals(journal: Journal, run: str) -> int:
+    """How often a person was asked whether a tool may be called."""
+    opened = [orjson.loads(each["data"]) for each in journal.events[run] if each["type"] == "wait.opened"]
+    return sum(each["kind"] == "approval" for each in opened)
