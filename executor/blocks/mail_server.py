@@ -7,6 +7,7 @@ import asyncio
 import ipaddress
 import re
 import socket
+import ssl
 from collections.abc import Mapping
 from email.message import EmailMessage
 from typing import Any, Final
@@ -25,6 +26,9 @@ _IMPLICIT_TLS_PORT: Final = 465
 _PORT: Final = 587
 _PLACE: Final = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(?::([0-9]{1,5}))?")
 _KINDS: Final = ("basic", "oauth2_code", "oauth2_client")
+CERTIFICATE_HINT: Final = (
+    "for a certificate of your own authority, set SSL_CERT_FILE of the server to a file with the authorities to trust"
+)
 SERVER: Final[dict[str, Any]] = {
     "type": "string",
     "title": "Mail server",
@@ -101,6 +105,9 @@ async def deliver(
         temporary = 400 <= error.code < 500
         raise _failed(f"the mail server answered {error.code} {reply}", temporary, **status) from error
     except (aiosmtplib.SMTPException, OSError) as error:
+        if (wrong := _wrong_certificate(error)) is not None:
+            problem = f"the certificate of the mail server {host} is not valid: {wrong.verify_message}"
+            raise _failed(problem, False, hint=CERTIFICATE_HINT) from error
         raise _failed(f"the mail server could not be reached: {error}", True) from error
     except ValueError as error:
         raise _failed(f"the mail could not be sent: {error}", False) from error
@@ -147,6 +154,13 @@ def _place(given: str) -> tuple[str, int]:
     if found is None or not 0 < port < 65536:
         raise invalid(f"server must be host:port, not {given[:100]!r}")
     return found[1], port
+
+
+def _wrong_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
+    """Among what the error comes from."""
+    while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
+        error = error.__cause__ or error.__context__
+    return error
 
 
 def _failed(message: str, retryable: bool, **more: Any) -> BlockError:

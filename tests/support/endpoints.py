@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -84,17 +85,22 @@ class Mail:
 
 @dataclass
 class MailServer:
-    """`lines`: all that it was sent before the mails; `answers`: what it says to a line, None as usual."""
+    """`lines`: all that it was sent before the mails; `answers`: what it says to a line, None as usual. `plain`: those
+    of the lines that came without TLS."""
 
     port: int
     mails: list[Mail] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
     answers: Callable[[str], str | None] = lambda line: None
+    plain: list[str] = field(default_factory=list)
 
 
 @asynccontextmanager
-async def smtp(replies: dict[str, str] | None = None) -> AsyncIterator[MailServer]:
-    """`replies` replaces the answer to a line that begins with its key, e.g. {"RCPT TO:<bob": "550 unknown"}."""
+async def smtp(
+    replies: dict[str, str] | None = None, tls: ssl.SSLContext | None = None, *, from_the_start: bool = False
+) -> AsyncIterator[MailServer]:
+    """`replies` replaces the answer to a line that begins with its key, e.g. {"RCPT TO:<bob": "550 unknown"}. `tls`:
+    after STARTTLS, or `from_the_start`."""
     given = replies or {}
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -108,6 +114,8 @@ async def smtp(replies: dict[str, str] | None = None) -> AsyncIterator[MailServe
             while read := (await reader.readline()).decode():
                 line = read.rstrip("\r\n")
                 server.lines.append(line)
+                if writer.get_extra_info("ssl_object") is None:
+                    server.plain.append(line)
                 reply = server.answers(line)
                 if reply is None:
                     beginnings = (text for start, text in given.items() if line.upper().startswith(start.upper()))
@@ -115,6 +123,10 @@ async def smtp(replies: dict[str, str] | None = None) -> AsyncIterator[MailServe
                 verb = line.split(" ")[0].upper()
                 if reply is not None:
                     say(reply)
+                elif verb == "STARTTLS" and tls is not None:
+                    say("220 go on")
+                    await writer.drain()
+                    await writer.start_tls(tls)
                 elif verb == "AUTH":
                     say("235 ok")
                 elif verb == "EHLO":
@@ -141,7 +153,7 @@ async def smtp(replies: dict[str, str] | None = None) -> AsyncIterator[MailServe
         finally:
             writer.close()
 
-    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0, ssl=tls if from_the_start else None)
     server = MailServer(listener.sockets[0].getsockname()[1])
     try:
         yield server
