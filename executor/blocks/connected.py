@@ -53,7 +53,10 @@ async def signed_in_with(
         with bound_to(credential.bound):
             return await work(credential)
     except BlockError as error:
-        if not credential.renews or error.extra.get("answer_status") != 401:
+        if error.extra.get("answer_status") != 401:
+            raise
+        if not credential.renews:
+            error.hint = error.hint or f"check the credential of the connection {name}"
             raise
     renewed = await stored.get(name, credential)
     with bound_to(renewed.bound):

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import AsyncIterator, Callable
+import os
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -329,6 +331,63 @@ async def test_a_database_gets_user_and_password(tmp_path: Path, postgres: str) 
             await add(engine, Connection("basic", TOKEN, str(user)), "db.example.com")
             refused = await run(engine, "sql", database=address, query="SELECT 1", connection="crm")
             assert code_of(refused) == "secret_host_refused"
+            await seen_nowhere(engine, view, tmp_path, TOKEN)
+
+
+@pytest.fixture
+def role_with_a_password(postgres: str) -> Iterator[str]:
+    """Of a server that otherwise trusts all who reach its socket. No other test has this role."""
+    with psycopg.connect(postgres, autocommit=True) as admin:
+        row = admin.execute("SHOW hba_file").fetchone()
+        assert row is not None
+        rules = Path(row[0])
+        if not os.access(rules, os.W_OK):
+            pytest.skip("the rules of this server cannot be changed from here")
+        before = rules.read_text()
+        admin.execute("CREATE ROLE reporter LOGIN PASSWORD 'the right one'")
+        rules.write_text(f"local all reporter scram-sha-256\nhost all reporter all scram-sha-256\n{before}")
+        admin.execute("SELECT pg_reload_conf()")
+        try:
+            while _signs_in(postgres, user="reporter", password="wrong"):  # the server has yet to read them
+                time.sleep(0.01)
+            yield "reporter"
+        finally:
+            rules.write_text(before)
+            admin.execute("SELECT pg_reload_conf()")
+            admin.execute("DROP ROLE reporter")
+
+
+def _signs_in(address: str, user: str, password: str) -> bool:
+    try:
+        psycopg.connect(address, user=user, password=password).close()
+    except psycopg.OperationalError:
+        return False
+    return True
+
+
+async def test_a_wrong_password_of_a_database_is_tried_once(
+    tmp_path: Path, postgres: str, role_with_a_password: str
+) -> None:
+    with psycopg.connect(postgres) as admin:
+        name = admin.info.dbname
+    with proxy_in_a_thread(socket_of(postgres), lambda: False) as proxy:
+        place = f"127.0.0.1:{proxy.port}"
+        address = f"postgresql://{place}/{name}"
+        query = {"database": address, "query": "SELECT current_user AS u", "connection": "crm"}
+        patient = {"policy": {"retry": {"max_attempts": 5, "initial_ms": 1}}}
+        document = chain("a", a={"type": "sql", "params": query} | patient)
+        async with opened(tmp_path, place) as engine:
+            await add(engine, Connection("basic", "the right one", role_with_a_password), place)
+            good = await ran(engine, document)
+            assert good.status == "succeeded", good.error
+            await add(engine, Connection("basic", TOKEN, role_with_a_password), place)
+            began = proxy.sessions
+            view = await ran(engine, document)
+            assert view.error is not None and code_of(view) == "sql_login"
+            assert "refused the user or the password" in view.error["message"]
+            assert view.error["hint"] == "check the credential of the connection crm"
+            assert [node.attempt for node in view.nodes if node.block == "a"] == [1], "it stays wrong"
+            assert proxy.sessions - began <= 2, "one connection, and one more where the first tried TLS"
             await seen_nowhere(engine, view, tmp_path, TOKEN)
 
 
