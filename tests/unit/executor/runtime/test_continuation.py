@@ -13,10 +13,11 @@ from executor.engine import Engine
 from executor.errors import BlockError
 from executor.runtime.continuation import EVERY_MS, next_run_id
 from executor.store.people import Act, acting
+from executor.store.postgres.store import PostgresStore
 from executor.views import RunView
 from tests.support.blocks import Hold, Probe
 from tests.support.clock import ManualClock
-from tests.support.documents import Json, document, value
+from tests.support.documents import Json, caller, document, value
 from tests.support.runs import ended, engine_on, events_of, ran, until_event
 from tests.support.until import until
 
@@ -70,6 +71,14 @@ async def test_the_input_may_be_computed_and_the_last_run_puts_out(tmp_path: Pat
             run = views[-1].continued_as
             clock.advance(EVERY_MS)
         assert [view.output for view in views] == [None, None, 2]
+
+
+async def test_it_does_so_on_postgresql(postgres: str) -> None:
+    async with engine_on(PostgresStore(postgres)) as engine:
+        await engine.workflows.save(cleaned({"type": "set", "params": {"value": "closed"}}))
+        first, second = await chain_of(engine, (await engine.submit("counting", input={"n": 0})).run)
+        assert (first.continued_as, second.continues, second.output) == (second.id, first.id, 1)
+        assert len(await engine.runs.list()) == 2
 
 
 async def test_a_run_of_a_saved_workflow_continues_with_the_version_that_is_active(tmp_path: Path) -> None:
@@ -174,6 +183,17 @@ async def test_a_version_that_does_not_suit_is_an_error_of_the_block(tmp_path: P
         view = await ended(engine, run)
         assert view.error is not None and view.error["code"] == "input_invalid"
         assert "of the next run of version 2" in view.error["message"]
+
+
+async def test_a_run_that_another_run_waits_for_cannot_continue_as_new(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.workflows.save(counting(upto=1))
+        view = await ran(engine, caller(workflow="counting", input={"n": 0}))
+        assert view.error is not None and "continue_as_new_child" in view.error["message"]
+        (child,) = view.children
+        below = await engine.runs.view(child.run)
+        assert (below.status, below.continued_as) == ("failed", None)
+        assert (await ran(engine, caller(workflow="counting", input={"n": 1}))).output == 1
 
 
 async def test_secrets_do_not_go_into_the_next_input(tmp_path: Path) -> None:
