@@ -51,6 +51,15 @@ def quick_demo(tmp_path: Path) -> str:
     return str(path)
 
 
+def test_poll_goes_along_the_chain_of_its_runs(weft: Weft) -> None:
+    ran = weft("run", example("poll"), "--follow")
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {"order": "A-17", "looks": 3}
+    after = re.findall(r"^continued as run (\S+)$", ran.stderr, re.MULTILINE)
+    assert len(after) == len(set(after)) == 2
+    assert f"continues run {after[0]}" in weft("events", after[1]).stdout
+
+
 def test_durable_demo(weft: Weft, quick_demo: str) -> None:
     ran = weft("run", quick_demo, "--follow", "--input", '{"to": "ada@example.com"}')
     assert ran.returncode == 0, ran.stderr
