@@ -34,6 +34,16 @@ def test_files_that_are_named_exist(page: Path) -> None:
         assert (ROOT / name).exists(), f"{page.name} names {name}"
 
 
+def test_the_readme_links_every_page() -> None:
+    text = (ROOT / "README.md").read_text()
+    pages = [
+        page
+        for folder in ("tutorial", "howto", "reference", "explanation")
+        for page in (ROOT / "docs" / folder).glob("*.md")
+    ]
+    assert [page.name for page in pages if f"]({page.relative_to(ROOT)})" not in text] == []
+
+
 def test_the_rooms_of_the_architecture_exist() -> None:
     """Each name in a list below `### `folder`` is a file or folder in it."""
     text = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Rooms\n")[2].partition("\n## ")[0]
