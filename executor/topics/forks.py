@@ -12,7 +12,7 @@ notification is sent again for a wait that was open there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -108,10 +108,7 @@ async def fork(
         evolve(plan, state, event)
         if state.phase is RunPhase.FAILING or state.ending is not None:
             raise _failing(plan, row.id, event, state.seq)
-    sources = [row.id]
-    recorded = {*DECIDED, None}  # None: all of the root is
-    if source != row.id and any(state.status_of(plan, ((), node)) not in recorded for node in started.reuse):
-        sources.append(source)
+    sources = (row.id, source) if source != row.id and _is_read(plan, state, started.reuse) else (row.id,)
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
     opened = _opened(codec, [*copied.events, *made])
@@ -129,7 +126,7 @@ async def fork(
         document_hash=row.document_hash,
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
-        sources=tuple(sources),
+        sources=sources,
         source_run_id=source,
         waits=tuple(await _waits(store, row.id, opened, id, links, now_ms)),
         signals=tuple(await _signals(store, row.id, opened, copied, id)),
@@ -137,6 +134,12 @@ async def fork(
         placement=placement_of(plan, orjson.loads(row.input)),
         files=tuple(files),
     )
+
+
+def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
+    """Whether outputs of the run they are reused from are still to be recorded."""
+    recorded = {*DECIDED, None}  # None: all of the root is
+    return any(state.status_of(plan, ((), node)) not in recorded for node in reused)
 
 
 def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
