@@ -29,7 +29,7 @@ from executor.http.binding import Hosts, bound_to
 from executor.runtime.ahead import Ahead
 from executor.runtime.attempt_log import AttemptLog, Keep, unicode
 from executor.runtime.cached import ResultCache
-from executor.runtime.checkpoints import Begun, Checkpoints
+from executor.runtime.checkpoints import Begun, Checkpoints, CheckpointWriter
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.memory import RunMemory
 from executor.runtime.parts import Parts
@@ -84,42 +84,53 @@ def _shared(handles: frozenset[str]) -> frozenset[str]:
     return handles
 
 
+@dataclass(slots=True)
+class _Attempt:
+    """What there is as long as a handler runs. `begun`: waits until its start is on disk, if it may not be."""
+
+    key: NodeKey
+    node: Node
+    number: int
+    key_text: str
+    keep: Keep
+    begun: Begun | None
+    log: AttemptLog
+    checkpoints: CheckpointWriter
+    limit: TimeLimit
+    over: Over
+
+    def end(self) -> None:
+        self.over.end()
+        self.checkpoints.end()
+        self.log.end()
+
+
 class Launcher:
     """Runs attempts of one run. Time, params and values are those of the moment of the call."""
 
     def __init__(self, run: LoadedRun, parts: Parts, ahead: Ahead | None = None) -> None:
+        self._run = run
+        self._parts = parts
         self._ahead = ahead
         self._run_id = run.id
-        self._workflow = run.row.workflow
-        self._epoch = run.row.epoch
         self._plan = run.plan
         self._codec = run.codec
         self._values = run.fold.values
         self._registry = parts.registry
         self._services = parts.services
         self._clock = parts.clock
-        self._hub = parts.hub
         self._redactor = parts.redactor
         self._vault = parts.vault
-        self._connections = parts.connections
-        self._children = parts.children
-        self._continuations = parts.continuations
-        self._row = run.row
-        self._files = parts.files
-        self._places = parts.places
         self._limited: dict[tuple[NodeKey, int], Waiting] = {}
         self._checkpoints = Checkpoints(parts.store, run.row, parts.clock, parts.redactor)
         self._cache = ResultCache(parts.store, run.row, parts.clock, parts.redactor, parts.services.sandbox.matches)
         self._memory = RunMemory(parts.store, run.row, parts.clock, parts.redactor)
-        self._fold = run.fold
-        self._steps = run.state.steps
-        self._store = parts.store
         self._loop = asyncio.get_running_loop()
         self._prepared = _prepared_nodes(run.plan.hash)
 
     def doing(self, key: NodeKey, attempt: int) -> Doing:
         """For lines of the log."""
-        return Doing(self._run_id, self._workflow, self._codec.key_text(key), attempt)
+        return Doing(self._run_id, self._run.row.workflow, self._codec.key_text(key), attempt)
 
     def type_of(self, key: NodeKey) -> str:
         """Of its block."""
@@ -215,60 +226,15 @@ class Launcher:
         template = prepared.template
         hosts = await self._open_secrets(prepared) if prepared.environment else {}
         key_text = self._codec.key_text(key)
-        attempt_log = AttemptLog(
-            self._redactor,
-            keep,
-            lambda text: self._show(key_text, self._redactor.redact(text), seq),
-        )
-        begun = None if self._ahead is None else partial(self._ahead.reached, seq)
-        checkpoints = self._checkpoints.writer(key_text, attempt, begun)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
             # A container is passed over by opening nothing: its end sentinel then leads on.
             return (Sized(0) if node.sentinel else None), None
-        limit, over = TimeLimit(node.policy.timeout_ms / 1000, (node.policy.heartbeat_timeout_ms or 0) / 1000), Over()
-        values = self._values
-        context = Context(  # by position: the names of so many fields would take three times as long
-            self._run_id,
-            self._plan.name,
-            key_text,
-            node.block,
-            node.name,
-            node.type,
-            attempt,
-            f"{self._run_id}:{key_text}",  # idempotency_key
-            template.fill(values, path),
-            values.input,
-            values.variables,
-            self._clock.now_ms(),
-            self._services,
-            attempt_log.emit,
-            lambda calls: self._evaluate(key_text, attempt, calls),
-            checkpoints.keep,
-            checkpoints.keep_from_thread,
-            None,  # last_checkpoint
-            prepared.wired,
-            turn,
-            count,
-            turn > 0 and values.broke((*key[0], (node.body, turn - 1))),
-            attempt_log.log,
-            limit.waiting,
-            limit.queueing,
-            partial(self._prepare_child, key_text, attempt),
-            node.policy.runner,
-            self._memory,
-            self._connections,
-            None if node.inline else lambda: self._steps_of(key, node, attempt, keep, begun),
-            limit.heartbeat,
-            over,
-            self._clock.now_ms,
-            self._prepare_next,
-        )
+        own = self._begin(key, node, attempt, key_text, seq, keep)
+        context = self._context(own, prepared, path, turn, count)
         cache_key: str | None = None
         if node.policy.cache is not None:
-            bound = template.cache_key(self._values, path)
-            own = None if bound is None else (await self._evaluate(key_text, attempt, [bound]))[0]
-            cache_key = self._cache.key(node, context.params if bound is None else own)
+            cache_key = await self._cache_key(own, template, path, context)
             row = await self._cache.find(node, cache_key)
             if row is not None:
                 return _Found(row), None
@@ -277,19 +243,15 @@ class Launcher:
         handler = self._registry.handler(node.type)
         try:
             if node.policy.limit is not None:
-                at_most = node.policy.limit.at_most
-                limit_key = as_key(self._redactor.redact(template.limit_key(values, path)))
-                ask = Ask(self._run_id, self._epoch, key_text, attempt, limit_key, at_most)
-                waiting = self._limited[key, attempt] = Waiting(ask)
-                await self._places.take(waiting)
+                await self._take_place(own, template.limit_key(self._values, path))
                 if cache_key is None:  # else the output is kept under what the params were
                     hosts = await self._open_secrets(prepared) if prepared.environment else {}
-                    context.params = template.fill(values, path)
-                context.variables, context.now_ms = values.variables, self._clock.now_ms()
+                    context.params = template.fill(self._values, path)
+                context.variables, context.now_ms = self._values.variables, self._clock.now_ms()
             if node.inline:
                 return await handler.run(context), None
             with bound_to(hosts, self._vault.is_in):
-                outcome = await limit.around(handler.run(context))
+                outcome = await own.limit.around(handler.run(context))
             return outcome if context.steps is None else left_by(context) or outcome, cache_key
         except (asyncio.CancelledError, TimeoutError):
             raise
@@ -298,20 +260,89 @@ class Launcher:
                 raise
             return left, None
         finally:
-            over.end()
-            checkpoints.end()
-            attempt_log.end()
+            own.end()
 
-    def _steps_of(self, key: NodeKey, node: Node, attempt: int, keep: Keep, begun: Begun | None) -> AttemptSteps:
-        known, limits = self._steps.get(key), self._services.limits
-        journal = StepJournal(self._store, self._run_id, partial(_keep_note, keep), begun, self._loop)
+    def _begin(self, key: NodeKey, node: Node, attempt: int, key_text: str, seq: int, keep: Keep) -> _Attempt:
+        begun = None if self._ahead is None else partial(self._ahead.reached, seq)
+        return _Attempt(
+            key,
+            node,
+            attempt,
+            key_text,
+            keep,
+            begun,
+            AttemptLog(self._redactor, keep, lambda text: self._show(key_text, self._redactor.redact(text), seq)),
+            self._checkpoints.writer(key_text, attempt, begun),
+            TimeLimit(node.policy.timeout_ms / 1000, (node.policy.heartbeat_timeout_ms or 0) / 1000),
+            Over(),
+        )
+
+    def _context(self, own: _Attempt, prepared: _Prepared, path: Path, turn: int, count: int) -> Context:
+        key, node, attempt, key_text = own.key, own.node, own.number, own.key_text
+        values, log, checkpoints, limit = self._values, own.log, own.checkpoints, own.limit
+        return Context(  # by position: the names of so many fields would take three times as long
+            self._run_id,
+            self._plan.name,
+            key_text,
+            node.block,
+            node.name,
+            node.type,
+            attempt,
+            f"{self._run_id}:{key_text}",  # idempotency_key
+            prepared.template.fill(values, path),
+            values.input,
+            values.variables,
+            self._clock.now_ms(),
+            self._services,
+            log.emit,
+            lambda calls: self._evaluate(key_text, attempt, calls),
+            checkpoints.keep,
+            checkpoints.keep_from_thread,
+            None,  # last_checkpoint
+            prepared.wired,
+            turn,
+            count,
+            turn > 0 and values.broke((*key[0], (node.body, turn - 1))),
+            log.log,
+            limit.waiting,
+            limit.queueing,
+            partial(self._prepare_child, key_text, attempt),
+            node.policy.runner,
+            self._memory,
+            self._parts.connections,
+            None if node.inline else lambda: self._steps_of(own),
+            limit.heartbeat,
+            own.over,
+            self._clock.now_ms,
+            self._prepare_next,
+        )
+
+    async def _cache_key(self, own: _Attempt, template: Template, path: Path, context: Context) -> str:
+        """Of the value that the author chose, or else of the params."""
+        bound = template.cache_key(self._values, path)
+        if bound is None:
+            return self._cache.key(own.node, context.params)
+        return self._cache.key(own.node, (await self._evaluate(own.key_text, own.number, [bound]))[0])
+
+    async def _take_place(self, own: _Attempt, limit_key: str) -> None:
+        """Wait for one of the places of its limit."""
+        assert own.node.policy.limit is not None
+        text, at_most = as_key(self._redactor.redact(limit_key)), own.node.policy.limit.at_most
+        ask = Ask(self._run_id, self._run.row.epoch, own.key_text, own.number, text, at_most)
+        waiting = self._limited[own.key, own.number] = Waiting(ask)
+        await self._parts.places.take(waiting)
+
+    def _steps_of(self, own: _Attempt) -> AttemptSteps:
+        known, limits = self._run.state.steps.get(own.key), self._services.limits
+        note = partial(_keep_note, own.keep)
+        journal = StepJournal(self._parts.store, self._run_id, note, own.begun, self._loop)
         border = Border(
             self._redactor,
             self._clean,
             self._shown,
-            lambda size: run_error(limits) if self._fold.bytes + size > limits.run_bytes else None,
+            lambda size: run_error(limits) if self._run.fold.bytes + size > limits.run_bytes else None,
         )
-        return AttemptSteps(node.name, attempt, {} if known is None else dict(known.by_n), journal, border)
+        return AttemptSteps(own.node.name, own.number, {} if known is None else dict(known.by_n), journal, border)
 
     async def _open_secrets(self, prepared: _Prepared) -> Hosts:
         """Their newest values. Returns where they may be sent to. Raises BlockError."""
@@ -325,7 +356,7 @@ class Launcher:
     async def _are_its_own(self, output: bytes) -> bool:
         """Whether the run holds all files that an output names. Raises BlockError."""
         held = await with_retries(
-            lambda: self._files.of_run(self._run_id, output),
+            lambda: self._parts.files.of_run(self._run_id, output),
             what=f"looking for files of run {self._run_id}",
             failed="the database could not be read",
             log=log,
@@ -335,9 +366,9 @@ class Launcher:
     def _show(self, key_text: str, text: str, seq: int) -> None:
         """Live text, to readers: not before the start of its attempt is on disk."""
         if self._ahead is None:
-            self._hub.delta(self._run_id, key_text, text, seq)
+            self._parts.hub.delta(self._run_id, key_text, text, seq)
         else:
-            self._ahead.after(seq, partial(self._hub.delta, self._run_id, key_text, text, seq))
+            self._ahead.after(seq, partial(self._parts.hub.delta, self._run_id, key_text, text, seq))
 
     async def _prepare_child(self, key_text: str, attempt: int, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
@@ -347,7 +378,7 @@ class Launcher:
         above = None if tracing is None else await tracing.traceparent(self._run_id, key_text, attempt)
         with with_parent(above):
             return await with_retries(
-                lambda: self._children.prepare(self._run_id, request),
+                lambda: self._parts.children.prepare(self._run_id, request),
                 what=f"preparing a child of run {self._run_id}",
                 failed="the database could not be read",
                 log=log,
@@ -356,7 +387,7 @@ class Launcher:
     async def _prepare_next(self, input: Any) -> NewRun:
         clean = self._redactor.redact_value(input)
         return await with_retries(
-            lambda: self._continuations.prepare(self._row, self._plan, clean),
+            lambda: self._parts.continuations.prepare(self._run.row, self._plan, clean),
             what=f"preparing the run that continues run {self._run_id}",
             failed="the database could not be read",
             log=log,
