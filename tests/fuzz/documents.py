@@ -12,6 +12,7 @@ from tests.fuzz.params import PARAMS, SCHEMAS, Document, Draw, Scene, pick, text
 TRIGGERS = ("start", "schedule", "webhook", "form_trigger", "chat_trigger")
 CONTAINERS = ("loop", "parallel")
 LEAVES = tuple(sorted(PARAMS.keys() - {*TRIGGERS, *CONTAINERS, "note", "break"}))
+ENDING = ("response", "continue_as_new")  # which end the run: not in a cleanup
 CACHED = ("function", "http")  # whose outputs may stand for new ones; http only when it reads
 DEPTH_MAX = 3
 BLOCKS_MAX = 25
@@ -132,7 +133,7 @@ class _Builder:
         return ends
 
     def _kind(self, around: tuple[str, ...]) -> str:
-        kinds = [kind for kind in LEAVES if kind != "response" or not self._cleaning]
+        kinds = [kind for kind in LEAVES if kind not in ENDING or not self._cleaning]
         if len(around) < DEPTH_MAX and len(self.blocks) < BLOCKS_MAX:
             kinds += [*CONTAINERS, *CONTAINERS]
         if "loop" in around:

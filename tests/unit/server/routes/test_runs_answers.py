@@ -32,6 +32,14 @@ async def test_waiting_for_a_run_that_asks_answers_with_its_questions(client: ht
     assert view["id"] == body["run"]
 
 
+async def test_waiting_for_a_run_that_was_started_before_answers_with_them_as_well(client: httpx.AsyncClient) -> None:
+    flow = document("flow", "start ask", blocks={"ask": ASK})
+    run = (await client.post("/api/runs", json={"document": flow})).json()["run"]
+    view = (await client.get(f"/api/runs/{run}?wait=60")).json()
+    (wait,) = view["waits"]
+    assert (view["status"], wait["key"]) == ("waiting", "ask") and "/resume/" in wait["link"]
+
+
 async def test_questions_of_runs_below_are_among_them(client: httpx.AsyncClient) -> None:
     await client.post("/api/workflows", json={**document("flow", "start ask", blocks={"ask": ASK}), "name": "child"})
     flow = document("flow", "start call", blocks={"call": {"type": "run_workflow", "params": {"workflow": "child"}}})
