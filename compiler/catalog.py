@@ -9,9 +9,9 @@ Everything else that is text may hold references.
 
 For the editor, each param has a title, a description and "x-ui", an object the compiler does not look at:
   order     position in the form, from 1
-  widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, connection, fields (those
-            of the object's own schema), tool_server (the same, with a check), or list (of what `items` says); every one
-            of them also takes a reference
+  widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, connection, workflow
+            (a stored one), fields (those of the object's own schema), tool_server (the same, with a check), or list (of
+            what `items` says); every one of them also takes a reference
   rows      lines to begin with
   language  of a code widget: javascript, or sql
   advanced  true: seldom needed

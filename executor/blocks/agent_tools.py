@@ -115,7 +115,7 @@ TOOLS: dict[str, Any] = {
                 "title": "Workflow",
                 "description": "Name of the workflow to run. The arguments are its input.",
                 "maxLength": 200,
-                "x-ui": {"order": 3, "widget": "text"},
+                "x-ui": {"order": 3, "widget": "workflow"},
             },
             "version": {
                 "type": "integer",

@@ -99,6 +99,7 @@ test('every param of every block type has a control', () => {
   assert.equal(kinds['http.fail_on_status'], 'boolean')
   const tool = specs.get('agent')!.params.properties!.tools!.items!.properties!
   assert.equal(kindOf(tool.mcp!, hintOf(null, 'mcp', tool.mcp!)), 'tool_server')
+  assert.equal(kindOf(tool.workflow!, hintOf(null, 'workflow', tool.workflow!)), 'workflow')
   assert.deepEqual(
     Object.entries(tool.mcp!.properties!).map(([name, schema]) => kindOf(schema, hintOf(null, name, schema))),
     ['text', 'pairs', 'connection', 'texts', 'duration'],
