@@ -51,6 +51,8 @@ _TYPES: Final = {
 _OTHER_TYPE: Final = re.compile(r"Expected `([^`]+)`, got `([^`]+)`")
 _BOUND: Final = re.compile(r"Expected `(\w+)` (of length )?([<>]=?) ([\d.e+-]+)")
 _PATTERN: Final = re.compile(r"Expected `str` matching regex '(.*)'")
+_UNKNOWN: Final = re.compile(r"Object contains unknown field `(.*)`")
+_NOT_ONE_OF: Final = re.compile(r"Invalid enum value (.*)")
 _LACKS: Final = re.compile(r"Object missing required field `(.*)`")
 _BOUNDS: Final = {">=": "at least", "<=": "at most", ">": "more than", "<": "less than"}
 _PARTS: Final = {"str": "characters", "array": "items", "object": "fields"}
@@ -72,6 +74,10 @@ def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
         return f"{name} must be {patterns.get(pattern) or f'text that matches {pattern}'}."
     if match := _LACKS.fullmatch(said):
         return f"{name} needs the field {match[1]}."
+    if match := _UNKNOWN.fullmatch(said):
+        return f"{name} has an unknown field `{match[1]}`."
+    if match := _NOT_ONE_OF.fullmatch(said):
+        return f"{name} cannot be {match[1]}."
     return f"{name}: {said}."
 
 

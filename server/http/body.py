@@ -16,10 +16,14 @@ import msgspec
 import orjson
 from starlette.requests import ClientDisconnect, Request
 
+from compiler.wording import of_field
 from server.http.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
 from server.settings import Limits
+from server.wire.people import USER_ID
 
 T = TypeVar("T")
+# What a text of a pattern is.
+PATTERNS = {USER_ID: "1 to 100 lower-case letters, digits and . _ @ -, and begin with a letter or a digit"}
 JSON_HINT = "Send one JSON value in UTF-8, without NaN, Infinity or unpaired surrogates."
 SIZE_HINT = "For large data, send a URL from which a block can fetch it."
 FORM_FIELDS_MAX = 1000
@@ -115,7 +119,9 @@ def convert(value: Any, type: type[T]) -> T:
         return msgspec.convert(value, type)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        raise BodyInvalid(message, pointer=_pointer(path.rstrip("`")), hint=SHAPE_HINT) from None
+        pointer = _pointer(path.rstrip("`"))
+        name = pointer.removeprefix("/") or "The body"
+        raise BodyInvalid(of_field(message, name, PATTERNS), pointer=pointer, hint=SHAPE_HINT) from None
 
 
 def _outside_texts(data: bytes) -> bytes:

@@ -10,9 +10,8 @@ from executor.store.people import AuditRow, Role
 from server.wire import PAGE_MAX
 
 DAYS_MAX = 3650
-UserId = Annotated[
-    str, Meta(pattern=r"^[a-z0-9][a-z0-9._@-]{0,99}$", description="What documents call the user by: lower case.")
-]
+USER_ID = r"^[a-z0-9][a-z0-9._@-]{0,99}$"
+UserId = Annotated[str, Meta(pattern=USER_ID, description="What documents call the user by: lower case.")]
 Name = Annotated[str, Meta(max_length=200)]
 
 

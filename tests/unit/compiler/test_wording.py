@@ -26,7 +26,7 @@ from tests.unit.compiler.support import block, compiled, only
         ({"error_workflow": ""}, "/error_workflow", "error_workflow cannot be empty."),
         ({"alerts": {"email": ["a@b"] * 21}}, "/alerts/email", "email must have at most 20 items."),
         ({"limits": [{"at_most": 1}]}, "/limits/0", "limits, item 1 needs the field key."),
-        ({"on_failure": "stop"}, "/on_failure", "on_failure: Invalid enum value 'stop'."),
+        ({"on_failure": "stop"}, "/on_failure", "on_failure cannot be 'stop'."),
     ],
 )
 def test_settings(settings: dict[str, Any], pointer: str, words: str) -> None:

@@ -11,6 +11,7 @@ from executor.errors import WeftError
 from server.http.body import convert, parse_json
 from server.http.errors import BodyInvalid, MalformedBody, status_of
 from server.settings import Limits
+from server.wire.people import InviteRequest
 from server.wire.runs import RunDocumentRequest
 
 JSON = {"content-type": "application/json"}
@@ -82,3 +83,23 @@ def test_a_wrong_shape_is_pointed_at() -> None:
     assert caught.value.pointer == "/trigger"
     with pytest.raises(BodyInvalid, match="unknown field `workflow`"):
         convert({"document": {}, "workflow": {}}, RunDocumentRequest)
+
+
+@pytest.mark.parametrize(
+    ("body", "pointer", "message"),
+    [
+        (
+            {"id": "Ada!", "role": "viewer"},
+            "/id",
+            "id must be 1 to 100 lower-case letters, digits and . _ @ -, and begin with a letter or a digit.",
+        ),
+        ({"id": "ada", "role": "boss"}, "/role", "role cannot be 'boss'."),
+        ({"id": "ada", "role": 1}, "/role", "role must be text, not a whole number."),
+        ({"role": "viewer"}, "", "The body needs the field id."),
+        ([], "", "The body must be an object, not a list."),
+    ],
+)
+def test_what_is_wrong_in_plain_words(body: object, pointer: str, message: str) -> None:
+    with pytest.raises(BodyInvalid) as caught:
+        convert(body, InviteRequest)
+    assert (caught.value.pointer, caught.value.message) == (pointer, message)
