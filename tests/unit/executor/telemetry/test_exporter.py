@@ -221,7 +221,7 @@ async def test_a_trace_that_the_collector_refuses_does_not_hold_up_the_others(
             await until(partial(received.times.__contains__, run_span(run)))
             await asyncio.sleep(0.01)
         assert run_span(bad) not in received.spans and received.refusals >= exporter.REFUSALS_MAX
-        assert f"not that of run {bad}: it is left out" in caplog.text
+        assert f"not that of run {bad}, which is left out" in caplog.text
 
 
 @pytest.fixture
