@@ -144,12 +144,14 @@ class Stepping:
 
 
 class Handler:
-    """One attempt of a block with steps: some calls, one after the other or side by side, and maybe waits between."""
+    """One attempt of a block with steps: some calls, one after the other or side by side, and maybe waits between, of
+    which several may be open at the same time."""
 
     def __init__(self, stepping: Stepping, ctx: Context, plan: Random, actions: tuple[str, ...]) -> None:
         self._of = stepping
         self._ctx = ctx
         self._plan = plan
+        self._beside = Random(f"{ctx.workflow} {ctx.key} waits side by side")
         self._actions = actions
         node, _, path = ctx.key.partition("@")
         self._key = (ctx.run_id, node, path)
@@ -160,7 +162,9 @@ class Handler:
         plan, left = self._plan, self._plan.randint(1, 4)
         while left > 0:
             if plan.random() < 0.2:
-                self.outcomes.append(await self._wait(plan.random() < 0.5))
+                timer, more = plan.random() < 0.5, self._beside.choice((0, 0, 1, 2))
+                waits = [self._wait(timer), *(self._wait(self._beside.random() < 0.5) for _ in range(more))]
+                self.outcomes += await asyncio.gather(*waits)
                 left -= 1
                 continue
             side_by_side = min(left, plan.choice((1, 1, 2, 3)))
@@ -190,13 +194,13 @@ class Handler:
 
         return self._seen(n, self._ctx.step("tool", f"call {n}", self._ctx.key, work, effect=effect), error)
 
-    async def _wait(self, timer: bool) -> Any:
+    def _wait(self, timer: bool) -> Any:
         self._n += 1
         if timer:
             suspend = Suspend("timer", due_ms=self._ctx.now_ms + self._of.rng.randrange(9_000))
         else:
             suspend = Suspend("approval", actions=self._actions)
-        return await self._seen(self._n, self._ctx.wait(suspend), None)
+        return self._seen(self._n, self._ctx.wait(suspend), None)
 
     async def _seen(self, n: int, call: Any, error: BlockError | None) -> Any:
         try:
