@@ -118,14 +118,14 @@ def _by_old_names(back: dict[str, str], label: str) -> str:
 
 def _renamed(block: Block, new: dict[str, str]) -> Block:
     out = [(handle, new[target]) for handle, target in block.out]
-    return replace(block, id=new[block.id], out=out, body=[_renamed(child, new) for child in block.body])
+    body, cleanup = ([_renamed(child, new) for child in inside] for inside in (block.body, block.cleanup))
+    return replace(block, id=new[block.id], out=out, body=body, cleanup=cleanup)
 
 
 def _regions(blocks: list[Block]) -> Iterator[list[Block]]:
     yield blocks
     for block in every(blocks):
-        if block.body:
-            yield block.body
+        yield from (inside for inside in (block.body, block.cleanup) if inside)
 
 
 class _Renamed(Table):
@@ -137,7 +137,7 @@ class _Renamed(Table):
 
     def of(self, block: Block, place: Place) -> Behaviour:
         before = self._table.workflow.by_id[self._back[block.id]]
-        return self._table.of(before, tuple((self._back[name], n) for name, n in place))
+        return self._table.of(before, tuple((_by_old_names(self._back, name), n) for name, n in place))
 
 
 class _Stepped(Table):
