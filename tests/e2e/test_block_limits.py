@@ -14,6 +14,7 @@ import pytest
 
 from tests.support.limited import Call, limited, store_of
 from tests.support.runs import engine_on
+from tests.support.size import size
 
 AT_MOST = 5
 PROCESSES = 4
@@ -67,6 +68,7 @@ async def contend(database: str, folder: Path, runs: int, branches: int, calls_p
 
 
 @pytest.mark.proof
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 async def test_a_limit_of_five_blocks_is_never_six(database: str, tmp_path: Path) -> None:
-    assert await contend(database, tmp_path, 40, 50, 100, 1700) >= 5
+    assert await contend(database, tmp_path, size(12, 40), 50, size(30, 100), 1700) >= 5

@@ -14,10 +14,12 @@ import pytest
 
 from tests.support.claimer import owned, store_of
 from tests.support.rows import T0, placed
+from tests.support.size import size
 
 AT_MOST = 5
 PROCESSES = 4
 LINE = len(b"1 5\n")
+RUNS = size(800, 3_000)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -68,7 +70,8 @@ async def test_a_limit_holds_over_processes(database: str, tmp_path: Path) -> No
 
 
 @pytest.mark.proof
+@pytest.mark.soak
 @pytest.mark.timeout(900)
 async def test_a_limit_of_five_is_never_six(database: str, tmp_path: Path) -> None:
-    claimed, killed = await contend(database, tmp_path, 3_000, 60, 840)
-    assert claimed >= 3_000 - 4 * killed and killed >= 5
+    claimed, killed = await contend(database, tmp_path, RUNS, RUNS // 50, 840)
+    assert claimed >= RUNS - 4 * killed and killed >= 5

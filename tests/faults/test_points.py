@@ -111,11 +111,13 @@ async def test_nothing_acknowledged_is_lost_wherever_it_breaks(database: str) ->
     assert reached is not None and int(reached[1]) > 0
 
 
+@pytest.mark.soak
 @pytest.mark.timeout(1800)
 async def test_every_commit_is_killed_and_every_answer_to_one_is_lost() -> None:
     """On PostgreSQL, where the process that commits and the one that asks for it may each end alone."""
     pytest.importorskip("psycopg")
-    text = await run("--database", "postgres", "--at", "before_commit", "--actions", "kill,drop")
+    every = str(size(4, 1))
+    text = await run("--database", "postgres", "--at", "before_commit", "--actions", "kill,drop", "--every", every)
     print(text)
     assert text.endswith("\n0 violations\n")
     for action in ("kill", "drop"):

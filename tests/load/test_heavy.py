@@ -1,4 +1,4 @@
-"""1,000 branches that compute, in other processes, while those are killed: every result is right and none is missing.
+"""Branches that compute, in other processes, while those are killed: every result is right and none is missing.
 
     WEFT_SOAK_SECONDS=1 python -m pytest tests/load/test_heavy.py -s
 
@@ -27,7 +27,8 @@ from tests.support.dask_cluster import DaskCluster
 from tests.support.size import WHOLE, size
 
 CORES = 2
-BRANCHES = 1_000
+BRANCHES = size(300, 1_000)
+KILLS_MAX = BRANCHES // 20  # a busy machine may start children more slowly than they are killed
 INLINE_BRANCHES = 100  # as a measure: the time of each is the same
 
 MS = size(20, 200)  # that a branch computes
@@ -104,7 +105,7 @@ async def test_in_child_processes_that_are_killed(capsys: pytest.CaptureFixture[
 
     def kill() -> None:
         children = children_of(os.getpid())
-        if children:
+        if children and len(killed) < KILLS_MAX:
             killed.append(random.choice(children))
             os.kill(killed[-1], signal.SIGKILL)
 

@@ -24,6 +24,7 @@ from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.changes import CHANGES, Change, furnish
 from tests.conformance.store.races import RACES, race
 from tests.support.changes import submitted
+from tests.support.size import size
 
 Outcome = tuple[str, str, dict[str, list[Any]]]  # what each of the two said, and what is in the database then
 
@@ -80,11 +81,12 @@ async def test_two_stores_at_once(first: str, furnished: Path, tmp_path: Path) -
 
 
 @pytest.mark.proof
+@pytest.mark.soak
 @pytest.mark.parametrize("first", CHANGES)
 async def test_two_stores_at_once_with_all_others(first: str, furnished: Path, tmp_path: Path) -> None:
-    """Each two once: which of them is first is up to the threads."""
+    """Each two once in `make soak`, else a quarter of them: which of two is first is up to the threads."""
     names = list(CHANGES)
-    await _meet(first, names[names.index(first) :], furnished, tmp_path)
+    await _meet(first, names[names.index(first) :: size(4, 1)], furnished, tmp_path)
 
 
 async def _meet(first: str, others: list[str], furnished: Path, tmp_path: Path) -> None:
