@@ -55,7 +55,8 @@ closes
 Runs that continue as new
 
 49. A run that continues another one exists if and only if that one has ended: both are one transaction (`Append.next`).
-    It has the priority of the run before, and is not claimed before `NewRun.due_ms`.
+    It has the priority of the run before, the signals that that one has not received with the files that they name,
+    and is not claimed before `NewRun.due_ms`.
 
 Cached results and checkpoints
 

@@ -164,7 +164,7 @@ def append(tx: Tx, change: Append) -> Appended:
         cancel_waits(tx, run, change.now_ms)
         delete_all_messages(tx, run)
         if change.next is not None:
-            create_next(tx, change.next, priority)
+            create_next(tx, change.next, run, priority)
     return Appended(seq, 0 if finished else newest_message(tx, run), append_to_family(tx, change, finished))
 
 

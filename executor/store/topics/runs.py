@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from executor.errors import NotFound
 from executor.store.batches import batches_of
-from executor.store.rows import COUNT_MAX, TERMINAL, Append, Batch, Move, NewRun, RunRow
+from executor.store.files import files_in
+from executor.store.rows import COUNT_MAX, TERMINAL, Append, Batch, Move, NewRun, RunRow, SignalRow
 from executor.store.rules import blobs_of, new_row
 from executor.store.statements import any_of, as_list, number_of, take_run, those_of
 from executor.store.topics.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.store.topics.families import add_to_family, root_of
-from executor.store.topics.files import IS_OF_A_FILE, hold_from_the_start
-from executor.store.topics.inbox import add_signals
+from executor.store.topics.files import HELD_BY_RUN, IS_OF_A_FILE, hold_from_the_start
+from executor.store.topics.inbox import SIGNALS_UNCONSUMED, add_signals
 from executor.store.topics.queue import PLACE, PLACED, placed
 from executor.store.topics.waits import add_waits
 from executor.store.tx import Readers, Tx
@@ -175,9 +176,16 @@ def make_run(tx: Tx, run: NewRun, *, ready: bool) -> tuple[RunRow, bool]:
     return new_row(run, root), True
 
 
-def create_next(tx: Tx, run: NewRun, priority: int) -> None:
-    """Part of the append that ends the run before it, which had this priority."""
+def create_next(tx: Tx, run: NewRun, before: str, priority: int) -> None:
+    """Part of the append that ends the run before it, which had this priority. Signals that it has not received, and
+    their files, go on."""
     assert run.idempotency_key is None and run.parent_run_id is None and not run.sources
+    left = [SignalRow(*row) for row in tx.rows(SIGNALS_UNCONSUMED, {"run": before})]
+    if left:
+        signals = tuple(replace(signal, run_id=run.id, seq=n) for n, signal in enumerate(left, 1))
+        named = as_list(files_in(b"\n".join(signal.payload for signal in left)))
+        held = [hash for (hash,) in tx.rows(HELD_BY_RUN, {"run": before, "ids": named})]
+        run = replace(run, signals=signals, files=(*run.files, *held))
     make_run(tx, replace(run, placement=replace(run.placement, priority=priority)), ready=True)
 
 

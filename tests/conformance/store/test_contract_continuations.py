@@ -77,3 +77,21 @@ async def test_a_run_may_begin_and_end_with_a_next_one_in_one_change(store: Stor
     await store.begin_run(new, "w1", LEASE_MS, first)
     assert (await row(store, "first")).status == "succeeded"
     assert (await row(store, "next")).status == "queued"
+
+
+async def test_signals_that_were_not_received_go_on(store: Store) -> None:
+    run = await owned_run(store)
+    for number, name in enumerate(("go", "other", "go"), 1):
+        sent = await store.post_signal(run.id, name, f"c{number}", str(number).encode(), f"d{number}", "ada", b"m", T0)
+        assert sent is not None
+    messages = tuple(message.n for message in await store.read_inbox(run.id))
+    after = new_run("next", due_ms=LATER)
+    await store.append(ending(run, after, consumed_inbox=messages, consumed_signals=((1, "ask!1"),)))
+    told = [
+        (signal.run_id, signal.seq, signal.name, signal.correlation, signal.payload, signal.dedupe_key)
+        for signal in await store.unconsumed_signals("next")
+    ]
+    assert told == [("next", 1, "other", "c2", b"2", "d2"), ("next", 2, "go", "c3", b"3", "d3")]
+    assert [signal.seq for signal in await store.list_signals(run.id)] == [1, 2, 3], "that they came is not forgotten"
+    again = await store.post_signal("next", "go", "c3", b"3", "d3", "ada", b"m", T0)
+    assert again is not None and not again[1]

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
+from executor.store.files import files_in
 from executor.store.formats import FORMAT, needed
 from executor.store.placement import DEFAULT_POOLS, Full, Placement
 from executor.store.rows import (
@@ -487,8 +488,12 @@ class ModelStore(
         if finished:
             self._finish(run, change.now_ms)
         if change.next is not None:
-            priority = run.placement.priority
-            await self.create_run(replace(change.next, placement=replace(change.next.placement, priority=priority)))
+            left = [signal for signal in run.signals if signal.consumed_by is None]
+            signals = tuple(replace(signal, run_id=change.next.id, seq=n) for n, signal in enumerate(left, 1))
+            named = [id for signal in left for id in files_in(signal.payload) if id in run.held]
+            placement = replace(change.next.placement, priority=run.placement.priority)
+            files = (*change.next.files, *named)
+            await self.create_run(replace(change.next, placement=placement, signals=signals, files=files))
         return Appended(seq, max(run.inbox, default=0), self._append_to_family(change, finished))
 
     def _finish(self, run: _Run, now_ms: int) -> None:

@@ -208,6 +208,22 @@ async def content() -> AsyncIterator[bytes]:
     yield b"a,b"
 
 
+async def test_a_signal_that_the_run_has_not_received_is_for_the_next(tmp_path: Path) -> None:
+    hold = Hold()
+    blocks = {
+        "hold": {"type": "hold"},
+        "end": {"type": "signal", "params": {"name": "go"}},
+    }
+    async with engine_on(tmp_path / "weft.db", hold) as engine:
+        workflow = counting(upto=1, blocks=blocks, edges=("more more hold", "hold again"))
+        run = (await engine.submit(workflow, input={"n": 0})).run
+        await until(lambda: hold.started)
+        await engine.signals.send(run, "go", payload={"order": 7})
+        hold.free.set()
+        _, second = await chain_of(engine, run)
+        assert second.output["payload"] == {"order": 7}
+
+
 async def test_files_of_the_run_go_on_with_the_input(tmp_path: Path) -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
     workflow = {**counting(upto=1, again={"n": 1, "sheet": "<input.sheet>"}), "input": schema}
