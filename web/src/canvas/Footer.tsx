@@ -41,9 +41,7 @@ export function Footer({
           </Link>
         </p>
       ))}
-      {children.length > CHILDREN_SHOWN ? (
-        <p className="foot">and {children.length - CHILDREN_SHOWN} more runs</p>
-      ) : null}
+      {children.length > CHILDREN_SHOWN ? <p className="foot">and {children.length - CHILDREN_SHOWN} more</p> : null}
     </>
   )
 }

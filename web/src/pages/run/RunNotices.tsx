@@ -153,16 +153,17 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
       {view?.link && wait.kind !== 'timer' ? (
         <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'URL' : 'link'} />
       ) : null}
-      {wait.kind === 'child' ? <ChildLink nodeKey={wait.key} /> : null}
+      {wait.kind === 'child' ? <ChildLink wait={wait} /> : null}
     </div>
   )
 }
 
 /** To the run that a block waits for. */
-function ChildLink({ nodeKey }: { nodeKey: string }): ReactElement | null {
-  const child = useStore(runStore, (s) => s.meta?.children?.find((each) => each.key === nodeKey))
+function ChildLink({ wait }: { wait: OpenWait }): ReactElement | null {
+  const known = useStore(runStore, (s) => s.meta?.children?.find((each) => each.key === wait.key))
+  const child = wait.child ?? known?.run
   return child ? (
-    <Link className="button" to={`/runs/${child.run}`}>
+    <Link className="button" to={`/runs/${child}`}>
       Open run
     </Link>
   ) : null
