@@ -89,6 +89,8 @@ def read_memory(params: Mapping[str, Any]) -> Remembered | None:
     key = render(key)
     if len(key) > NAME_MAX or len(scope) > NAME_MAX:
         raise invalid(f"memory and memory_scope have at most {NAME_MAX} characters")
+    if "\0" in key + scope:  # no database but SQLite has such a text in a column
+        raise invalid("memory and memory_scope cannot contain a NUL character")
     messages = _whole(params, "memory_messages", MESSAGES_MAX)
     return Remembered(key, scope, messages or MESSAGES, _whole(params, "memory_tokens", TOKENS_MAX))
 

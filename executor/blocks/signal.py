@@ -63,6 +63,8 @@ class Signal:
         if on_expire not in ("fail", "continue", "skip"):
             raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")
         correlation = text(ctx.params, "correlation")
+        if "\0" in name + (correlation or ""):  # no database but SQLite has such a text in a column
+            raise invalid("the name and the correlation of a signal cannot contain a NUL character")
         return Suspend(
             "signal",
             request={"title": name, "correlation": correlation},

@@ -121,7 +121,7 @@ def test_only_whole_turns_that_fit() -> None:
     assert len(turn_of("x" * 50_000, "")[0]["text"]) < 33_000
 
 
-@pytest.mark.parametrize("key", [None, "  ", True, ["a"], {"a": 1}, "x" * 201])
+@pytest.mark.parametrize("key", [None, "  ", True, ["a"], {"a": 1}, "x" * 201, "a\0"])
 def test_a_key_that_is_not_there_is_no_key(key: object) -> None:
     with pytest.raises(BlockError, match="memory"):
         read_memory({"memory": key})

@@ -26,6 +26,16 @@ async def test_signal() -> None:
     assert (plain.correlation, plain.due_ms, plain.on_expire) == (None, None, "fail")
 
 
-@pytest.mark.parametrize("params", [{}, {"name": ""}, {"name": {}}, {"name": "a", "on_expire": "approve"}])
+@pytest.mark.parametrize(
+    "params",
+    [
+        {},
+        {"name": ""},
+        {"name": {}},
+        {"name": "a", "on_expire": "approve"},
+        {"name": "a\0"},
+        {"name": "a", "correlation": "b\0"},
+    ],
+)
 async def test_signal_refuses(params: dict[str, Any]) -> None:
     assert await refused(signal.block, params)
