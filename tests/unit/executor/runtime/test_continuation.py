@@ -59,7 +59,7 @@ async def test_the_run_ends_and_the_next_one_begins_with_its_input(tmp_path: Pat
         assert await events_of(engine, first.id, "run.continuing", "run.finished") == ["run.continuing", "run.finished"]
         again = next(node for node in first.nodes if node.key == "again")
         assert again.output == {"input": {"n": 1}, "version": None}
-        assert [run.id for run in await engine.runs.list()] == [second.id, first.id]
+        assert {run.id for run in await engine.runs.list()} == {second.id, first.id}
 
 
 async def test_the_input_may_be_computed_and_the_last_run_puts_out(tmp_path: Path) -> None:
