@@ -16,7 +16,7 @@ from executor.blocks.registry import Registry
 CATALOGUE = Registry.load().catalogue()
 WIDGETS = {
     "text", "longtext", "code", "json", "number", "boolean", "select", "keyvalues", "schema", "reference", "list",
-    "fields", "connection", "tool_server",
+    "fields", "connection", "tool_server", "workflow",
 }  # fmt: skip
 NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when", "x-secret-when")
 KEYS = {"order", "widget", "rows", "advanced", "handles", "language"}
