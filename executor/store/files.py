@@ -43,7 +43,7 @@ class FileStore(Protocol):
         """Note a use of these files with their parts; with a run it holds them from now on. Returns those that there
         are: nothing of them is deleted before the time in rule 33 has passed again."""
 
-    async def files_of_run(self, run: str, ids: Sequence[str]) -> list[str]:
+    async def files_of_run(self, run_id: str, ids: Sequence[str]) -> list[str]:
         """Those of these files that the run holds."""
 
     async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:

@@ -63,8 +63,8 @@ def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
     return found
 
 
-async def files_of_run(readers: Readers, run: str, ids: Sequence[str]) -> list[str]:
-    held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run, "ids": as_list(ids)})}
+async def files_of_run(readers: Readers, run_id: str, ids: Sequence[str]) -> list[str]:
+    held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run_id, "ids": as_list(ids)})}
     return [id for id in ids if id in held]
 
 

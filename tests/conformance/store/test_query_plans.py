@@ -102,6 +102,7 @@ ARGUMENTS: dict[str, Any] = {
     "workflows": ["idle", "expense"],
     "services": ["tea"],
     "id": "d",
+    "ids": ["d"],
     "identity": "https://i ada",
     "hash": "lone",
     "run_id": "open",

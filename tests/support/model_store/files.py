@@ -34,8 +34,8 @@ class ModelFiles:
             return []
         return self._hold(ids, None if run is None else self._runs[run], now_ms)
 
-    async def files_of_run(self, run: str, ids: Sequence[str]) -> list[str]:
-        held = self._runs[run].held if run in self._runs else set()
+    async def files_of_run(self, run_id: str, ids: Sequence[str]) -> list[str]:
+        held = self._runs[run_id].held if run_id in self._runs else set()
         return [id for id in ids if id in held]
 
     async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
