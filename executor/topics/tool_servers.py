@@ -20,6 +20,18 @@ from executor.runtime.parts import Parts
 from executor.vault.connection import Credential
 
 CHECK_S: Final = 15.0  # of one server: a person waits for it
+# What is wrong with the request itself: no server was asked.
+OF_CALLER: Final = frozenset(
+    {
+        "address_refused",
+        "connection_needs_sign_in",
+        "connection_unknown",
+        "secret_host_refused",
+        "secret_invalid",
+        "secret_misplaced",
+        "url_invalid",
+    }
+)
 CHECKS_MAX: Final = 4  # of a process at the same time; agents need sessions, too
 
 
@@ -31,8 +43,8 @@ class ToolServers:
     async def tools(self, mcp: Mapping[str, Any]) -> list[ServerTool]:
         """All tools of a server. `mcp`: `url`, `headers` and `connection`, as the tool of an agent has them, with
         `${NAME}` for secrets. The rules are those of the block: permitted addresses, hosts of secrets. What it returns
-        and raises has no secrets in it. Raises BadRequest(mcp_invalid); BlockError as ToolClient, or
-        because of a secret or of the connection."""
+        and raises has no secrets in it. Raises BadRequest(mcp_invalid, or one of OF_CALLER);
+        BlockError as ToolClient, or because a secret or the connection could not be read."""
         vault, redactor = self._parts.vault, self._parts.redactor
         try:
             async with self._room:
@@ -44,6 +56,8 @@ class ToolServers:
             shown, hint = redactor.redact(error.message), redactor.redact(error.hint)
             if error.code == "params_invalid":
                 raise BadRequest(shown, code="mcp_invalid", hint=hint) from error
+            if error.code in OF_CALLER:
+                raise BadRequest(shown, code=error.code, hint=hint) from error
             raise BlockError(shown, code=error.code, retryable=error.retryable, hint=hint) from error
         return convert(redactor.redact_value(to_builtins(found)), list[ServerTool])
 

@@ -13,8 +13,8 @@ from server.wire.tool_servers import OfferedTool, ToolServerAsked, ToolServerChe
 
 
 async def check(call: Call) -> Response:
-    """Connects to the server, by the rules of agents, and lists its tools. Calls none. 400: the address or a header is
-    of no use; 502: the server does not answer, refuses the credential, or does not speak MCP."""
+    """Connects to the server, by the rules of agents, and lists its tools. Calls none. 400: the address, a header
+    or the connection cannot be used; 502: the server does not answer, refuses the credential, or does not speak MCP."""
     asked = await read_as(call.request, call.limits, ToolServerAsked)
     tools = await call.engine.tool_servers.tools(to_builtins(asked))
     return json_response(ToolServerChecked([OfferedTool(tool.name, tool.description, tool.reads) for tool in tools]))

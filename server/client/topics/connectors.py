@@ -60,6 +60,6 @@ class Connectors:
         self, url: str, headers: Mapping[str, str] | None = None, *, connection: str | None = None
     ) -> Call[ToolServerChecked]:
         """The tools of an MCP server, as an agent with this address, these headers and this connection is offered them.
-        ApiError 502: it does not answer as it should."""
+        ApiError 400: one of them cannot be used; 502: it does not answer as it should."""
         body = present(url=url, headers=None if headers is None else dict(headers), connection=connection)
         return Call("POST", "/api/mcp/check", body=body)

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.proof
 SHOWN = [spec for spec in TABLE if spec.documented]
 # The token of the server, with which these requests come, has no sessions.
 OF_USERS = ("/api/me/sessions", "/api/me/sessions/{id}", "/api/sessions/{id}")
-OF_PROVIDERS = ("/api/oauth/code",)  # what it takes only a provider can say
+OF_PROVIDERS = ("/api/oauth/code", "/api/mcp/check")  # what they take only a provider can say
 TAGS = sorted({spec.tag for spec in SHOWN})
 # From eleven on hypothesis would look for requests that are taken, for minutes where few are possible.
 EXAMPLES = size(5, 10)

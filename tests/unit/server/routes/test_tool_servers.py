@@ -30,7 +30,10 @@ async def test_the_tools_of_a_server_are_listed(settings: Settings) -> None:
 
 async def test_what_failed_is_said(client: httpx.AsyncClient) -> None:
     refused = await client.post("/api/mcp/check", json={"url": "http://127.0.0.1:9/mcp"})
-    assert (refused.status_code, refused.json()["code"]) == (502, "address_refused")
+    assert (refused.status_code, refused.json()["code"]) == (400, "address_refused")
+    for wrong, code in (({"url": "0"}, "url_invalid"), ({"url": "http://x", "connection": "no"}, "connection_unknown")):
+        answer = await client.post("/api/mcp/check", json=wrong)
+        assert (answer.status_code, answer.json()["code"]) == (400, code)
     in_a_run = await client.post("/api/mcp/check", json={"url": "http://x/<start.id>"})
     assert (in_a_run.status_code, in_a_run.json()["code"], in_a_run.json()["pointer"]) == (400, "mcp_invalid", "/url")
     for body in ({}, {"url": ""}, {"url": "http://x", "tools": []}):
