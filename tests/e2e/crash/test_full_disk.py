@@ -6,6 +6,7 @@ answer may be 503 as well."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import random
 import resource
 import time
@@ -114,18 +115,21 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
         async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as client:
             (await client.post("/api/workflows", json={"document": DOCUMENT})).raise_for_status()
             refused: list[int] = []
-            gate = asyncio.Semaphore(8)
             acknowledged: dict[int, str] = {}
+            numbers = itertools.count()
+            freed_at: float | None = None
 
-            async def start(n: int) -> None:
-                async with gate:
+            async def start() -> None:
+                """One run after the other: as long as the disk is full, there is always one that wants to begin."""
+                while freed_at is None or len(acknowledged) < MANY:
+                    n = next(numbers)
                     while not (answer := await submit(client, n, PAD)).is_success:
                         assert (answer.status_code, answer.json()["code"]) == (507, "db_full"), answer.text
                         refused.append(n)
                         await asyncio.sleep(0.2)
                     acknowledged[n] = answer.json()["run"]
 
-            starting = [asyncio.create_task(start(n)) for n in range(MANY)]
+            starting = [asyncio.create_task(start()) for _ in range(8)]
             while len(acknowledged) < MANY // 4:
                 await asyncio.sleep(0.01)
             disk.fill(LEFT_BYTES)
@@ -137,11 +141,13 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
             # It may well be 200 now and then: what is small fits into what the WAL has already.
             while time.monotonic() < full_at + FULL_S or 507 not in health:
                 assert time.monotonic() < full_at + 60, health
-                health.add((await client.get("/readyz", timeout=60)).status_code)
+                ready = await client.get("/readyz", timeout=60)
+                # 503: a write that fails took longer than a second, on a busy machine.
+                assert ready.status_code in (200, 507) or "no write within" in ready.text, ready.text
+                health.add(ready.status_code)
                 assert (await client.get(f"/api/runs/{before}", timeout=60)).is_success
+                disk.fill()  # a WAL that begins again leaves room
                 await asyncio.sleep(0.05)
-            assert health <= {200, 507}
-            assert disk.free_bytes() < LEFT_BYTES
             disk.free()
             freed_at = time.monotonic()
             assert (await client.get("/readyz", timeout=60)).status_code == 200
@@ -158,4 +164,6 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
     disk.copy(folder / "left")
     with closing(open_reading(folder / "left" / "weft.db")) as db:
         assert list(check(db, evidence=Evidence(acknowledged=list(acknowledged.values())))) == []
-    print({"runs": MANY, "refused": len(refused), "all ended, s after there was room": round(went_on_s, 1)})
+    print(
+        {"runs": len(acknowledged), "refused": len(refused), "all ended, s after there was room": round(went_on_s, 1)}
+    )
