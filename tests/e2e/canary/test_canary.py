@@ -137,6 +137,14 @@ class Sweep:
             if "event-stream" not in response.headers.get("content-type", ""):
                 self.seen[where] = str(response.headers).encode() + await response.aread()
 
+    async def _left(self, run: str) -> bool:
+        """Whether the run has stopped waiting, soon."""
+        for _ in range(50):
+            if (await self.client.get(f"/api/runs/{run}")).json()["status"] != "waiting":
+                return True
+            await asyncio.sleep(0.1)
+        return False
+
     async def _answer(self, where: str, run: str, how: str, asked: set[str]) -> None:
         """The person who answers types a secret, too."""
         typed = SPELLINGS[how](SECRETS["PLAIN"])
@@ -151,7 +159,7 @@ class Sweep:
                 signal = {"payload": {"text": typed, typed: 1}, "correlation": self._correlation(wait)}
                 sent = await self.client.post(f"/api/runs/{run}/signals/go", json=signal)
                 self.seen[f"{where} signal {key}"] = sent.content
-                if sent.status_code >= 300 or (await self.client.get(f"/api/runs/{run}")).json()["status"] == "waiting":
+                if sent.status_code >= 300 or not await self._left(run):
                     await self.client.post(f"/api/runs/{run}/cancel", json={"reason": typed})
                 continue
             if not wait.get("link"):
