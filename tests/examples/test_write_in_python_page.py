@@ -15,6 +15,7 @@ import pytest
 from executor.embed import open_engine
 from executor.errors import NotFound
 from tests.support.python_source import executed
+from tests.support.runs import settled
 from tests.support.server import SyncServerProcess
 
 ROOT = Path(__file__).parents[2]
@@ -72,8 +73,8 @@ async def test_the_ways_of_an_order(folder: Path) -> None:
     async with open_engine() as engine:
         small = await engine.run(document, {"amount": 12}, timeout_s=60)
         assert (small.status, small.output) == ("succeeded", {"ordered": 12, "by": "the rule"})
-        large = await engine.run(document, {"amount": 120}, timeout_s=60)
-        assert (large.status, large.waits[0].request["title"]) == ("waiting", "Order for 120 EUR?")
+        large = await settled(engine, (await engine.submit(document, input={"amount": 120})).run)
+        assert large.waits[0].request["title"] == "Order for 120 EUR?"
         assert large.waits[0].link is not None
         await engine.answer(large.waits[0].link, {}, action="reject", by="Ada")
         ended = await engine.wait_finished(large.id, 60)

@@ -13,6 +13,7 @@ import pytest
 from executor import embed
 from executor.embed import open_engine
 from executor.errors import InputInvalid, NotFound, StoreError
+from tests.support.runs import settled
 
 DOUBLE: dict[str, Any] = {
     "format": "weft/1",
@@ -95,8 +96,7 @@ async def test_two_programs_on_one_postgresql_database(postgres: str) -> None:
 
     address = by_its_clock(postgres)
     async with open_engine(address, secret=b"0123456789abcdef") as engine:
-        run = await engine.run(ASKING, timeout_s=60)
-        assert run.status == "waiting"
+        run = await settled(engine, (await engine.submit(ASKING)).run)
         async with open_engine(address, secret=b"0123456789abcdef") as other:
             assert run.waits[0].link is not None
             await other.answer(run.waits[0].link, action="approve", by="Ada")

@@ -22,6 +22,7 @@ from executor.topics.workflows import Workflows
 from executor.triggers.schedules import ScheduleSpec
 from tests.support.clock import ManualClock
 from tests.support.endpoints import answer, http, smtp
+from tests.support.runs import settled
 
 DAY_MS = 86_400_000
 
@@ -184,8 +185,8 @@ async def test_a_wait_that_is_open_for_too_long(tmp_path: Path) -> None:
     async with http(lambda request: answer(204)) as hook:
         alerts = AlertSettings(webhook=hook.url)
         async with engine_on(tmp_path / "db", alerts, clock) as engine:
-            late = (await engine.run(asking, timeout_s=30)).id
-            prompt = (await engine.run(asking, timeout_s=30)).waits[0]
+            late = (await settled(engine, (await engine.submit(asking)).run)).id
+            prompt = (await settled(engine, (await engine.submit(asking)).run)).waits[0]
             assert prompt.link is not None
             await engine.answer(prompt.link, {}, action="approve")
             clock.advance(60_000)
