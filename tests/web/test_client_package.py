@@ -19,6 +19,7 @@ from tests.support.server import ServerProcess, free_port
 from tests.web.operations import OUT, module
 
 WEB = Path(__file__).parents[2] / "web"
+MANUAL = {"LICENSE", "README.md", "package.json"}
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("web")]
 
 
@@ -36,7 +37,7 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     command = [node, "node_modules/typescript/bin/tsc", "-p", "client", "--outDir", str(out / "dist")]
     done = subprocess.run(command, cwd=WEB, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    for name in ("package.json", "README.md"):
+    for name in MANUAL:
         shutil.copy(WEB / "client" / name, out)
     return out
 
@@ -60,12 +61,13 @@ def test_what_is_published_is_all_that_a_program_needs(package: Path, tmp_path: 
     (tmp_path / "package").rename(installed)
 
     files = {path.relative_to(installed).as_posix() for path in installed.rglob("*") if path.is_file()}
-    assert {name.partition("/")[0] for name in files} == {"package.json", "README.md", "dist"}
-    assert {name for name in files if not name.endswith((".js", ".d.ts"))} == {"package.json", "README.md"}
+    assert {name.partition("/")[0] for name in files} == {*MANUAL, "dist"}
+    assert {name for name in files if not name.endswith((".js", ".d.ts"))} == MANUAL
     assert {name.removesuffix(".d.ts") for name in files if name.endswith(".d.ts")} == {
         name.removesuffix(".js") for name in files if name.endswith(".js")
     }
 
+    assert (installed / "LICENSE").read_bytes() == (WEB.parent / "LICENSE").read_bytes()
     [program] = re.findall(r"```ts\n(.*?)```", (installed / "README.md").read_text(), re.DOTALL)
     (tmp_path / "program.ts").write_text(f"declare const process: {{ env: Record<string, string> }}\n{program}")
     (tmp_path / "wrong.ts").write_text("import { Weft } from 'weft-client'\nnew Weft({ url: 7 })\n")
