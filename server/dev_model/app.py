@@ -73,7 +73,14 @@ def build_app(script: Script) -> Starlette:
 
 def build_server(script: Script) -> uvicorn.Server:
     """Not started yet; the caller brings the socket, on HOST."""
-    config = uvicorn.Config(build_app(script), log_level="warning", access_log=False, lifespan="off", ws="none")
+    config = uvicorn.Config(
+        build_app(script),
+        log_level="warning",
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        timeout_graceful_shutdown=1,  # a slow reply, written to its end, would hold up a stop for minutes
+    )
     return uvicorn.Server(config)
 
 
