@@ -46,7 +46,7 @@ def test_tools_are_chosen_from_what_the_server_says(servers: Servers, contexts: 
     with shop() as place:
         server = servers(WEFT_ALLOW_PRIVATE=place)
         watched = contexts(server.url)
-        watched.allow("502")  # Chromium writes the status of a refusal to the console
+        watched.allow("400|502")  # Chromium writes the status of a refusal to the console
         editor = Editor(watched.page(), server.url)
         editor.open(document({"a": agent}, [("start", "a")]))
         editor.select("a")

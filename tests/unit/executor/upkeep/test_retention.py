@@ -21,6 +21,7 @@ from executor.upkeep.gc import DAY_MS
 from executor.upkeep.retention import Rule, dropped_before
 from tests.support.clock import ManualClock
 from tests.support.dev_model import dev_model
+from tests.support.runs import settled
 
 CANARY = "c4nary-5f1e77"
 
@@ -112,7 +113,7 @@ async def test_nothing_of_a_deleted_run_is_left(tmp_path: Path) -> None:
             },
             "edges": [{"source": "start", "target": "ask"}],
         }
-        view = await engine.run(asking, {"text": CANARY}, timeout_s=30)
+        view = await settled(engine, (await engine.submit(asking, input={"text": CANARY})).run)
         assert view.waits[0].link is not None
         await engine.answer(view.waits[0].link, {}, action="approve", by=CANARY)
         await engine.wait_finished(view.id, 30)
