@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import NamedTuple
 
@@ -15,13 +16,15 @@ class Doing(NamedTuple):
     attempt: int | None = None
 
 
-_doing: ContextVar[Doing | None] = ContextVar("doing", default=None)
+_doing: ContextVar[Doing | Callable[[], Doing] | None] = ContextVar("doing", default=None)
 
 
-def begin(doing: Doing) -> None:
-    """For the rest of this task, and for tasks that it makes."""
+def begin(doing: Doing | Callable[[], Doing]) -> None:
+    """For the rest of this task, and for tasks that it makes. A function is asked for each line of the log, and never
+    if there is none."""
     _doing.set(doing)
 
 
 def doing() -> Doing | None:
-    return _doing.get()
+    now = _doing.get()
+    return now() if callable(now) else now

@@ -443,7 +443,8 @@ class _Turn:
     def advance(self) -> None:
         state = self.state
         if state.phase is _RUNNING:
-            self._give_up_waits()
+            if state.ending is not None:
+                self._give_up_waits()
             while self._settle():
                 pass
             self._start_ready()
@@ -457,7 +458,7 @@ class _Turn:
 
     def _give_up_waits(self) -> bool:
         """Of a run that ends by its cleanups. True when there were some."""
-        dead = self._dead_waits() if self.state.ending is not None and self.state.waits else []
+        dead = self._dead_waits()
         self._close_waits(dead)
         return bool(dead)
 

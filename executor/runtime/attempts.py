@@ -12,6 +12,7 @@ import sys
 from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
+from functools import partial
 from typing import Any, TypeVar
 
 from msgspec.structs import replace
@@ -141,7 +142,7 @@ class Attempts:
     async def _run(self, attempt: _Attempt) -> None:
         key, number = attempt.started_as, attempt.number
         began_s = now_s()
-        begin_doing(attempt.launcher.doing(key, number))
+        begin_doing(partial(attempt.launcher.doing, key, number))
         result = await attempt.launcher.run(
             key, number, attempt.seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
         )

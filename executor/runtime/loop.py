@@ -281,10 +281,8 @@ class RunLoop:
     def _decide(self, result: Result, turn: _Turn) -> None:
         limits, fold = self._parts.services.limits, self._run.fold
         output = result.payload.output
-        most = limits.run_bytes
-        if isinstance(result.fact, ATTEMPT_ENDED) and self._plan.in_cleanup(result.fact.key[0]):
-            most += CLEANUP_BYTES
-        if output is not None and fold.bytes + len(output) > most:
+        over = 0 if output is None else fold.bytes + len(output) - limits.run_bytes
+        if over > 0 and over > self._spare_bytes(result):
             error = run_error(limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
             result = without_output(result, error)
@@ -292,6 +290,11 @@ class RunLoop:
         if fold.bytes > limits.run_bytes:  # the output of a container is known only now
             error = run_error(limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
+
+    def _spare_bytes(self, result: Result) -> int:
+        """What its output may take beyond the limit of the run."""
+        in_cleanup = isinstance(result.fact, ATTEMPT_ENDED) and self._plan.in_cleanup(result.fact.key[0])
+        return CLEANUP_BYTES if in_cleanup else 0
 
     def _decide_one(self, result: Result, turn: _Turn) -> None:
         events = self._recorder.decide(self._deciding, result)

@@ -7,6 +7,7 @@ people make up, such as those of workflows, the first NAMES_MAX have numbers of 
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from executor.core import facts as f
@@ -68,14 +69,15 @@ class Times:
         histogram.observe(seconds)
 
 
+_OUTCOMES: Final[Mapping[type, str]] = {f.NodeErred: "failed", f.NodeSuspended: "waiting", f.AttemptLost: "lost"}
+
+
 def outcome_of(result: Result) -> str:
     """Of an attempt, as it left its handler."""
     fact = result.fact
-    if isinstance(fact, f.NodeErred):
-        return "cancelled" if fact.error.code == "cancelled" else "failed"
-    if isinstance(fact, f.NodeSuspended):
-        return "waiting"
-    return "lost" if isinstance(fact, f.AttemptLost) else "succeeded"
+    if type(fact) is f.NodeErred and fact.error.code == "cancelled":
+        return "cancelled"
+    return _OUTCOMES.get(type(fact), "succeeded")
 
 
 class RunMeters:
