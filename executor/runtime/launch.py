@@ -76,14 +76,14 @@ class _Prepared:
     def __init__(self, node: Node, spec: BlockSpec) -> None:
         self.template: Template = compile_template(node, spec.addresses)
         self.environment = environment_names(node)
-        self.elsewhere = names_elsewhere(node, spec) if self.environment else frozenset()
+        self.elsewhere = _shared(names_elsewhere(node, spec) if self.environment else frozenset())
         self.wired = _shared(frozenset(edge.handle for edge in node.out))
 
 
 @lru_cache(maxsize=1_000)
-def _shared(handles: frozenset[str]) -> frozenset[str]:
-    """One object for all nodes that are wired in the same way: it takes 216 bytes."""
-    return handles
+def _shared(names: frozenset[str]) -> frozenset[str]:
+    """One object for all nodes with the same names, and for those with none: it takes 216 bytes."""
+    return names
 
 
 def _doing(run: str, workflow: str, codec: Codec, key: NodeKey, attempt: int) -> Doing:
