@@ -31,8 +31,8 @@ endif
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
-	@echo "make test     run the tests (five minutes); those of the editor need a Chromium, which is fetched where there is none"
-	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (half an hour);"
+	@echo "make test     run the tests (ten minutes on two cores); those of the editor need a Chromium, which is fetched where there is none"
+	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (twenty minutes);"
 	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict, import rules; biome for the editor"
