@@ -37,9 +37,10 @@ class Claims(SchedulerPlugin):
         scheduler.handlers[KNOWN] = self.known
 
     def claim(self, key: Any, topic: str) -> bool:
-        """Whether this is the first execution."""
+        """Whether this is the first execution. A task that is forgotten, as it was cancelled or lost, does not begin:
+        a worker may have it all the same, and nothing here knows any more whether it began before."""
         key = tuple(key)
-        if key in self._begun:
+        if key in self._begun or key not in self._scheduler.tasks:
             return False
         self._begun[key] = topic
         self._tell(key, begun=True)

@@ -39,7 +39,11 @@ async def test_only_the_first_execution_of_a_task_is_permitted() -> None:
     from executor.runners.cluster import Claims  # distributed takes seconds to import
 
     told: list[Any] = []
-    scheduler = SimpleNamespace(handlers={}, log_event=lambda topic, message: told.append((topic, message)))
+    first, second = ("weft-f", "run:a", 1), ("weft-f", "run:a", 2)
+    tasks = {first, second}
+    scheduler = SimpleNamespace(
+        handlers={}, tasks=tasks, log_event=lambda topic, message: told.append((topic, message))
+    )
     claims = Claims()
     await claims.start(cast(Any, scheduler))
     claim = scheduler.handlers["weft_claim"]
@@ -47,12 +51,12 @@ async def test_only_the_first_execution_of_a_task_is_permitted() -> None:
     assert not claim(["weft-f", "run:a", 1], "t")
     begun = [("t", {"key": ["weft-f", "run:a", attempt], "begun": True}) for attempt in (1, 2)]
     assert told == begun
-    first = ("weft-f", "run:a", 1)
     claims.transition(first, "processing", "released", stimulus_id="")  # its worker has died
     claims.transition(("of others",), "processing", "released", stimulus_id="")
     assert told[2:] == [("t", {"key": list(first), "lost": True})]
+    tasks.remove(first)
     claims.transition(first, "released", "forgotten", stimulus_id="")
-    assert claim(["weft-f", "run:a", 1], "t")
+    assert not claim(["weft-f", "run:a", 1], "t")  # of a worker that has got it before it was forgotten
     claims.restart(cast(Any, scheduler))
     assert claim(["weft-f", "run:a", 2], "t")
 
