@@ -1,4 +1,4 @@
-"""A small application on loopback, beside what a process is there for: metrics of a worker, the page of a demo."""
+"""A small application on a port of its own: the metrics of a worker, the page of a demo."""
 
 from __future__ import annotations
 
@@ -15,12 +15,15 @@ CONNECTIONS_MAX = 64
 HEAD_BYTES_MAX = 16 * 1024
 
 
-def listening(port: int) -> socket.socket:
-    """0: a free port. Raises OSError."""
-    listener = socket.socket()
+def listening(port: int, host: str = HOST) -> socket.socket:
+    """Bind `port` of the address or name `host`; port 0 is a free one. Raises OSError."""
+    family, _, _, _, address = socket.getaddrinfo(
+        host.strip("[]"), port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    listener = socket.socket(family)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind((HOST, port))
+        listener.bind(address)
         return listener
     except BaseException:
         listener.close()

@@ -200,9 +200,10 @@ async def _serve(
     metrics = Metrics(ProcessMeters())
     try:
         if settings.metrics_port is not None:
-            await metrics.listen(settings.metrics_port)
+            await metrics.listen(settings.metrics_port, settings.metrics_host)
     except OSError as error:
-        print(f"weft: cannot listen on 127.0.0.1:{settings.metrics_port}: {error.strerror or error}", file=sys.stderr)
+        where = f"{settings.metrics_host}:{settings.metrics_port}"
+        print(f"weft: cannot listen on {where}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
     try:
         return await _serve_beside(metrics, settings, listener, stop_signals, descriptors, show, work)

@@ -39,11 +39,11 @@ def check_addresses(variable: str, addresses: Iterable[str]) -> None:
             raise SettingsError(f"{variable} must be mail addresses separated by commas, not {address!r}")
 
 
-def check_host(host: str) -> None:
+def check_host(variable: str, port_variable: str, host: str) -> None:
     if not _HOST.fullmatch(host):
-        raise SettingsError(f"WEFT_HOST must be an address or a name such as 127.0.0.1, not {host!r}")
+        raise SettingsError(f"{variable} must be an address or a name such as 127.0.0.1, not {host!r}")
     if re.fullmatch(r"[^:\[\]]+:\d+", host):
-        raise SettingsError(f"WEFT_HOST must be an address without a port, not {host!r}. The port is WEFT_PORT")
+        raise SettingsError(f"{variable} must be an address without a port, not {host!r}. The port is {port_variable}")
 
 
 def check_allowed_hosts(hosts: Iterable[str]) -> None:

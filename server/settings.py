@@ -46,7 +46,8 @@ WEFT_CONCURRENCY         runs that this process executes at the same time, 1,000
 WEFT_QUEUE_MAX           runs of one pool that may wait for a worker; more are refused with 429. Without it any number
 WEFT_FILE_MAX            largest file that can be uploaded or made by a block, in MiB; 100 without it
 WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
-WEFT_METRICS_PORT        a port of 127.0.0.1 with /metrics and /healthz that ask for no token; 0 takes a free one
+WEFT_METRICS_PORT        a port with /metrics and /healthz that ask for no token; 0 takes a free one
+WEFT_METRICS_HOST        the address of that port, 127.0.0.1 without it; 0.0.0.0 in a container
 WEFT_OTLP_ENDPOINT       a collector of OpenTelemetry that traces of runs are sent to, http://host:4318 (extra `otel`)
 WEFT_OTLP_HEADERS        headers for it, `name=value`, separated by commas; kept out of the log
 WEFT_READ_ONLY           true: show everything, execute and change nothing; see docs/howto/run-in-production.md
@@ -182,6 +183,7 @@ class Settings(Struct, frozen=True):
     queue_max: int | None = None
     file_max: int = FILE_MAX_MIB
     retention_days: float | None = None
+    metrics_host: str = DEFAULT_HOST
     metrics_port: int | None = None
     otlp_endpoint: str | None = None
     otlp_headers: str | None = None
@@ -494,7 +496,8 @@ def _check_alerts(settings: Settings) -> None:
 
 def _check_places(settings: Settings) -> None:
     """Hosts, paths and names."""
-    checked.check_host(settings.host)
+    checked.check_host("WEFT_HOST", "WEFT_PORT", settings.host)
+    checked.check_host("WEFT_METRICS_HOST", "WEFT_METRICS_PORT", settings.metrics_host)
     checked.check_allowed_hosts(settings.allowed_hosts)
     checked.check_paths(None if settings.db_address else settings.db_path, settings.sqlite_folders)
     checked.check_bus(settings.bus_address, settings.db_address)

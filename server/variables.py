@@ -45,6 +45,7 @@ TEXTS = {
     "WEFT_QUEUE_MAX": "queue_max",
     "WEFT_FILE_MAX": "file_max",
     "WEFT_RETENTION_DAYS": "retention_days",
+    "WEFT_METRICS_HOST": "metrics_host",
     "WEFT_METRICS_PORT": "metrics_port",
     "WEFT_OTLP_ENDPOINT": "otlp_endpoint",
     "WEFT_OTLP_HEADERS": "otlp_headers",

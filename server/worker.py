@@ -57,9 +57,12 @@ async def _work(settings: Settings, stop_signals: StopSignals, grace_s: float) -
     metrics = Metrics(process)
     try:
         if settings.metrics_port is not None:
-            await metrics.listen(settings.metrics_port)  # before anything is claimed: the port may be in use
+            await metrics.listen(
+                settings.metrics_port, settings.metrics_host
+            )  # before anything is claimed: the port may be in use
     except OSError as error:
-        print(f"weft: cannot listen on 127.0.0.1:{settings.metrics_port}: {error.strerror or error}", file=sys.stderr)
+        where = f"{settings.metrics_host}:{settings.metrics_port}"
+        print(f"weft: cannot listen on {where}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
     try:
         engine = await build_engine(settings)
@@ -89,7 +92,7 @@ async def _until_stopped(engine: Engine, stop_signals: StopSignals, metrics: Met
     gc.set_threshold(10_000, 10, 500)
     watchdog = Watchdog()
     watchdog.start()
-    where = "" if metrics.port is None else f", metrics on http://127.0.0.1:{metrics.port}/metrics"
+    where = "" if metrics.address is None else f", metrics on http://{metrics.address}/metrics"
     print(f"weft is ready: worker {engine.worker_name}{where}", flush=True)
     now_s = asyncio.get_running_loop().time
     try:

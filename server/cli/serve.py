@@ -35,7 +35,11 @@ from server.variables import SettingsError
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
-    help="Serve /metrics without a token on this port of 127.0.0.1 (WEFT_METRICS_PORT). 0: a free one.",
+    help="Serve /metrics without a token on this port (WEFT_METRICS_PORT). 0: a free one.",
+)
+@click.option(
+    "--metrics-host",
+    help="The address of that port, else 127.0.0.1 (WEFT_METRICS_HOST). Use 0.0.0.0 in a container.",
 )
 @click.option("--no-worker", is_flag=True, help="Execute no runs here: `weft worker` does, on the same database.")
 @click.option("--read-only", is_flag=True, help="Show everything, execute and change nothing (WEFT_READ_ONLY).")
@@ -51,6 +55,7 @@ def serve(
     open_browser: bool,
     behind_proxy: str | None,
     metrics_port: int | None,
+    metrics_host: str | None,
     no_worker: bool,
     read_only: bool,
     dev_model: bool,
@@ -67,6 +72,7 @@ def serve(
     options = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
     options["WEFT_BEHIND_PROXY"] = behind_proxy
     options["WEFT_METRICS_PORT"] = metrics_port
+    options["WEFT_METRICS_HOST"] = metrics_host
     options["WEFT_READ_ONLY"] = "true" if read_only else None
     environ = {**os.environ, **{name: str(v) for name, v in options.items() if v is not None}}
     with ExitStack() as stack:

@@ -27,7 +27,11 @@ REFUSED = 2  # as of `weft serve`
 @click.option(
     "--metrics-port",
     type=click.IntRange(0, 65535),
-    help="Serve /metrics and /healthz on this port of 127.0.0.1 (WEFT_METRICS_PORT). 0: a free one.",
+    help="Serve /metrics and /healthz on this port (WEFT_METRICS_PORT). 0: a free one.",
+)
+@click.option(
+    "--metrics-host",
+    help="The address of that port, else 127.0.0.1 (WEFT_METRICS_HOST). Use 0.0.0.0 in a container.",
 )
 @click.option(
     "--concurrency",
@@ -36,7 +40,12 @@ REFUSED = 2  # as of `weft serve`
 )
 @click.option("--pool", "pools", multiple=True, help="Execute runs of this pool; repeatable (WEFT_POOLS, or default).")
 def worker(
-    db: str | None, grace: float, metrics_port: int | None, concurrency: int | None, pools: tuple[str, ...]
+    db: str | None,
+    grace: float,
+    metrics_port: int | None,
+    metrics_host: str | None,
+    concurrency: int | None,
+    pools: tuple[str, ...],
 ) -> int:
     """Execute runs, without a web server.
 
@@ -53,6 +62,8 @@ def worker(
         environ["WEFT_CONCURRENCY"] = str(concurrency)
     if metrics_port is not None:
         environ["WEFT_METRICS_PORT"] = str(metrics_port)
+    if metrics_host is not None:
+        environ["WEFT_METRICS_HOST"] = metrics_host
     if pools:
         environ["WEFT_POOLS"] = ",".join(pools)
     try:

@@ -1,5 +1,8 @@
-"""`GET /metrics` and `GET /healthz` on a port of loopback, without a token: for a Prometheus, and for a supervisor, on
-the same machine. It has numbers, names of workflows and blocks, and nothing that workflows work with."""
+"""`GET /metrics` and `GET /healthz` on a port of their own, without a token, for a Prometheus and for a supervisor.
+
+They have numbers, names of workflows and blocks, and nothing that workflows work with. The port is on loopback unless
+WEFT_METRICS_HOST says otherwise.
+"""
 
 from __future__ import annotations
 
@@ -12,27 +15,31 @@ from starlette.routing import Route
 
 from executor.engine import Engine
 from executor.errors import WeftError
-from server.beside import BesideServer, listening
+from server.beside import HOST, BesideServer, listening
 from server.metrics.collect import exposition
 from server.metrics.process import ProcessMeters
+from server.variables import authority
 
 HEALTHY_S = 2.0
 HEADERS = {"X-Content-Type-Options": "nosniff"}
 
 
 class Metrics:
-    """`engine` is set by the process as soon as it has one. `port`: where it listens, None: it does not."""
+    """`engine` is set by the process as soon as it has one. `port` and `address` (`host:port`) are where it listens, or
+    None."""
 
     def __init__(self, process: ProcessMeters) -> None:
         self.engine: Engine | None = None
         self.process = process
         self.port: int | None = None
+        self.address: str | None = None
         self._server: BesideServer | None = None
 
-    async def listen(self, port: int) -> None:
-        """0: a free port. Raises OSError."""
-        listener = listening(port)
+    async def listen(self, port: int, host: str = HOST) -> None:
+        """Begin to answer; port 0 is a free one. Raises OSError."""
+        listener = listening(port, host)
         self.port = listener.getsockname()[1]
+        self.address = authority(host, self.port)
         routes = [Route("/metrics", self._metrics), Route("/healthz", self._health)]
         self._server = BesideServer(Starlette(routes=routes))
         await self._server.begin(listener)

@@ -27,6 +27,7 @@ from tests.examples.conftest import Weft
 from tests.support.server import ROOT, ServerProcess, free_port
 
 FOLDER = Path(__file__).parents[2] / "docs" / "howto" / "deploy"
+USER = 10001  # of the image
 VALUES = {
     "WEFT_DB": "postgresql://weft:secret@db/weft",
     "WEFT_SECRET_KEY": "k" * 32,
@@ -117,7 +118,8 @@ def test_dockerfile() -> None:
     for line in re.findall(r"(?m)^RUN weft (.*)$", text):
         group, name = line.split()
         assert name in getattr(weft_command.commands[group], "commands", {}), line
-    assert re.search(r"(?m)^USER (?!root)\w+$", text)
+    (made,) = re.findall(r"useradd --system --uid (\d+) weft", text)
+    assert re.findall(r"(?m)^USER (.*)$", text) == [made]  # a name does not pass `runAsNonRoot`
 
 
 def test_systemd() -> None:
@@ -149,7 +151,9 @@ def test_systemd_understands_every_line(tmp_path: Path) -> None:
 
 def test_kubernetes() -> None:
     kinds = parsed("kubernetes.yaml")
-    assert [kind["kind"] for kind in kinds] == ["ConfigMap", "Deployment", "Service", "Deployment", "CronJob"]
+    assert [kind["kind"] for kind in kinds] == [
+        *("ConfigMap", "Deployment", "Service", "Ingress", "PodDisruptionBudget", "Deployment", "CronJob")
+    ]
     settings = kinds[0]["data"]
     started = []
     for container, pod in containers(kinds):
@@ -158,6 +162,9 @@ def test_kubernetes() -> None:
         assert pod.get("terminationGracePeriodSeconds", 30) > grace_of(container["args"])
         sources = [next(iter(source.values()))["name"] for source in container["envFrom"]]
         assert sources == ["weft", "weft"]
+        assert pod["securityContext"]["runAsNonRoot"] and not pod["automountServiceAccountToken"]
+        assert pod["securityContext"]["runAsUser"] == USER
+        assert not container["securityContext"]["allowPrivilegeEscalation"]
         started.append(container["args"][0])
     assert started == ["serve", "worker", "doctor"]
     server = next(container for container, _ in containers(kinds) if container["args"][0] == "serve")
@@ -165,6 +172,23 @@ def test_kubernetes() -> None:
         asked = server[probe]["httpGet"]
         assert asked["port"] in {port["name"] for port in server["ports"]}
         assert [header["value"] for header in asked["httpHeaders"]] == [settings["WEFT_ALLOWED_HOSTS"]]
+
+
+def test_prometheus_can_scrape_each_container() -> None:
+    """The port with the metrics is not on the loopback of the container, and the manifest names it."""
+    services = parsed("compose.yaml")[0]["services"].values()
+    commands = [shlex.split(each["command"]) for each in services if each["image"] == "weft"]
+    kinds = parsed("kubernetes.yaml")
+    for kind in kinds:
+        if kind["kind"] == "Deployment":
+            template = kind["spec"]["template"]
+            (container,) = template["spec"]["containers"]
+            ports = {each["name"]: str(each["containerPort"]) for each in container["ports"]}
+            assert ports["metrics"] == template["metadata"]["annotations"]["prometheus.io/port"]
+            assert ports["metrics"] == container["args"][container["args"].index("--metrics-port") + 1]
+            commands.append(container["args"])
+    assert [command[0] for command in commands] == ["serve", "worker"] * 2
+    assert all(command[command.index("--metrics-host") + 1] == "0.0.0.0" for command in commands)
 
 
 def command_lines() -> Iterator[tuple[str, list[str], dict[str, str]]]:
@@ -196,7 +220,8 @@ async def test_each_command_line_starts_and_stops(postgres: str, tmp_path: Path)
             )
             assert await doctor.wait() == 0
             continue
-        command = ["0" if before == "--metrics-port" else each for before, each in pairwise(["", *arguments])]
+        here = {"--metrics-port": "0", "--metrics-host": "127.0.0.1"}
+        command = [here.get(before, each) for before, each in pairwise(["", *arguments])]
         process = await ServerProcess.start(tmp_path / "no", port, tmp_path / "log", command=command, **all_of_it)
         try:
             await process.ready(60)

@@ -41,6 +41,21 @@ async def test_numbers_are_in_the_format_of_prometheus(engine: Engine) -> None:
         await metrics.close()
 
 
+async def test_it_listens_on_the_address_that_it_is_given(engine: Engine) -> None:
+    """127.0.0.2 is loopback as well, and not where the default listens."""
+    metrics = Metrics(ProcessMeters())
+    metrics.engine = engine
+    await metrics.listen(0, "127.0.0.2")
+    try:
+        assert metrics.address == f"127.0.0.2:{metrics.port}"
+        async with httpx.AsyncClient() as client:
+            assert (await client.get(f"http://{metrics.address}/metrics")).status_code == 200
+            with pytest.raises(httpx.ConnectError):
+                await client.get(f"http://127.0.0.1:{metrics.port}/metrics")
+    finally:
+        await metrics.close()
+
+
 _OTHERS = (("GET", "/"), ("POST", "/metrics"), ("HEAD", "/metrics"))
 
 
