@@ -84,7 +84,7 @@ def create_app(
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
             *(ui.files(interface) if interface else ()),
         ],
-        middleware=[Middleware(Guard, settings=settings, answered=process.answers)],
+        middleware=[Middleware(Guard, settings=settings, answered=process.answered)],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # one address for each thing

@@ -1,7 +1,10 @@
-"""The examples that come with weft: in a checkout beside the packages, in a wheel inside of this one."""
+"""What is installed: the version of weft, and its examples, in a checkout beside the packages, in a wheel inside of
+this one."""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -11,3 +14,11 @@ def examples_folder(package: Path = PACKAGE) -> Path:
     """For the folder of this package."""
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"
+
+
+@cache
+def installed_version() -> str:
+    try:
+        return version("weft")
+    except PackageNotFoundError:
+        return "unknown"

@@ -53,16 +53,16 @@ class Counts(Generic[K]):
         self.by[key] = self.by.get(key, 0) + count
 
 
-class Times:
+class Times(Generic[K]):
     """Seconds by label."""
 
     __slots__ = ("_bounds", "by")
 
     def __init__(self, bounds: tuple[float, ...]) -> None:
         self._bounds = bounds
-        self.by: dict[str, Histogram] = {}
+        self.by: dict[K, Histogram] = {}
 
-    def observe(self, label: str, seconds: float) -> None:
+    def observe(self, label: K, seconds: float) -> None:
         histogram = self.by.get(label)
         if histogram is None:
             histogram = self.by[label] = Histogram(self._bounds)
@@ -84,7 +84,8 @@ class RunMeters:
     """On the thread of the event loop.
 
     started, ended   runs, by workflow, and by workflow and status
-    seconds          of runs, from their creation to their end, by status
+    queued_seconds   of runs, from their creation to their begin, by workflow
+    seconds          of runs, from their creation to their end, by workflow and status
     attempts         by block type and outcome; `attempt_seconds` that handlers took, by block type
     steps            inside blocks, by kind and outcome; `step_seconds` by kind
     tokens, cost     of models, by model and kind of token; in US dollars by model
@@ -94,25 +95,30 @@ class RunMeters:
     def __init__(self) -> None:
         self.started: Counts[str] = Counts()
         self.ended: Counts[tuple[str, str]] = Counts()
-        self.seconds = Times(RUN_SECONDS)
+        self.queued_seconds: Times[str] = Times(RUN_SECONDS)
+        self.seconds: Times[tuple[str, str]] = Times(RUN_SECONDS)
         self.attempts: Counts[tuple[str, str]] = Counts()
-        self.attempt_seconds = Times(SECONDS)
+        self.attempt_seconds: Times[str] = Times(SECONDS)
         self.steps: Counts[tuple[str, str]] = Counts()
-        self.step_seconds = Times(SECONDS)
+        self.step_seconds: Times[str] = Times(SECONDS)
         self.tokens: Counts[tuple[str, str]] = Counts()
         self.cost: Counts[str] = Counts()
         self.leases_lost = 0
         self._workflows = Names()
         self._models = Names()
 
-    def run_started(self, workflow: str) -> None:
-        self.started.add(self._workflows.of(workflow))
+    def run_started(self, workflow: str, queued_ms: int) -> None:
+        """Count a run that this process began `queued_ms` after its creation."""
+        name = self._workflows.of(workflow)
+        self.started.add(name)
+        self.queued_seconds.observe(name, max(0, queued_ms) / 1000)
 
     def committed(self, row: RunRow, append: Append) -> None:
         """Only what few appends have."""
         if append.finished and append.status is not None:
-            self.ended.add((self._workflows.of(row.workflow), append.status))
-            self.seconds.observe(append.status, max(0, append.now_ms - row.created_at_ms) / 1000)
+            label = (self._workflows.of(row.workflow), append.status)
+            self.ended.add(label)
+            self.seconds.observe(label, max(0, append.now_ms - row.created_at_ms) / 1000)
         for used in append.usage:
             self._used(used)
 

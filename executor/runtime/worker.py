@@ -205,7 +205,7 @@ class Worker:
             stale.cancel()
         self.claims += 1
         if row.seq <= 1 and row.stalls <= 1:
-            self._parts.meters.run_started(row.workflow)
+            self._parts.meters.run_started(row.workflow, self._parts.clock.now_ms() - row.created_at_ms)
         enter = partial(self._enter, row, stale, resumed)
         self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
@@ -232,7 +232,7 @@ class Worker:
         self.claims += 1
         made = await adoption.made()
         if made[1]:
-            self._parts.meters.run_started(new.workflow)
+            self._parts.meters.run_started(new.workflow, 0)
         return made
 
     async def _drive_adopted(self, adoption: Adoption, plan: Plan) -> None:

@@ -31,7 +31,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.errors import WeftError
 from executor.files import too_large
-from executor.runtime.meters import Counts
+from executor.runtime.meters import now_s
 from server.http.body import SIZE_HINT
 from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
 from server.http.proxies import HTTPS_ONLY, Proxies, forwarded_hosts
@@ -61,14 +61,15 @@ OTHER_POLICY = [(b"referrer-policy", b"no-referrer")]
 SEEN_MAX = 64
 ROUTE = "weft.route"  # in the scope of a request: its method and path, as in the table
 NO_ROUTE = "(none)"
+Answered = Callable[[str, str, float], None]  # route, status, and when the request arrived, see ProcessMeters.answered
 
 
 class Guard:
     """The middleware; see the module text."""
 
-    def __init__(self, app: ASGIApp, settings: Settings, answered: Counts[tuple[str, str]] | None = None) -> None:
+    def __init__(self, app: ASGIApp, settings: Settings, answered: Answered | None = None) -> None:
         self.app = app
-        self._count = None if answered is None else answered.add
+        self._answered = answered
         self._limits = settings.limits
         self._proxies = Proxies(settings.proxies)
         self._file_bytes = settings.file_bytes
@@ -81,7 +82,7 @@ class Guard:
         if scope["type"] != "http":  # lifespan; there are no websocket routes
             await self.app(scope, receive, send)
             return
-        send = send if self._count is None else _counted(send, scope, self._count)
+        send = send if self._answered is None else _counted(send, scope, self._answered)
         passed_on = bool(self._proxies) and self._proxies.passed_on(scope)
         own = (HTTPS_ONLY,) if passed_on and scope["scheme"] == "https" else ()
         headers: dict[str, str] = {}  # the first of each name
@@ -207,12 +208,13 @@ def _hardened(send: Send, own: Sequence[tuple[bytes, bytes]] = ()) -> Send:
     return send_hardened
 
 
-def _counted(send: Send, scope: Scope, count: Callable[[tuple[str, str]], None]) -> Send:
+def _counted(send: Send, scope: Scope, answered: Answered) -> Send:
     """By the route as it is in the table, which the table writes into the scope: a path may have anything in it."""
+    began_s = now_s()
 
     async def send_counted(message: Message) -> None:
         if message["type"] == "http.response.start":
-            count((scope.get(ROUTE, NO_ROUTE), str(message["status"])))
+            answered(scope.get(ROUTE, NO_ROUTE), str(message["status"]), began_s)
         await send(message)
 
     return send_counted

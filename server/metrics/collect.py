@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import platform
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -18,6 +19,7 @@ from executor.repeated import Repeated
 from executor.store.load import DatabaseLoad
 from server.metrics.families import METRICS
 from server.metrics.process import ProcessMeters
+from server.shipped import installed_version
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 Labels = tuple[str, ...]
@@ -51,10 +53,12 @@ class _Numbers(Collector):
 
 
 def of_process(process: ProcessMeters) -> Iterator[Family]:
+    yield _by("weft_build_info", {(installed_version(), platform.python_version()): 1})
     yield _one("weft_worker_draining", int(process.draining))
     yield _one("weft_event_loop_lag_seconds", process.lag_s)
     yield _times("weft_event_loop_late_seconds", {(): process.lags})
     yield _by("weft_http_answers_total", process.answers.by)
+    yield _times("weft_http_seconds", _single(process.answer_seconds.by))
     yield _one("weft_event_streams", process.streams)
 
 
@@ -70,7 +74,8 @@ def of_engine(engine: Engine | None) -> Iterator[Family]:
     yield _one("weft_leases_lost_total", meters.leases_lost)
     yield _by("weft_runs_started_total", _single(meters.started.by))
     yield _by("weft_runs_ended_total", meters.ended.by)
-    yield _times("weft_run_seconds", _single(meters.seconds.by))
+    yield _times("weft_run_queued_seconds", _single(meters.queued_seconds.by))
+    yield _times("weft_run_seconds", meters.seconds.by)
     yield _by("weft_attempts_total", meters.attempts.by)
     yield _times("weft_attempt_seconds", _single(meters.attempt_seconds.by))
     yield _by("weft_steps_total", meters.steps.by)
@@ -122,7 +127,7 @@ def _by(name: str, values: Mapping[Any, float]) -> Family:
     return family
 
 
-def _times(name: str, values: Mapping[Labels, Histogram]) -> Family:
+def _times(name: str, values: Mapping[Any, Histogram]) -> Family:
     metric = METRICS[name]
     family = HistogramMetricFamily(name, f"{metric.help}.", labels=metric.labels)
     for labels, histogram in values.items():

@@ -24,7 +24,8 @@ _ALL = (
     Metric("weft_runs_active", "gauge", "Runs that this process has in memory"),
     Metric("weft_runs_started_total", "counter", "Runs that this process began to execute", ("workflow",)),
     Metric("weft_runs_ended_total", "counter", "Runs that ended in this process", ("workflow", "status")),
-    Metric("weft_run_seconds", "histogram", "Time from the creation of a run to its end", ("status",)),
+    Metric("weft_run_queued_seconds", "histogram", "Time from the creation of a run to its begin", ("workflow",)),
+    Metric("weft_run_seconds", "histogram", "Time from the creation of a run to its end", ("workflow", "status")),
     Metric("weft_claims_total", "counter", "Runs claimed, new ones included"),
     Metric("weft_leases_lost_total", "counter", "Runs that another process took over while this one executed them"),
     # Attempts and steps
@@ -41,10 +42,12 @@ _ALL = (
     Metric("weft_commit_seconds", "histogram", "Time that a commit took, with its sync to disk"),
     Metric("weft_write_retries_total", "counter", "Groups written again because the database was busy"),
     # The process
+    Metric("weft_build_info", "gauge", "1; the labels are what the process is", ("version", "python")),
     Metric("weft_event_loop_lag_seconds", "gauge", "Delay of the last tick"),
     Metric("weft_event_loop_late_seconds", "histogram", "Delay of ticks of the event loop"),
     Metric("weft_worker_draining", "gauge", "1 while the process stops"),
     Metric("weft_http_answers_total", "counter", "Answers to HTTP requests", ("route", "status")),
+    Metric("weft_http_seconds", "histogram", "Time from a request to the beginning of its answer", ("route",)),
     Metric("weft_traces_waiting", "gauge", "Ended runs whose traces are not exported yet"),
     Metric("weft_event_streams", "gauge", "Open event streams"),
     # The database

@@ -4,8 +4,6 @@ deleting what it no longer needs: runs that ended long ago, and cached results."
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version as installed_version
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +16,7 @@ from server.http.call import Call
 from server.http.openapi import openapi_bytes
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.shipped import examples_folder
+from server.shipped import examples_folder, installed_version
 from server.wire.server import CacheCleared, CacheQuery, EnvNames, Example, Examples, GcRequest, Health, Version
 
 
@@ -42,15 +40,7 @@ async def openapi(call: Call) -> Response:
 async def version(call: Call) -> Response:
     """The version of the server, whether this browser is signed in, and whether the server is read-only."""
     read_only: bool = call.request.app.state.settings.read_only
-    return json_response(Version(_version(), call.who.is_signed_in, read_only))
-
-
-@cache
-def _version() -> str:
-    try:
-        return installed_version("weft")
-    except PackageNotFoundError:
-        return "unknown"
+    return json_response(Version(installed_version(), call.who.is_signed_in, read_only))
 
 
 # What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import platform
+from importlib.metadata import version
 from typing import Any
 
 import httpx
@@ -44,12 +46,16 @@ async def test_what_a_run_does_is_counted_once(
 
     assert more("weft_runs_started_total", workflow="hello") == 1
     assert more("weft_runs_ended_total", workflow="hello", status="succeeded") == 1
-    assert more("weft_run_seconds_count", status="succeeded") == 1
+    assert more("weft_run_seconds_count", workflow="hello", status="succeeded") == 1
+    assert more("weft_run_queued_seconds_count", workflow="hello") == 1
     assert more("weft_attempts_total", block="set", outcome="succeeded") == 1
     assert more("weft_attempt_seconds_count", block="set") == 1
     assert more("weft_commits_total") >= 1
     assert of(after, "weft_commit_seconds_count") == of(after, "weft_commits_total")
     assert of(after, "weft_http_answers_total", route="GET /metrics", status="200") == 1
+    assert of(after, "weft_http_seconds_count", route="GET /metrics") == 1
+    (build,) = (dict(labels) for (name, labels) in after if name == "weft_build_info")
+    assert build == {"version": version("weft"), "python": platform.python_version()}
 
 
 async def test_a_block_that_fails_and_a_request_that_is_refused(client: httpx.AsyncClient, engine: Engine) -> None:
@@ -109,6 +115,6 @@ async def test_a_token_is_needed(locked: httpx.AsyncClient) -> None:
 def test_names_that_people_make_up_are_bounded(engine: Engine) -> None:
     meters = engine.parts.meters
     for n in range(NAMES_MAX + 50):
-        meters.run_started(f"workflow-{n}")
+        meters.run_started(f"workflow-{n}", 0)
     assert len(meters.started.by) == NAMES_MAX + 1
     assert meters.started.by[OTHERS] == 50
