@@ -37,7 +37,8 @@ class LogFormatter(logging.Formatter):
 
 class JsonFormatter(LogFormatter):
     """An object for each line: `at`, `level`, `logger`, `message`; `error` is a traceback. A line of what runs a
-    workflow has `run` and `workflow`, one of an attempt `node` and `attempt` as well."""
+    workflow has `run` and `workflow`, one of an attempt `node` and `attempt` as well, one of the access log `request`
+    (see server/http/access.py)."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -51,6 +52,10 @@ class JsonFormatter(LogFormatter):
             line["run"], line["workflow"] = now.run, self.clean(now.workflow)
             if now.node is not None:
                 line["node"], line["attempt"] = self.clean(now.node), now.attempt
+        if (request := getattr(record, "request", None)) is not None:
+            line["request"] = {
+                name: self.clean(value) if isinstance(value, str) else value for name, value in request.items()
+            }
         if record.exc_info:
             line["error"] = self.clean(self.formatException(record.exc_info))
         if record.stack_info:

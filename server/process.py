@@ -246,7 +246,7 @@ async def _serve_beside(
             lifespan="on",
             log_config=None,
             log_level=settings.log_level,
-            access_log=settings.log_level in ("debug", "info"),
+            access_log=False,  # server/http/access.py writes it
             server_header=False,
             proxy_headers=False,  # server/http/proxies.py reads them
             backlog=_backlog(descriptors),

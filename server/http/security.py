@@ -32,6 +32,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from executor.errors import WeftError
 from executor.files import too_large
 from executor.runtime.meters import now_s
+from server.http.access import is_logged, logged
 from server.http.body import SIZE_HINT
 from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
 from server.http.proxies import HTTPS_ONLY, Proxies, forwarded_hosts
@@ -83,6 +84,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         send = send if self._answered is None else _counted(send, scope, self._answered)
+        send = logged(send, scope, ROUTE) if is_logged() else send
         passed_on = bool(self._proxies) and self._proxies.passed_on(scope)
         own = (HTTPS_ONLY,) if passed_on and scope["scheme"] == "https" else ()
         headers: dict[str, str] = {}  # the first of each name

@@ -25,6 +25,7 @@ from executor.errors import ReadOnly
 from executor.store.patience import patience
 from executor.store.people import Act, Role, acting
 from executor.tracing import with_parent
+from server.http.access import ACTOR
 from server.http.call import Call
 from server.http.errors import Forbidden
 from server.http.principals import ANYONE
@@ -175,6 +176,7 @@ class _Endpoint:
             if spec.public:
                 return await spec.handler(call)
             call.principal = who = await call.auth.require(request)
+            request.scope[ACTOR] = who.actor
             if not who.may(spec.needs):
                 raise Forbidden(
                     f"This needs the role {spec.needs}; yours is {who.role}.", needs=spec.needs, role=who.role

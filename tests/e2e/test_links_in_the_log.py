@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 from pathlib import Path
 
@@ -33,3 +34,19 @@ def test_other_lines_have_none_either() -> None:
     )
     line = LogFormatter([]).format(record)
     assert line.endswith('HTTP Request: POST http://a.example/callbacks/abc*** "200 OK"')
+
+
+async def test_a_request_is_one_object_with_its_route_its_caller_and_its_id(tmp_path: Path) -> None:
+    async with serving(tmp_path, WEFT_LOG="info", WEFT_LOG_FORMAT="json", WEFT_TOKEN="t" * 43) as server:
+        async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
+            mine = {"authorization": f"Bearer {'t' * 43}", "x-request-id": "from-the-proxy"}
+            named = await client.get("/api/runs/none", headers=mine)
+            other = await client.get("/healthz", headers={"x-request-id": "not well formed"})
+        await server.stop(60)
+    lines = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines() if line.startswith("{")]
+    first, second = [line["request"] for line in lines if line["logger"] == "weft.access"][-2:]
+    assert first["id"] == named.headers["x-request-id"] == "from-the-proxy"
+    assert (first["method"], first["route"], first["status"]) == ("GET", "GET /api/runs/{id}", 404)
+    assert (first["actor"], first["client"]) == ("server-token", "127.0.0.1") and first["ms"] > 0
+    assert second["id"] == other.headers["x-request-id"] != "not well formed"
+    assert second["actor"] is None
