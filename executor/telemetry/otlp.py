@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Final
 
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
@@ -16,7 +18,11 @@ from executor.telemetry.spans import Span, Trace
 
 BATCH: Final = 512  # spans of one request
 TIMEOUT_S: Final = 10.0
-_RESOURCE: Final = Resource({"service.name": "weft"})
+# With what OTEL_RESOURCE_ATTRIBUTES says, and an id of the process.
+_RESOURCE: Final = Resource.create(
+    {"service.name": os.environ.get("OTEL_SERVICE_NAME", "weft"), "service.version": version("weft")}
+)
+_CALLS: Final = ("http", "email", "sql", "connector.")  # block types whose attempts call a service
 _SCOPE: Final = InstrumentationScope("weft")
 
 
@@ -60,12 +66,18 @@ def readable(trace: Trace, span: Span) -> ReadableSpan:
         attributes=attributes,
         events=[Event(name, about, at_ms * 1_000_000) for at_ms, name, about in span.events],
         links=[] if linked is None else [Link(_context(*linked, is_remote=True))],
-        kind=SpanKind.CLIENT if attributes.get("weft.step.kind") == "model" else SpanKind.INTERNAL,
+        kind=SpanKind.CLIENT if _calls(span) else SpanKind.INTERNAL,
         status=Status(StatusCode.ERROR, str(error.get("message", ""))) if failed else Status(StatusCode.UNSET),
         start_time=span.start_ms * 1_000_000,
         end_time=max(span.start_ms, span.end_ms) * 1_000_000,
         instrumentation_scope=_SCOPE,
     )
+
+
+def _calls(span: Span) -> bool:
+    if span.kind == "attempt":
+        return str(span.attributes.get("weft.block_type", "")).startswith(_CALLS)
+    return span.attributes.get("weft.step.kind") == "model"
 
 
 def _context(trace: str, span: str, is_remote: bool = False) -> SpanContext:

@@ -6,12 +6,14 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
+from importlib.metadata import version
 from typing import Any
 
 import httpx
 import pytest
 from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 
 from executor.engine import Engine
 from executor.telemetry import exporter
@@ -31,6 +33,7 @@ class Received:
         self.spans: dict[str, Any] = {}
         self.times: dict[str, int] = {}
         self.headers: list[dict[str, str]] = []
+        self.resources: list[Any] = []
         self.status = 200
         self.refused = b""  # traces with this text
         self.refusals = 0
@@ -44,6 +47,7 @@ class Received:
         message = ExportTraceServiceRequest()
         message.ParseFromString(request.body)
         for resource in message.resource_spans:
+            self.resources.append(resource.resource)
             for scope in resource.scope_spans:
                 for span in scope.spans:
                     id = span.span_id.hex()
@@ -116,6 +120,11 @@ async def test_a_run_is_a_trace_with_its_nodes_and_attempts(settings: Settings) 
         assert root.start_time_unix_nano <= attempt.start_time_unix_nano <= attempt.end_time_unix_nano
         assert asked == [f"00-{trace}-{attempt_span(run, 'ask', 1)}-01"], "what is called is below the attempt"
         assert received.headers[0]["x-team"] == "weft"
+        resource = attributes(received.resources[0])
+        assert (resource["service.name"], resource["service.version"]) == ("weft", version("weft"))
+        assert resource["service.instance.id"]
+        kinds = SpanProto.SPAN_KIND_INTERNAL, SpanProto.SPAN_KIND_CLIENT
+        assert (node.kind, attempt.kind) == kinds
 
 
 async def test_a_block_keeps_its_own_header_and_without_tracing_there_is_none(settings: Settings) -> None:
