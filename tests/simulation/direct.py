@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def _plant(copy: Path, mutant: Mutant) -> str:
-    path = copy / "executor" / mutant.file
+    path = copy / mutant.file if mutant.file.startswith("server/") else copy / "executor" / mutant.file
     text = path.read_text()
     if text.count(mutant.right) != 1:
         return "MISSING, direct.txt must follow the code"

@@ -197,6 +197,18 @@ async def test_sealing_with_another_key_continues_where_it_was_interrupted(
             assert db.execute("SELECT count(DISTINCT key_id) FROM secrets").fetchone() == (1,)
 
 
+async def test_a_deleted_secret_cannot_be_used_by_the_process_that_has_used_it(tmp_path: Path) -> None:
+    async with serve() as service, opened(tmp_path, service) as engine:
+        document = call(f"{service.url}/echo", method="POST", body={"k": "${API_KEY}"})
+        await engine.secrets.set("API_KEY", VALUE, [service.place])
+        assert (await engine.run(document, {}, timeout_s=60)).status == "succeeded"
+        await engine.store.delete_secret("API_KEY")  # by another process: this one is not told
+        await engine.run(document, {}, timeout_s=60)
+        assert service.calls[0].body == {"k": VALUE}
+        assert all(VALUE not in str(call.body) for call in service.calls[1:]), "no host would be refused: it has no row"
+        assert VALUE not in engine.parts.vault.values.values()
+
+
 async def test_a_stored_name_is_known_to_findings(tmp_path: Path) -> None:
     async with serve() as service, opened(tmp_path, service) as engine:
         document = call(f"{service.url}/echo", headers={"Authorization": "Bearer ${API_KEY}"})

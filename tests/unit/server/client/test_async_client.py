@@ -198,6 +198,23 @@ async def test_a_run_that_is_refused_for_now_is_started_when_the_server_says(mon
         assert waited == [7, 2] and len(script.requests) == 3
 
 
+async def test_a_call_that_must_not_be_sent_twice_is_sent_again_after_429_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def sleep(_: float) -> None:
+        return None
+
+    monkeypatch.setattr("server.client.async_client.asyncio.sleep", sleep)
+    async with scripted(full("1"), answer({"status": "answered"})) as script, AsyncClient(script.url) as client:
+        await client.answer("a-token", "approve")  # has no key
+        assert len(script.requests) == 2
+    for status in ("502 Bad Gateway", "503 Service Unavailable", "504 Gateway Timeout"):
+        async with scripted(answer({"code": "away"}, status)) as script, AsyncClient(script.url) as client:
+            with pytest.raises(ApiError):
+                await client.answer("a-token", "approve")
+            assert len(script.requests) == 1, "the server may have done it"
+
+
 async def test_a_client_waits_no_longer_than_its_patience() -> None:
     async with scripted(full("7"), full("7")) as script, AsyncClient(script.url, patience_s=5) as client:
         with pytest.raises(ApiError) as refused:

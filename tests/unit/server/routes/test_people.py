@@ -117,6 +117,16 @@ async def test_tokens_expire_and_are_revoked(
     assert await statuses() == [401, 401]
 
 
+async def test_a_token_has_no_more_than_its_own_role(admin: httpx.AsyncClient, browser: httpx.AsyncClient) -> None:
+    await browser.post("/login", json={"code": await invite(admin, "ada", "admin")})
+    for role in ("viewer", "editor"):
+        made = (await browser.post("/api/tokens", json={"name": "ci", "role": role})).json()
+        program = {"authorization": f"Bearer {made['token']}"}
+        assert (await admin.get("/api/me", headers=program)).json()["role"] == role, "its user is an admin"
+        refused = await admin.get("/api/users", headers=program)
+        assert (refused.status_code, refused.json()["code"]) == (403, "forbidden")
+
+
 def test_a_token_has_a_checksum() -> None:
     id, token = new_token()
     assert id_in(token) == id
