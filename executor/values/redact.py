@@ -15,8 +15,7 @@ import base64
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
-from functools import lru_cache
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -24,11 +23,12 @@ import orjson
 
 from executor.errors import BlockError
 from executor.values.payload import trimmed
-from executor.values.spelling import BREAK, Spelling, escapes, folded, unescaped, without_end
+from executor.values.spelling import BREAK, Spelling, escapes, folded, linear_folded, unescaped, without_end
 
 LENGTH_MIN: Final = 6
 MARK: Final = "[redacted]"
 _LIKE_NAME = re.compile(r"\[[^\[\]]*/(?:\d+|\d*~[0-9a-f]+)\]")
+Finder = Callable[[str], Iterable[tuple[int, int]]]  # where in a text something stands, from left to right
 _SPELLED_MAX: Final = 12  # characters of one spelled character, where a text may end inside of it
 
 
@@ -53,50 +53,40 @@ class Redactor:
         self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
         self._any_encoded = re.compile("|".join(map(re.escape, self._encoded))) if encoded else None
         self._long = re.compile(f"[A-Za-z0-9+/_=-]{{{min(map(len, encoded))}}}") if encoded else None
-        self._matcher = lru_cache(maxsize=64)(self._compile)
         self._firsts = frozenset("%&\\+=?\ufffd").union(
             *(spelling.firsts for spelling, _ in self._spellings),
             (form[0] for form in self._encoded),
         )
         self._length_max = _SPELLED_MAX * max((len(s.text) for s, _ in self._spellings), default=0)
 
-    def _found_by(self, text: str) -> re.Pattern[str] | None:
-        """What finds the secrets that may be in `text`, nearly always None."""
+    def _finders(self, text: str) -> list[Finder]:
+        """What finds the secrets that may be in `text`, the longest secret first; nearly always none."""
         if self._any_encoded is None:
-            return None
+            return []
         lowered, plain = text.lower(), unescaped(text)
-        if plain is text:
-            likely = tuple(n for n, (spelling, _) in enumerate(self._spellings) if spelling.may_be_in(lowered))
-            encoded = self._may_be_encoded(text)
-            return self._matcher(likely, encoded, ()) if likely or encoded else None
-        low = plain.lower()
-        likely = tuple(n for n, (spelling, _) in enumerate(self._spellings) if spelling.may_be_in(lowered, low))
-        hidden: tuple[str, ...] = ()
-        encoded = self._may_be_encoded(text)
-        if self._may_be_encoded(plain):
-            hidden = tuple(form for form in self._encoded if form in plain and form not in text)
-        return self._matcher(likely, encoded, hidden, True) if likely or encoded or hidden else None
+        in_lines = plain is not text
+        low = plain.lower() if in_lines else ""
+        likely = (spelling for spelling, _ in self._spellings if spelling.may_be_in(lowered, low))
+        found: list[Finder] = [spelling.finder(in_lines) for spelling in likely]
+        if in_lines and self._may_be_encoded(plain):
+            found += (linear_folded(form) for form in self._encoded if form in plain and form not in text)
+        if self._may_be_encoded(text):
+            found.append(self._find_encoded)
+        return found
+
+    def _find_encoded(self, text: str) -> Iterator[tuple[int, int]]:
+        assert self._any_encoded is not None
+        return (match.span() for match in self._any_encoded.finditer(text))
 
     def _may_be_encoded(self, text: str) -> bool:
         """The first question is the quick one: few texts have that many letters and digits in a row."""
         assert self._long is not None and self._any_encoded is not None
         return self._long.search(text) is not None and self._any_encoded.search(text) is not None
 
-    def _compile(
-        self, likely: tuple[int, ...], encoded: bool, hidden: tuple[str, ...], in_lines: bool = False
-    ) -> re.Pattern[str]:
-        """The `likely` secrets, longest first, then base64; `hidden`: forms of it with escapes or breaks in them."""
-        spellings = [self._spellings[n][0] for n in likely]
-        forms = [spelling.folded if in_lines else spelling.pattern for spelling in spellings]
-        forms += map(folded, hidden)
-        if encoded:
-            forms += map(re.escape, self._encoded)
-        return re.compile("|".join(forms), re.DOTALL)
-
     def redact(self, text: str) -> str:
         """`text` with every secret in it, in any usual encoding, replaced by `[redacted]`."""
-        pattern = self._found_by(text)
-        return pattern.sub(MARK, text) if pattern is not None else text
+        finders = self._finders(text)
+        return _marked(text, finders) if finders else text
 
     def redact_cut(self, text: str) -> str:
         """The same for a text that may have been cut off: an end that begins a secret goes, too."""
@@ -112,10 +102,10 @@ class Redactor:
         """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
         if b"\\u" in data:
             data = trimmed(orjson.dumps(orjson.loads(data)))  # letters need no escape, and are found without
-        pattern = self._found_by(data.decode())
-        if pattern is None:
+        finders = self._finders(data.decode())
+        if not finders:
             return data
-        return trimmed(orjson.dumps(_replaced(orjson.loads(data), lambda text: pattern.sub(MARK, text))))
+        return trimmed(orjson.dumps(_replaced(orjson.loads(data), lambda text: _marked(text, finders))))
 
     def redact_value(self, value: Any) -> Any:
         """The same for a decoded JSON value; a new one is returned where something was found."""
@@ -135,12 +125,11 @@ class Redactor:
         return self._with_names(text, [])
 
     def _with_names(self, text: str, found: list[str]) -> str:
-        pattern = self._found_by(text)
         parts, at, plain = list[str](), 0, _LIKE_NAME.search(text) is None
-        for match in pattern.finditer(text) if pattern is not None else ():
-            found.append(self._name(match[0]))
-            parts += text[at : match.start()].replace("[", "[["), f"[{found[-1]}]"
-            at, plain = match.end(), False
+        for start, end in _spans(text, self._finders(text)):
+            found.append(self._name(text[start:end]))
+            parts += text[at:start].replace("[", "[["), f"[{found[-1]}]"
+            at, plain = end, False
         # A bracket is doubled where a name is, or what looks like one, so that this is not read as one.
         return text if plain else "".join([*parts, text[at:].replace("[", "[[")])
 
@@ -149,9 +138,9 @@ class Redactor:
         if spelled in self._names:
             return self._names[spelled]
         for spelling, name in self._spellings:
-            if re.fullmatch(spelling.folded, spelled, re.DOTALL) is not None:
+            if spelling.finder(in_lines=True).is_all_of(spelled):
                 return f"{name}/~{_digest(spelling.shape(spelled))}"
-        form = next(form for form in self._encoded if re.fullmatch(folded(form), spelled, re.DOTALL))
+        form = next(form for form in self._encoded if linear_folded(form).is_all_of(spelled))
         return f"{self._names[form]}~{_digest(escapes(spelled))}"
 
     def _tail(self, text: str) -> tuple[int, int]:
@@ -205,6 +194,25 @@ class RedactedStream:
         if self._held:
             self._send(self._redactor.redact_cut(self._held))
         self._held = ""
+
+
+def _spans(text: str, finders: Iterable[Finder]) -> list[tuple[int, int]]:
+    """Where secrets stand, from left to right: of those that overlap the first, of those that begin together the one
+    that an earlier finder found."""
+    found = [(start, order, end) for order, find in enumerate(finders) for start, end in find(text)]
+    kept: list[tuple[int, int]] = []
+    for start, _, end in sorted(found):
+        if not kept or start >= kept[-1][1]:
+            kept.append((start, end))
+    return kept
+
+
+def _marked(text: str, finders: Iterable[Finder]) -> str:
+    parts, at = list[str](), 0
+    for start, end in _spans(text, finders):
+        parts += text[at:start], MARK
+        at = end
+    return "".join([*parts, text[at:]]) if parts else text
 
 
 def _digest(shape: str) -> str:

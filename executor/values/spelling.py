@@ -5,15 +5,21 @@ httpx encodes some characters of a URL and leaves others, host names lose their 
 a secret is searched by what each of its characters may look like, not by a list of whole forms. Most encoders leave
 ASCII letters and digits alone: `runs` are the parts of a text that its spellings contain, which makes "not there"
 quick. For the others (`\\u0061`, `&#97;`, folded lines, UTF-16) `unescaped` makes a text in which the runs stand again.
+
+Texts come from outside, and the expressions for spellings are ambiguous by nature, so they are matched by RE2: its
+time is linear in the text whatever stands there, where `re` may try every way to read a run of backslashes.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator
 from functools import lru_cache
 from html.entities import html5
 from typing import Final
+
+import re2
 
 # What may stand in front of a quotation mark, or for a backslash: four levels of JSON in JSON make fifteen of one.
 _BACKSLASH: Final = r"(?:\\|%(?:25)*5[cC])"
@@ -72,6 +78,47 @@ def folded(text: str) -> str:
     return _joined(list(text), [_unit(char, one_case=True) for char in text])
 
 
+_OPTIONS: Final = re2.Options()
+_OPTIONS.dot_nl = True
+_OPTIONS.log_errors = False
+_OPTIONS.max_mem = 256 << 20  # a bound, of which the spellings of a long key take a few MiB
+_SURROGATES: Final = re.compile("[\ud800-\udfff]")
+_NO_CHARACTER: Final = "\ufdd0"  # stands for a surrogate, which UTF-8 does not have
+
+
+class Linear:
+    """A regular expression of RE2, for texts that may have surrogates."""
+
+    __slots__ = ("_found",)
+
+    def __init__(self, pattern: str) -> None:
+        self._found: re.Pattern[str] = re2.compile(_SURROGATES.sub(_NO_CHARACTER, pattern), _OPTIONS)
+
+    def __call__(self, text: str) -> Iterator[tuple[int, int]]:
+        """Where it matches, from left to right."""
+        return (match.span() for match in self._found.finditer(_encodable(text)))
+
+    def is_all_of(self, text: str) -> bool:
+        return self._found.fullmatch(_encodable(text)) is not None
+
+
+def _encodable(text: str) -> str:
+    """With a character for each surrogate, so that places stay the same."""
+    return text if text.isascii() or text.isprintable() else _SURROGATES.sub(_NO_CHARACTER, text)
+
+
+@lru_cache(maxsize=4096)
+def _linear_spelling(text: str, in_lines: bool) -> Linear:
+    spelling = Spelling(text)
+    return Linear(spelling.folded if in_lines else spelling.pattern)
+
+
+@lru_cache(maxsize=256)
+def linear_folded(form: str) -> Linear:
+    """The spellings of base64 or of hexadecimal digits, with breaks in them."""
+    return Linear(folded(form))
+
+
 class Spelling:
     """The spellings of one text."""
 
@@ -101,6 +148,10 @@ class Spelling:
         if not self._folded:
             self._folded = _joined(self._units, [_unit(unit) for unit in self._units])
         return self._folded
+
+    def finder(self, in_lines: bool) -> Linear:
+        """What finds all spellings, with breaks in them or in one line."""
+        return _linear_spelling(self.text, in_lines)
 
     def partial_length(self, text: str, at: int) -> int:
         """How many characters of this text the end of `text` from `at` spells; 0 when it is not a beginning."""

@@ -1,0 +1,1 @@
+"""What the README and the documentation promise at the edges, a module for each subject."""
