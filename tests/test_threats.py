@@ -113,6 +113,11 @@ BROKEN: dict[str, tuple[str, ...]] = {
     "B23 one signature for two purposes": (
         "unit/executor/notifications/test_outbox.py::test_a_callback_sends_its_address_and_takes_the_answer",
     ),
+    "B24 an approval of one person for the data of another": (
+        "promises/test_secrets_approvals.py::test_a_fork_with_other_data_asks_again",
+        "promises/test_secrets_approvals.py::test_a_run_from_the_block_behind_it",
+        "promises/test_secrets_approvals.py::test_a_run_moves_to_another_version_with_the_answers_that_count_there",
+    ),
 }
 
 MODEL: dict[str, tuple[str, ...]] = {
@@ -256,7 +261,7 @@ def test_each_row_is_tried(row: str) -> None:
 
 
 def test_no_row_is_left_out() -> None:
-    assert [row.split(" ")[0] for row in BROKEN] == [f"B{n}" for n in range(1, 24)]
+    assert [row.split(" ")[0] for row in BROKEN] == [f"B{n}" for n in range(1, 25)]
     assert len(MODEL) == 25
 
 

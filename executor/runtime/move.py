@@ -24,6 +24,7 @@ from executor.core.explain import explain
 from executor.core.messages import Migrate
 from executor.core.state import RunPhase, State, Status
 from executor.errors import BlockError, CorruptJournal
+from executor.journal import given
 from executor.journal.codec import Codec, key_of
 from executor.journal.reader import load_plan, output_of, read
 from executor.store.contract import Store
@@ -61,6 +62,8 @@ async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
         after = record.seq
     if after < row.seq:
         raise CorruptJournal(f"run {row.id}: event {after + 1} is missing")
+    if not misfits:
+        misfits |= {block: Misfit(block, why) for block, why in await given.misfits(store, old, new, row.id)}
     if not misfits and (reader.state.phase is not RunPhase.RUNNING or reader.state.ending is not None):
         phase = "ending" if reader.state.ending is not None else reader.state.phase.name.lower()
         misfits[None] = Misfit(None, f"the run is {phase}: it is about to end")

@@ -38,12 +38,14 @@ from executor.core.evolve import evolve
 from executor.core.state import DECIDED, RunPhase, State
 from executor.errors import BadRequest, BlockError, Conflict
 from executor.journal.codec import Codec, data_of
+from executor.journal.given import is_same
 from executor.journal.reader import output_of, read
 from executor.runtime.links import Links
 from executor.runtime.placement import placement_of
 from executor.store.contract import Store
 from executor.store.people import present_actor
 from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
+from executor.topics.fork_answers import kept
 from executor.values.fold import Fold
 from executor.values.payload import encode, split
 from executor.values.schema import Matches, check_output
@@ -59,6 +61,12 @@ class Copied(Struct, frozen=True):
     records: list[Record]
     events: list[Event]
     next_ms: int | None
+
+    def upto(self, count: int) -> Copied:
+        """The first `count` events of it."""
+        if count >= len(self.events):
+            return self
+        return Copied(self.records[:count], self.events[:count], self.records[count].at_ms)
 
 
 async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
@@ -90,18 +98,23 @@ async def fork(
     idempotency_key: str | None,
     request_hash: str,
     files: Sequence[str] = (),
-) -> NewRun:
-    """The new run, to be created. `outputs`: by node key, in place of recorded ones; `files`: in these. Raises
-    BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing)."""
+) -> tuple[NewRun, int]:
+    """The new run, to be created, and how many events it takes over: fewer than are copied where an answer of a person
+    does not count for it (`fork_answers`). `outputs`: by node key, in place of recorded ones; `files`: in these. Raises
+    BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing, an answer
+    does not count)."""
     codec = Codec(plan)
     edits = await _checked(plan, copied, outputs, matches)
+    changed = await _changed(store, copied, edits)
+    left = await kept(store, plan, row.id, copied.records, copied.events, changed)
+    copied = copied.upto(left.events)
     records, blobs = await _edited(store, plan, row, copied, edits)
     started = copied.events[0]
     assert isinstance(started, RunStarted)
     # What it takes over from a third run is found there; it continues where the other run was to stop.
     source = started.source_run if started.reuse and started.source_run is not None else row.id
     # `not_starter` of its approvals is about who forks: the outputs may be theirs.
-    started = replace(started, run=id, source_run=source, stop_after=None, by=present_actor())
+    started = replace(started, run=id, reuse=left.reuse, source_run=source, stop_after=None, by=present_actor())
     records[0] = codec.to_record(1, records[0].at_ms, started)
     state = State.new(plan)
     for event in [started, *copied.events[1:]]:
@@ -112,7 +125,7 @@ async def fork(
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
     opened = _opened(codec, [*copied.events, *made])
-    return NewRun(
+    new = NewRun(
         id=id,
         workflow=row.workflow,
         version=row.version,
@@ -134,6 +147,7 @@ async def fork(
         placement=placement_of(plan, orjson.loads(row.input)),
         files=tuple(files),
     )
+    return new, len(copied.events)
 
 
 def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
@@ -177,6 +191,17 @@ async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], match
         except BlockError as error:
             raise BadRequest(error.message, code=error.code, pointer=pointer, hint=error.hint) from error
     return edits
+
+
+async def _changed(store: Store, copied: Copied, edits: Mapping[NodeKey, bytes]) -> set[NodeKey]:
+    """The nodes whose edited output is another one than what is recorded."""
+    changed = set()
+    for record, event in zip(copied.records, copied.events, strict=True):
+        if isinstance(event, NodeSucceeded | RegionExited) and event.key in edits:
+            recorded = orjson.loads(await output_of(store, record) or b"null")
+            if not is_same(recorded, orjson.loads(edits[event.key])):
+                changed.add(event.key)
+    return changed
 
 
 def _key(plan: Plan, text: str) -> NodeKey | None:

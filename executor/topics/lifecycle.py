@@ -19,6 +19,7 @@ from executor.core import facts as f
 from executor.core.messages import Migrate, Retry, encode
 from executor.core.state import State, Status
 from executor.errors import Conflict, NotFound
+from executor.journal.given import is_same
 from executor.journal.reader import load_plan
 from executor.runtime.answers import check_input
 from executor.runtime.find import existing_run, find_version
@@ -79,12 +80,15 @@ class Lifecycle:
     ) -> Submitted:
         """A new run that takes over what `run` did before `block` and runs `block` and all that follows from it again;
         without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict when the block lies inside a
-        container, the run has not ended, or `idempotency_key` was used for a different request."""
+        container, the run has not ended, answers inside a container do not count for the new run, or `idempotency_key`
+        was used for a different request."""
         row, plan = await self._ended(run)
-        reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger)
         matches = self._parts.services.sandbox.matches
         admitted = await self._parts.files.admit(input, "/input")
-        checked = orjson.loads(row.input) if input is None else check_input(plan, admitted.value, matches)
+        before = orjson.loads(row.input)
+        checked = before if input is None else check_input(plan, admitted.value, matches)
+        is_new = not is_same(before, checked)
+        reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
         now_ms = self._parts.clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
@@ -131,7 +135,7 @@ class Lifecycle:
             copied = await beginning(self._store, plan, row, seq)
         admitted = await self._parts.files.admit(dict(outputs or {}), "/outputs")
         now_ms = self._parts.clock.now_ms()
-        new = await fork(
+        new, taken_over = await fork(
             self._store,
             plan,
             row,
@@ -146,7 +150,7 @@ class Lifecycle:
             files=admitted.files,
         )
         stored, created = await self._runs.create(new, plan)
-        return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=len(copied.events))
+        return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=taken_over)
 
     async def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Retried:
         """Run one node again; see Retried. Raises NotFound; Conflict: the run is open and the node does not wait for

@@ -10,8 +10,10 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey, parse_path
 from compiler.plan import Plan
+from executor.core.after import followers, follows, root_of
 from executor.errors import Conflict, NotFound
 from executor.journal.codec import Codec, data_of
+from executor.journal.given import Continued, kept
 from executor.journal.projection import decision
 from executor.journal.reader import read
 from executor.store.contract import Store
@@ -26,11 +28,23 @@ class _Outcomes(Struct):
     pruned: set[int]
 
 
-async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, str | None]:
+async def reusable(
+    store: Store, plan: Plan, run: str, block: str, *, has_new_input: bool = False
+) -> dict[int, str | None]:
     """Root nodes of `run` that a run from `block` takes over, with the route each took: what is done, but for the block
-    and what follows it. A container is taken over whole or not at all. Raises NotFound, Conflict (inside_container)."""
-    again = _followers(plan, _root_node(plan, block))
-    return _usable_routes(plan, (await _outcomes(store, plan, run)).routes, again)
+    and what follows it, and for questions whose answer does not count there. A container is taken over whole or not at
+    all. Raises NotFound, Conflict (inside_container, answer_not_carried)."""
+    again = followers(plan, _root_node(plan, block))
+    return await _taken_over(store, plan, run, (await _outcomes(store, plan, run)).routes, again, has_new_input)
+
+
+async def _taken_over(
+    store: Store, plan: Plan, run: str, routes: dict[int, str | None], again: set[int], has_new_input: bool = False
+) -> dict[int, str | None]:
+    usable = _usable_routes(plan, routes, again)
+    writes = [plan.node_index(record.node or "") async for record in read(store, run, types=("variables.patched",))]
+    writes_again = any(number is not None and root_of(plan, number) in again for number in writes)
+    return await kept(store, plan, run, usable, Continued(again, has_new_input, writes_again))
 
 
 async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
@@ -38,19 +52,19 @@ async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | Non
     found: list[Record] = []
     async for record in read(store, run, types=("variables.patched",)):
         number = plan.node_index(record.node or "")
-        if number is not None and _root_of(plan, number) in reuse:
+        if number is not None and root_of(plan, number) in reuse:
             found.append(record)
     return found
 
 
 async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
     """What `reusable` means for the blocks. Raises the same."""
-    again = _followers(plan, _root_node(plan, block))
+    again = followers(plan, _root_node(plan, block))
     outcomes = await _outcomes(store, plan, run)
-    reused = _usable_routes(plan, outcomes.routes, again)
+    reused = await _taken_over(store, plan, run, outcomes.routes, again)
     fate: dict[str, str] = {}
     for number, node in enumerate(plan.nodes):
-        outer = _root_of(plan, number)
+        outer = root_of(plan, number)
         if outer in reused:
             what = "reused"
         elif outer in outcomes.pruned and outer not in again:
@@ -79,14 +93,14 @@ async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple
         elif record.node is not None and _is_work(record):
             number = plan.node_index(record.node)
             assert number is not None, "the journal fits its plan"
-            if not _follows(plan, key, (parse_path(plan, record.path), number)):
+            if not follows(plan, key, (parse_path(plan, record.path), number)):
                 return started, False
     return None if started is None else (started, True)
 
 
 def outermost_block(plan: Plan, key: NodeKey) -> str:
     """The block at the root that the node is, or lies in."""
-    return plan.nodes[_root_of(plan, key[1])].block
+    return plan.nodes[root_of(plan, key[1])].block
 
 
 def _is_work(record: Record) -> bool:
@@ -98,22 +112,6 @@ def _is_work(record: Record) -> bool:
     return decided.leads_on if decided is not None else record.type == "wait.closed" and data["outcome"] != "cancelled"
 
 
-def _follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
-    """Whether `other` is `key`, or runs only after it: behind it in its scope, in a later iteration of a loop around
-    it, or behind a container around it."""
-    (path, number), (other_path, other_number) = key, other
-    depth = 0
-    while depth < min(len(path), len(other_path)) and path[depth] == other_path[depth]:
-        depth += 1
-    inside = depth < len(path)
-    if inside and depth < len(other_path) and path[depth][0] == other_path[depth][0]:
-        return plan.regions[path[depth][0]].kind == "loop" and other_path[depth][1] > path[depth][1]
-    here = plan.regions[path[depth][0]].end if inside else number
-    there = plan.regions[other_path[depth][0]].start if depth < len(other_path) else other_number
-    # Before the end of the container there is its start, which opens the iterations and branches that follow.
-    return there in _followers(plan, here) or (inside and there == plan.regions[path[depth][0]].start)
-
-
 def _root_node(plan: Plan, block: str) -> int:
     number = plan.node_index(block)
     if number is None:
@@ -122,7 +120,7 @@ def _root_node(plan: Plan, block: str) -> int:
         raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
     region = plan.regions[plan.region_of[number]]
     if region.kind != "root":
-        outermost = plan.nodes[_root_of(plan, number)].block
+        outermost = plan.nodes[root_of(plan, number)].block
         raise Conflict(
             f"block '{block}' is inside {region.kind} '{region.id}': a container runs as a whole",
             code="inside_container",
@@ -130,27 +128,6 @@ def _root_node(plan: Plan, block: str) -> int:
             container=outermost,
         )
     return number
-
-
-def _root_of(plan: Plan, number: int) -> int:
-    """The node itself, or the start sentinel of the outermost container around it."""
-    region = plan.region_of[number]
-    while region > 0:
-        number = plan.regions[region].start
-        region = plan.regions[region].parent
-    return number
-
-
-def _followers(plan: Plan, number: int) -> set[int]:
-    """The node and all that its edges lead to."""
-    found = {number}
-    todo = [number]
-    while todo:
-        for edge in plan.nodes[todo.pop()].out:
-            if edge.target not in found:
-                found.add(edge.target)
-                todo.append(edge.target)
-    return found
 
 
 def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:

@@ -3,6 +3,8 @@ workflow."""
 
 from __future__ import annotations
 
+from typing import Any, Final
+
 from starlette.responses import Response
 
 from executor.views import view_of
@@ -24,6 +26,8 @@ from server.wire.lifecycle import (
 )
 from server.wire.runs import StartQuery, accepted
 
+DETAIL_MAX: Final = 1_000  # characters, of a row of the audit
+
 
 async def fork(call: Call) -> Response:
     """Create a run that continues from event `seq`. It copies all events up to there, with the given outputs in place
@@ -31,6 +35,7 @@ async def fork(call: Call) -> Response:
     the last event from which a fork can continue."""
     body = await read_as(call.request, call.limits, ForkRequest)
     source = call.path("id")
+    call.note(_changes(f"at {body.seq}", "outputs", body.outputs))
     forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
     answer = view_of(ForkAccepted, accepted(forked), source=source, seq=forked.seq)
     return _made(answer)
@@ -51,9 +56,18 @@ async def migrate(call: Call) -> Response:
     """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
     lists them. 202: the worker of the run has not responded within a few seconds."""
     body = await read_as(call.request, call.limits, MigrateRequest)
+    call.note(f"to version {body.version}")
     found = await call.engine.lifecycle.migrate(call.path("id"), body.version)
     answer = MigrateAnswer(found.run, found.version, found.plan_hash, found.moved)
     return json_response(answer, 200 if found.moved else 202)
+
+
+def _changes(where: str, what: str, given: Any) -> str:
+    """For the audit: the names of what is given in place of recorded values."""
+    if not given:
+        return where
+    names = ", ".join(given) if isinstance(given, dict) else "another one"
+    return f"{where}, {what}: {names}"[:DETAIL_MAX]
 
 
 def _made(answer: ForkAccepted | RetryAccepted) -> Response:
@@ -73,6 +87,7 @@ async def rerun(call: Call) -> Response:
     after it again. Without a block, everything runs again."""
     start = call.query(StartQuery)
     body = await read_as(call.request, call.limits, RerunRequest)
+    call.note(_changes(f"from {body.start or 'the start'}", "input", body.input))
     submitted = await call.engine.lifecycle.run_from(
         call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
     )

@@ -304,6 +304,19 @@ async def test_each_route_that_changes_something_has_one_row(
     assert audited == {"DELETE /api/me/sessions", "DELETE /api/me/sessions/{id}"}
 
 
+async def test_the_audit_says_what_a_run_was_continued_with(admin: httpx.AsyncClient) -> None:
+    body = {
+        "document": in_a_row("a", {"last": {"type": "set", "params": {"value": "<start.to>"}}}),
+        "input": {"to": "x"},
+    }
+    run = (await admin.post("/api/runs?wait=60", json=body)).json()["run"]
+    made = await admin.post(f"/api/runs/{run}/fork", json={"seq": 3, "outputs": {"start": {"to": "a secret"}}})
+    assert made.status_code == 202, made.text
+    await admin.post(f"/api/runs/{run}/rerun", json={"from": "last", "input": {"to": "a secret"}})
+    rows = [row["detail"] for row in (await admin.get("/api/audit")).json()["rows"]]
+    assert rows[:2] == ["from last, input: to", "at 3, outputs: start"]
+
+
 async def test_what_was_refused_or_changed_nothing_has_no_row(admin: httpx.AsyncClient, engine: Engine) -> None:
     assert (await admin.put("/api/users/eve/role", json={"role": "admin"})).status_code == 404
     assert (await admin.post("/api/tokens", json={"name": "", "role": "viewer"})).status_code == 422
