@@ -243,6 +243,10 @@ class DatabaseUnavailable(StoreError):
     code = "db_unavailable"
 
 
+class DatabaseDown(DatabaseUnavailable):
+    """The database server cannot be reached, or is about to start or to stop: it may be there in a moment."""
+
+
 class DatabaseFull(DatabaseUnavailable):
     """There is no room on the disk of the database."""
 

@@ -33,7 +33,7 @@ from executor.engine import Engine
 from executor.errors import WeftError
 from executor.store.sqlite.connection import FULL, full_hint
 from server import ui
-from server.app import build_engine, create_app, own_blocks
+from server.app import create_app, own_blocks
 from server.http.auth import Auth
 from server.http.connections import Connection, Connections
 from server.http.proxies import Proxies
@@ -44,6 +44,7 @@ from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
 from server.settings import Settings, load_settings, with_token
+from server.start import started
 from server.variables import SettingsError, authority, database_path, server_url
 from server.watchdog import Descriptors, Watchdog, raise_limit
 
@@ -52,7 +53,7 @@ EXIT_USAGE = 2
 NO_DATABASE_HINT = "Set a file in a writable folder with --db or WEFT_DB. To restore a backup, use `weft restore`."
 NO_SERVER_HINT = "WEFT_DB is its address. Is PostgreSQL 15 or newer running there, and may this user connect to it?"
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
-LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal interrupts no wait then
+
 POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
 KEEP_ALIVE_S = 15
 TICKS_PER_S = 10  # of uvicorn's main loop
@@ -223,18 +224,13 @@ async def _serve_beside(
     warning = warn_of_open_bind(settings)
     if warning:
         logging.getLogger("weft").warning(warning)
-    building = asyncio.create_task(build_engine(settings, work=work), name="start")
-    while not (await asyncio.wait([building], timeout=LOOK_FOR_STOP_S))[0]:
-        if stop_signals:  # while another process holds the lock it would try for long
-            building.cancel()
-            await asyncio.wait([building])
     try:
-        engine = building.result()
-    except asyncio.CancelledError:
-        return 0
+        engine = await started(settings, stop_signals, work=work)
     except (WeftError, SettingsError, OSError) as error:
         cannot_open(settings, error)
         return 1
+    if engine is None:
+        return 0
     keep_from_log(engine.parts.redactor)
     metrics.engine = engine
     try:

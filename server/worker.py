@@ -16,13 +16,14 @@ from concurrent.futures import ThreadPoolExecutor
 
 from executor.engine import Engine
 from executor.errors import WeftError
-from server.app import build_engine, own_blocks
+from server.app import own_blocks
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
 from server.process import EXIT_USAGE, POOL_THREADS, cannot_open, loop_factory
 from server.settings import Settings
+from server.start import started
 from server.variables import SettingsError
 from server.watchdog import Watchdog, raise_limit
 
@@ -65,11 +66,14 @@ async def _work(settings: Settings, stop_signals: StopSignals, grace_s: float) -
         print(f"weft: cannot listen on {where}: {error.strerror or error}", file=sys.stderr)
         return EXIT_USAGE
     try:
-        engine = await build_engine(settings)
+        engine = await started(settings, stop_signals)
     except (WeftError, SettingsError, OSError) as error:
         cannot_open(settings, error)
         await metrics.close()
         return EXIT_NO_DATABASE
+    if engine is None:
+        await metrics.close()
+        return 0
     metrics.engine = engine
     keep_from_log(engine.parts.redactor)
     try:

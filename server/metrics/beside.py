@@ -6,8 +6,6 @@ WEFT_METRICS_HOST says otherwise.
 
 from __future__ import annotations
 
-import asyncio
-
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
@@ -20,7 +18,6 @@ from server.metrics.collect import exposition
 from server.metrics.process import ProcessMeters
 from server.variables import authority
 
-HEALTHY_S = 2.0
 HEADERS = {"X-Content-Type-Options": "nosniff"}
 
 
@@ -61,8 +58,7 @@ class Metrics:
         if self.engine is None or self.process.draining:
             return 503, "draining\n" if self.process.draining else "starting\n"
         try:
-            async with asyncio.timeout(HEALTHY_S):
-                await self.engine.healthy()
-        except (WeftError, TimeoutError):
-            return 503, "the database cannot be read\n"
+            await self.engine.healthy()
+        except WeftError as error:
+            return 503, f"{error}\n"
         return 200, "ok\n"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import platform
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 Labels = tuple[str, ...]
 _log = logging.getLogger("weft.server")
 _unread = Repeated()
+DATABASE_S = 1.0  # less than any Prometheus waits for: what this process knows by itself is sent in any case
 
 
 async def exposition(engine: Engine | None, process: ProcessMeters, accept: str = "") -> tuple[bytes, str]:
@@ -33,10 +35,11 @@ async def exposition(engine: Engine | None, process: ProcessMeters, accept: str 
     load: DatabaseLoad | None = None
     if engine is not None:
         try:
-            load = await engine.load.now()
-        except WeftError as error:
-            if _unread.due(error.code):
-                _log.warning("the database could not be read for metrics: %s", error)
+            async with asyncio.timeout(DATABASE_S):
+                load = await engine.load.now()
+        except (WeftError, TimeoutError) as error:
+            if _unread.due(getattr(error, "code", "")):
+                _log.warning("the database could not be read for metrics: %s", error or "it does not answer")
     registry = CollectorRegistry(auto_describe=False)
     registry.register(_Numbers([*of_process(process), *of_engine(engine), *of_database(engine, load)]))
     ProcessCollector(registry=registry)

@@ -21,7 +21,8 @@ from server.wire.server import CacheCleared, CacheQuery, EnvNames, Example, Exam
 
 
 async def healthz(call: Call) -> Response:
-    """200 when the database can be read, otherwise the error of the database (503 or 507). Does not wait for writes."""
+    """200 while the process works, also while the database is away. 503 when only another start can help, because the
+    database was replaced."""
     await call.engine.healthy()
     return json_response(Health("ok"))
 

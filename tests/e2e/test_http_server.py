@@ -209,9 +209,9 @@ def test_a_file_that_is_no_database_is_reported_with_the_next_step(tmp_path: Pat
 
 STOPPED_MEANWHILE = """
 import os, signal, sys
-from server import process
+from server import process, start
 from server.settings import load_settings
-build = process.build_engine
+build = start.build_engine
 
 async def build_and_stop(settings, **how):
     # takes long when the file is copied for a new schema, or locked by another process
@@ -219,7 +219,7 @@ async def build_and_stop(settings, **how):
     os.kill(os.getpid(), signal.SIGTERM)
     return engine
 
-process.build_engine = build_and_stop
+start.build_engine = build_and_stop
 sys.exit(process.serve(load_settings()))
 """
 

@@ -33,8 +33,9 @@ class Proxy:
     since the start: `commits` that were answered, `dropped` of them, `sessions` that were opened, and at most `busiest`
     of these within WINDOW_S."""
 
-    def __init__(self, socket: Path, drops: Callable[[], bool] = lambda: False) -> None:
+    def __init__(self, socket: Path, drops: Callable[[], bool] = lambda: False, port: int = 0) -> None:
         self._socket = socket
+        self._port = port
         self._drops = drops
         self._server: asyncio.Server | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -52,10 +53,11 @@ class Proxy:
 
     async def start(self) -> None:
         self._loop = asyncio.get_running_loop()
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", self._port)
 
     async def stop(self) -> None:
-        assert self._server is not None
+        if self._server is None:
+            return
         self._server.close()
         await self.cut()
 

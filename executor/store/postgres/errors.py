@@ -11,6 +11,16 @@ from executor.store.postgres.connection import LOST, CommitUncertain
 
 AGAIN: Final = ("40P01", "40001", "55P03", "57014")  # deadlock, serialization, a lock was not to be had, a time limit
 FULL: Final = ("53100",)
+# Of a server that is there and takes no session now. The first three have one SQLSTATE, which libpq does not pass on.
+PASSING: Final = (
+    "the database system is",
+    "not yet accepting connections",
+    "terminating connection",
+    "too many clients",
+    "too many connections",
+    "remaining connection slots",
+    "pause",
+)
 NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg says so without asking; a NUL, or half of a character
 
 
@@ -34,6 +44,13 @@ def as_weft_error(error: Exception) -> Exception:
     if isinstance(error, psycopg.OperationalError):
         return DatabaseUnavailable(f"the database cannot be used: {said}")
     return error
+
+
+def may_pass(error: Exception) -> bool:
+    """Whether a session could not be opened for a reason that ends by itself: there is no server, or it is about to
+    start or to stop. What it refuses for good, such as a wrong password, is FATAL in words of its own."""
+    said = str(error.__cause__ if isinstance(error, CommitUncertain) else error)
+    return "FATAL" not in said or any(words in said for words in PASSING)
 
 
 def not_storable(error: psycopg.DataError) -> Exception:

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 
 import psycopg
 
-from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, WeftError
+from executor.errors import DatabaseDown, DatabaseUnavailable, DatabaseWriteFailed, WeftError
 from executor.store.gathering import Item, Outcome
 from executor.store.migrate import packaged_migrations
 from executor.store.postgres.connection import CommitUncertain, Session, Tx
 from executor.store.postgres.dialect import ADD_WRITER, DELETE_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, MARK_GROUP
-from executor.store.postgres.errors import as_weft_error
+from executor.store.postgres.errors import as_weft_error, may_pass
 from executor.store.postgres.hot.appends import newest_messages
 from executor.store.postgres.hot.group import HotGroup
 from executor.store.postgres.migrate import migrate
@@ -53,7 +53,8 @@ class Writer(GroupWriter):
             self._session.drop()
             failure = as_weft_error(error)
             if isinstance(failure, DatabaseWriteFailed):
-                return DatabaseUnavailable(f"the database cannot be used: {str(error.__cause__ or error).strip()}")
+                kind = DatabaseDown if may_pass(error) else DatabaseUnavailable
+                return kind(f"the database cannot be used: {str(error.__cause__ or error).strip()}")
             return failure
         return None
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from executor.errors import DatabaseUnavailable
+from executor.errors import DatabaseReplaced
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
 
@@ -71,9 +71,11 @@ class Process:
 
 @pytest.mark.parametrize(
     ("state", "status"),
-    [({}, 200), ({"engine": None}, 503), ({"draining": True}, 503), ({"healthy_as": DatabaseUnavailable("gone")}, 503)],
+    [({}, 200), ({"engine": None}, 503), ({"draining": True}, 503), ({"healthy_as": DatabaseReplaced("gone")}, 503)],
 )
-async def test_health_is_that_of_the_database_until_the_worker_stops(state: dict[str, Any], status: int) -> None:
+async def test_a_worker_is_healthy_until_it_stops_or_has_to_be_started_again(
+    state: dict[str, Any], status: int
+) -> None:
     metrics, process = Metrics(ProcessMeters()), Process()
     process.healthy_as = state.get("healthy_as")
     metrics.process.draining = state.get("draining", False)
