@@ -29,7 +29,7 @@ from executor.store.people import Act, UserRow, acting
 from server.http.api_tokens import KEY, ApiTokens
 from server.http.errors import Unauthorized
 from server.http.principals import ANYONE, FIRST_ADMIN, SERVER_TOKEN, Principal, of_session
-from server.http.rates import LoginRates, Refusals
+from server.http.rates import LoginRates, Refusals, ReturnRates
 from server.http.sessions import AGE_MS, Sessions, hash_of
 from server.http.streams import Streams
 from server.settings import Settings
@@ -58,6 +58,7 @@ class Auth:
         self.sessions = Sessions(mark)
         self.tokens = ApiTokens()
         self.rates = LoginRates(now_s)
+        self.returns = ReturnRates(now_s)
         self.refusals = Refusals(now_s)
 
     @property

@@ -1,5 +1,5 @@
-"""How often links, webhooks and tokens may be tried: guesses by address, answers by link, requests by webhook, sign-ins
-by address and in all.
+"""How often links, webhooks and tokens may be tried: guesses by address, answers by link, requests by webhook, wrong
+sign-ins by address and in all.
 
 A link that exists always works, whatever other requests come from its address: behind a proxy all people share one,
 and one of them must not be able to lock out the others. What is counted by address are links that do not exist.
@@ -21,6 +21,7 @@ MISSES, MISSES_PER_S = 30, 0.5
 ANSWERS, ANSWERS_PER_S = 100, 0.5
 LOGINS, LOGINS_PER_S = 10, 10 / 60
 LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S = 60, 1.0
+RETURNS, RETURNS_PER_S = 5, 1 / 60
 NOTED, NOTED_PER_S = 5, 1 / 600
 NOTED_IN_ALL, NOTED_IN_ALL_PER_S = 30, 1 / 300  # at most 320 rows on the first day, some 100 KiB
 # A sender that catches up sends a burst; a flood is refused with Retry-After.
@@ -84,15 +85,29 @@ class HookRates:
 
 
 class LoginRates:
-    """Every try counts, also a right one: a guess that is refused must not tell whether it was right."""
+    """Wrong tokens of the sign-in page are counted, by address and in all: more of them are refused for a while. A
+    right token always signs in, and so does the code of a link, which is never counted: nothing that others send keeps
+    anyone out. What a guess is up against is the length of the token."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._by_address = Buckets(LOGINS, LOGINS_PER_S, now_s)
         self._in_all = Buckets(LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S, now_s)
 
-    def trying(self, address: str) -> None:
-        """Raises TooManyTries."""
+    def missed(self, address: str) -> None:
+        """A wrong token from `address`. Raises TooManyTries."""
         refuse_after(self._by_address.spend(address) or self._in_all.spend(""), "Too many sign-in attempts.")
+
+
+class ReturnRates:
+    """How often one sign-in that was begun may come back from the provider: a copy of its signed cookie must not make
+    this server ask the provider without an end."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._by_state = Buckets(RETURNS, RETURNS_PER_S, now_s)
+
+    def returned(self, state: str) -> None:
+        """Raises TooManyTries."""
+        refuse_after(self._by_state.spend(state), "This sign-in has come back too often.")
 
 
 class Refusals:

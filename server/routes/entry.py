@@ -31,9 +31,7 @@ async def page(call: Call) -> Response:
 
 async def log_in(call: Call) -> Response:
     """Start a session; the previous session of the browser ends. 401: the token or code is not valid. 429: too many
-    attempts."""
-    if call.auth.required:
-        call.auth.rates.trying(call.address)
+    wrong tokens."""
     body = await read_as(call.request, call.limits, LoginRequest)
     if (body.token is None) == (body.code is None):
         raise BodyInvalid("Send either `token` or `code`.", pointer="")
@@ -44,6 +42,8 @@ async def log_in(call: Call) -> Response:
     except Unauthorized:
         how = "server-token" if body.code is None else "sign-in link"
         await call.auth.note_refusal(call.engine, "POST /login", how, call.address)
+        if body.token is not None:
+            call.auth.rates.missed(call.address)
         raise
     call.auth.forget_id_token(response)  # of a session before this one, which the provider had signed in
     if before is not None:

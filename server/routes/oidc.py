@@ -43,7 +43,7 @@ async def callback(call: Call) -> Response:
     under_way = oidc.flow.resume(call.auth.begun_elsewhere(call.request), sent.get("state", ""), now_s)
     if under_way is None:
         return entry.not_signed_in(NOT_BEGUN, 400)
-    call.auth.rates.trying(call.address)
+    call.auth.returns.returned(under_way.state)
     try:
         response = await _signed_in(call, oidc, under_way)
     except ProviderError as error:

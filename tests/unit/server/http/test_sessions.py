@@ -182,16 +182,35 @@ async def test_guesses_are_slowed_down(browser: httpx.AsyncClient, closed: Starl
     closed.state.auth.rates = LoginRates(lambda: now_s)
     for n in range(LOGINS):
         assert (await browser.post("/login", json={"token": f"guess {n}"})).status_code == 401
-    slowed = await browser.post("/login", json=TOKEN)
+    slowed = await browser.post("/login", json={"token": "guess"})
     assert (slowed.status_code, slowed.json()["code"]) == (429, "too_many_tries")
     assert slowed.headers["retry-after"] == "6"
     now_s += 6.0
-    await sign_in(browser)
+    assert (await browser.post("/login", json={"token": "guess"})).status_code == 401
 
 
 def test_guesses_from_many_addresses_are_slowed_down() -> None:
     rates = LoginRates(lambda: 0.0)
     for n in range(LOGINS_IN_ALL):
-        rates.trying(f"10.0.0.{n}")
+        rates.missed(f"10.0.0.{n}")
     with pytest.raises(TooManyTries, match="Too many sign-in attempts"):
-        rates.trying("10.0.1.1")
+        rates.missed("10.0.1.1")
+
+
+@pytest.mark.parametrize("addresses", ["one", "many"])
+async def test_no_guesses_keep_out_who_has_the_token_or_a_link(
+    browser: httpx.AsyncClient, closed: Starlette, addresses: str
+) -> None:
+    closed.state.auth.rates = rates = LoginRates(lambda: 0.0)
+    made = await browser.post("/api/sign-in-links", headers={"authorization": "Bearer the-token"})
+    if addresses == "many":
+        for n in range(LOGINS_IN_ALL):
+            rates.missed(f"10.0.0.{n}")
+    while (await browser.post("/login", json={"token": "guess"})).status_code != 429:
+        pass
+    for _ in range(LOGINS_IN_ALL):
+        assert (await browser.post("/login", json={"code": "c" * 43})).status_code == 401, "256 bits: no guess"
+    await sign_in(browser, code=made.json()["url"].partition("#")[2])
+    assert await status(browser) == 200
+    for _ in range(LOGINS + 1):
+        assert (await browser.post("/login", json=TOKEN)).status_code == 200
