@@ -9,8 +9,12 @@ two messages with one number one is refused, and what has been said is found by 
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
+import secrets
 from collections import OrderedDict
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import orjson
@@ -34,6 +38,7 @@ from executor.values.payload import render
 from executor.views import RunView
 
 CONVERSATION: Final = re.compile(r"[A-Za-z0-9_-]{16,64}")
+MADE_HERE: Final = re.compile(r"[A-Za-z0-9_-]{24}")  # by `new_conversation`
 SHOWN: Final = 50  # messages of a page, the last ones
 TURN_MAX: Final = 999_999
 ANSWERS_KEPT: Final = 1_000  # in memory
@@ -100,7 +105,7 @@ class Chats:
                 raise Conflict("the answer before is not there yet", code="chat_busy", hint="wait for it")
             if n > following or n > TURN_MAX:
                 raise Conflict("other messages of this conversation are missing", code="chat_changed", hint="reload")
-            return await self._start(row, start, conversation, n, message)
+            return await self._start(row, start, conversation, _name_in_runs(row, conversation, last), n, message)
 
     async def run_of(self, name: str, token: str, conversation: str, n: int) -> tuple[RunRow, Plan]:
         """The run of message `n`. Raises NotFound."""
@@ -111,8 +116,8 @@ class Chats:
             raise NotFound("there is no such message", code="chat_not_found")
         return found[0], await load_plan(self._parts.store, found[0].plan_hash)
 
-    async def _start(self, row: WebhookRow, start: StartOf, conversation: str, n: int, message: str) -> bool:
-        input = {"message": message, "conversation": conversation, "turn": n}
+    async def _start(self, row: WebhookRow, start: StartOf, conversation: str, name: str, n: int, message: str) -> bool:
+        input = {"message": message, "conversation": name, "turn": n}
         checked = check_input(start.plan, input, self._parts.services.sandbox.matches)
         now_ms = self._parts.clock.now_ms()
         new = new_run(
@@ -165,6 +170,22 @@ class Chats:
 
     async def _row(self, name: str, token: str) -> WebhookRow:
         return await self._tokens.row(CHAT + name, token, "there is no chat at this address", "chat_not_found")
+
+
+def _name_in_runs(row: WebhookRow, conversation: str, last: Sequence[RunRow]) -> str:
+    """What the runs of a conversation know it by, which workflows may use as a key for memory: of this page alone, so
+    that no visitor can choose the key of another one. A conversation whose runs know it by the id in its address, as
+    once all did, keeps that name if a page has made it."""
+    said = orjson.loads(last[0].input) if last else None
+    if isinstance(said, dict) and said.get("conversation") == conversation and MADE_HERE.fullmatch(conversation):
+        return conversation
+    digest = hashlib.sha256(f"{row.id}\0{conversation}".encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
+def new_conversation() -> str:
+    """The last part of the address of a new one."""
+    return secrets.token_urlsafe(18)
 
 
 def number_of(row: RunRow) -> int:

@@ -4,12 +4,10 @@ it is random, and its stream shows that conversation alone.
 
 from __future__ import annotations
 
-import secrets
-
 from starlette.responses import RedirectResponse, Response
 
 from executor.errors import Conflict, InputInvalid, NotFound, WeftError
-from executor.topics.chats import ChatView, streamed
+from executor.topics.chats import ChatView, new_conversation, streamed
 from server import ui
 from server.http.body import decode_form, read_bytes
 from server.http.call import Call
@@ -32,7 +30,7 @@ async def begin(call: Call) -> Response:
         await _find(call)
     except WeftError as error:
         return instead(error, "chat")
-    return RedirectResponse(f"{call.request.url.path}/{secrets.token_urlsafe(18)}", 303)
+    return RedirectResponse(f"{call.request.url.path}/{new_conversation()}", 303)
 
 
 async def show(call: Call) -> Response:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import re
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import orjson
+import pytest
 
+from executor.topics import chats
+from executor.topics.chats import new_conversation
 from server.http.rates import ANSWERS
 
 Json = dict[str, Any]
@@ -47,6 +52,11 @@ async def say(client: httpx.AsyncClient, place: str, message: str, n: int) -> ht
     return await client.post(place, data={"message": message, "n": str(n)}, headers=headers)
 
 
+def known_as(page: str, conversation: str) -> str:
+    digest = hashlib.sha256(f"{page}\0{conversation}".encode()).digest()
+    return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+
 async def turns(client: httpx.AsyncClient, place: str, until: str | None = None) -> list[Json]:
     async with asyncio.timeout(30):
         while True:
@@ -71,7 +81,7 @@ async def test_a_conversation(client: httpx.AsyncClient) -> None:
     page = await client.get(place)
     assert page.status_code == 200 and "The &lt;b&gt;shop&lt;/b&gt;" in page.text and "Ask us." in page.text
     assert "script-src 'self'" in page.headers["content-security-policy"] and "unsafe" not in str(page.headers)
-    talk = place.rpartition("/")[2]
+    talk = known_as("chat:shop:chat", place.rpartition("/")[2])
     for n, message in enumerate(("Hi", "<i>Bye</i>"), 1):
         assert (await say(client, place, message, n)).json() == {"n": n}
         await turns(client, place, "answered")
@@ -83,6 +93,30 @@ async def test_a_conversation(client: httpx.AsyncClient) -> None:
     assert "&lt;i&gt;Bye&lt;/i&gt;" in page.text and "<i>" not in page.text and 'value="3"' in page.text
     assert await heard(client, f"{place}/2/events") == [("end", {})]
     assert (await client.get(f"{path}/{TALK}", headers={"accept": "application/json"})).json() == {"turns": []}
+
+
+async def test_a_visitor_does_not_choose_what_runs_know_a_conversation_by(client: httpx.AsyncClient) -> None:
+    place = f"{await store(client, shop())}/customer-account-0042"
+    assert (await say(client, place, "Hi", 1)).status_code == 202
+    [turn] = await turns(client, place, "answered")
+    name = turn["answer"].rpartition(" ")[2]
+    assert name != "customer-account-0042" and "customer" not in name
+    assert (await say(client, place, "Hi", 2)).status_code == 202
+    assert (await turns(client, place, "answered"))[1]["answer"].endswith(f"number 2 of {name}"), "it stays the same"
+
+
+async def test_a_conversation_that_began_under_its_own_id_keeps_it(
+    client: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = await store(client, shop())
+    for id, stays in ((new_conversation(), True), ("customer-account-0042", False)):
+        monkeypatch.setattr(chats, "_name_in_runs", lambda row, conversation, last: conversation)  # as it was once
+        await say(client, f"{path}/{id}", "Hi", 1)
+        await turns(client, f"{path}/{id}", "answered")
+        monkeypatch.undo()
+        await say(client, f"{path}/{id}", "Hi", 2)
+        answer = (await turns(client, f"{path}/{id}", "answered"))[1]["answer"]
+        assert answer.endswith(f" of {id}") == stays
 
 
 async def test_a_browser_without_scripts_posts_the_form(client: httpx.AsyncClient) -> None:
