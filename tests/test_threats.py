@@ -122,6 +122,13 @@ BROKEN: dict[str, tuple[str, ...]] = {
         f"{SESSIONS}::test_no_guesses_keep_out_who_has_the_token_or_a_link",
         "unit/server/oidc/test_sign_in.py::test_no_guesses_keep_out_who_comes_back_from_the_provider",
     ),
+    "B26 arguments of a model that leave their place": (
+        "promises/test_secrets_arguments.py::test_an_argument_stays_in_its_string_of_a_json_text",
+        "promises/test_secrets_arguments.py::test_a_condition_that_compares_what_cannot_be_compared_asks",
+    ),
+    "B27 a chat that names the memory of another workflow": (
+        "unit/server/routes/test_chats.py::test_a_visitor_does_not_choose_what_runs_know_a_conversation_by",
+    ),
 }
 
 MODEL: dict[str, tuple[str, ...]] = {
@@ -265,7 +272,7 @@ def test_each_row_is_tried(row: str) -> None:
 
 
 def test_no_row_is_left_out() -> None:
-    assert [row.split(" ")[0] for row in BROKEN] == [f"B{n}" for n in range(1, 26)]
+    assert [row.split(" ")[0] for row in BROKEN] == [f"B{n}" for n in range(1, 28)]
     assert len(MODEL) == 25
 
 

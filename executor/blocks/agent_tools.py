@@ -2,7 +2,8 @@
 of an MCP server (`agent_mcp`).
 
 In the params of a block `{{name}}` is the argument of that name: its value where the text is nothing else, its text
-inside of another one. In a URL it is encoded, so that it is one part of a path or of a query and nothing more.
+inside of another one. It is encoded for that text: in a URL it is one part of a path or of a query and nothing more, in
+JSON it stays in its string (`executor.values.places`).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from urllib.parse import quote
 from msgspec import Struct
 
 from executor.blocks import email, http
+from executor.blocks.agent_condition import is_asked
 from executor.blocks.base import Block, ChildRequest, Context, Done, Suspend
 from executor.blocks.connected import CONNECTION
 from executor.blocks.response import header_texts
@@ -27,6 +29,7 @@ from executor.mcp.base import ServerTool, ToolServer
 from executor.sandbox import Bound
 from executor.values.coerce import coerce
 from executor.values.payload import render
+from executor.values.places import fill, form_of
 from executor.values.schema import violations
 
 BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block}
@@ -330,15 +333,9 @@ async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any])
     condition = tool.approve_if
     if not isinstance(condition, Bound):
         return condition not in (None, "", False)
-    # The arguments are a value like others, and never a part of the program.
-    asked = Bound(
-        f'((args) => Boolean({condition.source}\n))(__v["\\u0000args"])',
-        {**condition.values, "\0args": dict(arguments)},
-        condition.texts,
-    )
 
     async def work() -> bool:
-        return bool((await ctx.evaluate([asked]))[0])
+        return await is_asked(ctx, condition, tool.schema, arguments)
 
     return bool(await ctx.step("step", f"approve {tool.name}?", arguments, work, effect="none"))
 
@@ -418,7 +415,7 @@ def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The params of the block for this call. A text is one mail address here, whatever is in it: which of its commas
     the author wrote is not known. Several are a list."""
     assert tool.block is not None
-    found: dict[str, Any] = filled(tool.params, arguments)
+    found: dict[str, Any] = filled(tool.params, arguments, media_type=_media_type(tool.params))
     for pointer in BLOCKS[tool.block].spec.addresses:
         name = pointer.removeprefix("/")
         if isinstance(found.get(name), str) and found[name]:
@@ -426,27 +423,37 @@ def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = ()) -> Any:
-    """The params with the arguments in their places. A place without an argument is null, or nothing inside a text."""
+def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = (), media_type: str | None = None) -> Any:
+    """The params with the arguments in their places, encoded for the text around them. A place without an argument is
+    null, or nothing inside a text. `media_type`: of the body."""
     if isinstance(value, dict):
-        return {name: filled(inner, arguments, (*path, name)) for name, inner in value.items()}
+        return {name: filled(inner, arguments, (*path, name), media_type) for name, inner in value.items()}
     if isinstance(value, list):
-        return [filled(inner, arguments, path) for inner in value]
+        return [filled(inner, arguments, path, media_type) for inner in value]
     if not isinstance(value, str):
         return value
     whole = _PLACE.fullmatch(value.strip())
     if whole is not None:
         return arguments.get(whole[1])
+    if path == ("url",):
+        return _PLACE.sub(lambda place: _in_url(arguments.get(place[1])), value)
+    form = form_of(value, _PLACE, media_type if path == ("body",) else None)
+    return fill(value, _PLACE, lambda place: arguments.get(place[1]), form)
 
-    def put(place: re.Match[str]) -> str:
-        shown = "" if arguments.get(place[1]) is None else render(arguments[place[1]])
-        if path != ("url",):
-            return shown
-        encoded = quote(shown, safe="")
-        # Encoded or not, a part of a path that is only dots leads up.
-        return encoded.replace(".", "%2E") if set(shown) <= {"."} else encoded
 
-    return _PLACE.sub(put, value)
+def _in_url(value: Any) -> str:
+    shown = "" if value is None else render(value)
+    encoded = quote(shown, safe="")
+    # Encoded or not, a part of a path that is only dots leads up.
+    return encoded.replace(".", "%2E") if set(shown) <= {"."} else encoded
+
+
+def _media_type(params: Mapping[str, Any]) -> str | None:
+    headers = params.get("headers")
+    named = headers if isinstance(headers, dict) else {}
+    return next(
+        (text for name, text in named.items() if name.lower() == "content-type" and isinstance(text, str)), None
+    )
 
 
 def shown_result(output: Any) -> str:

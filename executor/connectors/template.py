@@ -2,8 +2,9 @@
 
 A text that is one placeholder and nothing else becomes the value as it is, and is left out of objects and lists when
 the field has none; so is an object or a list of which nothing is left. Inside a longer text, a value is written as
-text. In a path it is percent-encoded, with `{{+name}}` its slashes stay. `{"$mime": {"to", "subject", "text", …}}` is a
-mail in base64url, as Gmail wants it.
+text, and in a text that is JSON as part of the string, or as the value, that stands there. In a path it is
+percent-encoded, with `{{+name}}` its slashes stay. `{"$mime": {"to", "subject", "text", …}}` is a mail in base64url, as
+Gmail wants it.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from urllib.parse import quote
 
 from executor.blocks.shared_params import invalid
 from executor.values.payload import render
+from executor.values.places import fill, form_of
 
 PLACEHOLDER: Final = re.compile(r"\{\{(\+?)([a-z][a-z0-9_]*)\}\}")
 MIME: Final = "$mime"
@@ -62,7 +64,7 @@ def _filled(template: Any, values: Mapping[str, Any]) -> Any:
             if whole := PLACEHOLDER.fullmatch(template):
                 value = values.get(whole[2])
                 return _MISSING if value is None else value
-            return PLACEHOLDER.sub(lambda found: render(values.get(found[2], "")), template)
+            return fill(template, PLACEHOLDER, lambda found: values.get(found[2]), form_of(template, PLACEHOLDER))
         case Mapping() if set(template) == {MIME}:
             parts = _filled(template[MIME], values)
             return _mime(parts if isinstance(parts, Mapping) else {})

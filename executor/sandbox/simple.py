@@ -90,6 +90,15 @@ def compile_simple(source: str) -> Closure | None:
         return None
 
 
+def compile_alike(source: str) -> Closure | None:
+    """As compile_simple, for expressions that decide whether something is safe: a comparison of values of two types, or
+    with null or undefined, raises Unsure."""
+    try:
+        return _AlikeParser(source).whole() if len(source) <= _SOURCE_MAX else None
+    except _NotSimple:
+        return None
+
+
 class Closures:
     """Compiled once. All are dropped when their sources are too many."""
 
@@ -346,6 +355,34 @@ class _Parser:
         self._at += 1
         self._expect("]")
         return _text(text)
+
+
+class _AlikeParser(_Parser):
+    def _equality(self) -> Closure:
+        left = self._relation()
+        while sign := self._take("===", "!==", "==", "!="):
+            equal = _strictly_equal if sign[0] == "=" else _differ
+            left = _applied(_alike(equal), left, self._relation())
+        return left
+
+    def _relation(self) -> Closure:
+        left = self._sum()
+        while sign := self._take("<", ">", "<=", ">="):
+            left = _applied(_alike(_RELATIONS[sign]), left, self._sum())
+        return left
+
+
+def _alike(of: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+    def compared(a: Any, b: Any) -> bool:
+        if a is None or a is UNDEFINED or _KINDS[type(a)] != _KINDS[type(b)]:
+            raise Unsure
+        return of(a, b)
+
+    return compared
+
+
+def _differ(a: Any, b: Any) -> bool:
+    return not _strictly_equal(a, b)
 
 
 def _tokens(source: str) -> list[tuple[str, str]]:
