@@ -35,6 +35,12 @@ class Event(Struct, frozen=True):
     data: dict[str, Any] = {}
 
 
+def _live_text(data: str) -> Event:
+    """The server sends the text beside the key; in an event it is data, as what the journal has."""
+    sent = orjson.loads(data)
+    return Event(sent["run"], type=sent["type"], key=sent["key"], data={"text": sent["text"]})
+
+
 class Following:
     """One reader of a run, across its connections. `after` is the last event it has had."""
 
@@ -73,7 +79,7 @@ class Following:
         for frame in self._parser.feed(chunk):
             if frame.id is None and not (self._text and frame.event == DELTA):
                 continue
-            event = convert(orjson.loads(frame.data), Event)
+            event = _live_text(frame.data) if frame.id is None else convert(orjson.loads(frame.data), Event)
             self._pauses = Pauses(self._patience_s)
             if frame.id is None:
                 events.append(event)
