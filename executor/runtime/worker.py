@@ -418,11 +418,18 @@ class Worker:
                 self._dropped = self._dropped or dropped
                 raise
             for run_id, task in held.items():
-                if run_id not in kept:
-                    if not task.done() and run_id not in not_created:
-                        self._parts.meters.leases_lost += 1
-                        log.warning("run %s: lost the lease to another worker", run_id)
-                        task.cancel()
-                elif run_id in self._loops:
-                    self._loops[run_id].inbox_changed()  # an answer may have been written by another process
+                if run_id in kept:
+                    if run_id in self._loops:
+                        self._loops[run_id].inbox_changed()  # an answer may have been written by another process
+                elif run_id not in not_created:
+                    await self._check_lost(run_id, task)
         self._renewed_at_ms = now_ms
+
+    async def _check_lost(self, run_id: str, task: asyncio.Task[None]) -> None:
+        """End the task if another worker has the run. A run that has ended, or was given up, is not lost: its last
+        append may be on disk, which the task learns after this. Raises StoreError."""
+        row = None if task.done() else await self._parts.store.get_run(run_id)
+        if row is not None and row.lease_owner not in (None, self.name) and not task.done():
+            self._parts.meters.leases_lost += 1
+            log.warning("run %s: lost the lease to another worker", run_id)
+            task.cancel()
