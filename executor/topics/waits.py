@@ -103,8 +103,24 @@ class Waits:
         """Answer a wait, once, by its resume link or the token in it. `by`: the name that they say they have; `who`:
         whom they have signed in as, which is recorded if the wait is for certain people. Raises NotFound, AnswerInvalid
         (still open), SignInRequired, NotYours, AlreadyAnswered (`extra["wait"]` says by whom)."""
+        return await self._answer(await self.by_token(token_of(link), "resume"), fields, action, by, who)
+
+    async def answer_wait(
+        self,
+        run: str,
+        wait: str,
+        fields: Mapping[str, Any] | None = None,
+        action: str | None = None,
+        by: str | None = None,
+        who: Answerer | None = None,
+    ) -> WaitView:
+        """As `answer`, by the run and the wait, as in `get`: for callers who need no link to prove that they may."""
+        return await self._answer(await self._row(run, wait), fields, action, by, who)
+
+    async def _answer(
+        self, row: WaitRow, fields: Mapping[str, Any] | None, action: str | None, by: str | None, who: Answerer | None
+    ) -> WaitView:
         parts = self._parts
-        row = await self.by_token(token_of(link), "resume")
         now_ms = parts.clock.now_ms()
         if row.status != "pending" or row.kind not in ASK_PEOPLE:
             raise answered_before(await self.view(row))

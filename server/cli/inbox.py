@@ -17,7 +17,7 @@ from server.cli.render import inbox_lines, signal_lines
 
 if TYPE_CHECKING:
     from server.client import AsyncClient
-    from server.client.answers import PublicWait, WaitPage
+    from server.client.answers import PublicWait, Wait, WaitPage
 
 # What people and programs can do something about; there may be any number of timers and child runs besides.
 ANSWERED = ("approval", "form", "attention", "signal", "webhook")
@@ -49,23 +49,42 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
 
 
 @click.command()
-@click.argument("token", metavar="TOKEN|LINK")
+@click.argument("token", metavar="LINK|RUN")
+@click.argument("wait", required=False)
 @click.option("--action", help="One of the actions, such as approve.")
 @click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the form. Repeatable.")
 @click.option("--by", default=None, help="Name to record. Default: your login name.")
 @click.pass_obj
-def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by: str | None) -> int:
-    """Answer a wait by its link or token. The first answer counts."""
-    origin, token = _split_link(token)
+def answer(url: str, token: str, wait: str | None, action: str | None, fields: tuple[str, ...], by: str | None) -> int:
+    """Answer a wait. The first answer counts.
+
+    By its link or the token in it; or by RUN and WAIT, which is the node that waits, such as ask@review#2, or the id of
+    the wait. Without a link your role decides.
+    """
     pairs = [_split_field(text) for text in fields]
+    if wait is not None:
+        return _answer_in(url, token, wait, action, pairs, by)
+    origin, token = _split_link(token)
 
     async def send(client: AsyncClient) -> PublicWait:
         wait = await client.read_link(token)
         return await client.answer(token, action, _typed(pairs, wait.get("schema")), by=by or login_name())
 
     # The link is its own credential; our server's token is for our server alone.
-    wait = call(origin or url, send, with_token=origin in (None, url.rstrip("/")))
-    click.echo(f"Answered {wait['label']!r} of run {wait['run']}.")
+    answered = call(origin or url, send, with_token=origin in (None, url.rstrip("/")))
+    click.echo(f"Answered {answered['label']!r} of run {answered['run']}.")
+    return OK
+
+
+def _answer_in(url: str, run: str, wait: str, action: str | None, pairs: list[tuple[str, str]], by: str | None) -> int:
+    async def send(client: AsyncClient) -> Wait:
+        asked = await client.wait(run, wait)
+        return await client.answer_wait(
+            run, asked["id"], action, _typed(pairs, asked.get("schema")), by=by or login_name()
+        )
+
+    answered = call(url, send)
+    click.echo(f"Answered {answered['label']!r} of run {answered['run']}.")
     return OK
 
 

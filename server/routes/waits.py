@@ -5,15 +5,20 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from executor.errors import AlreadyAnswered
+from executor.runtime.answers import needs_sign_in
 from executor.topics.waits import WaitFilter
 from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
+from server.http.errors import Forbidden
 from server.http.principals import without_links
 from server.http.response import json_response
 from server.http.table import Link, RouteSpec
+from server.routes.resume import too_late
 from server.wire import capped
 from server.wire.waits import (
+    AnswerRequest,
     SignalList,
     SignalsQuery,
     Wait,
@@ -47,6 +52,26 @@ async def read(call: Call) -> Response:
     """`key`: the id of a wait, or the key of its node."""
     wait = await call.engine.waits.get(call.path("id"), call.path("key"))
     return json_response(view_of(Wait, *without_links(call.who, [wait])))
+
+
+async def answer(call: Call) -> Response:
+    """The answer counts once. A wait for certain people is answered by them alone, any other one by those who have the
+    role approver. `by`: by default your own name. 409: it was answered before."""
+    body = await read_as(call.request, call.limits, AnswerRequest)
+    who, waits = call.who, call.engine.waits
+    run, key = call.path("id"), call.path("key")
+    wait = await waits.get(run, key)
+    if not (needs_sign_in(wait.request) or who.may("approver")):
+        raise Forbidden(f"This needs the role approver; yours is {who.role}.", needs="approver", role=who.role)
+    call.note(body.action or "answered")
+    answerer = who.answerer
+    try:
+        answered = await waits.answer_wait(
+            run, wait.id, body.fields, body.action, body.by or answerer.name, answerer if call.auth.required else None
+        )
+    except AlreadyAnswered as error:
+        raise too_late(error) from None
+    return json_response(view_of(Wait, *without_links(who, [answered])))
 
 
 async def withdraw(call: Call) -> Response:
@@ -95,6 +120,17 @@ TABLE = (
         needs="viewer",
         answer=Wait,
         statuses=(404,),
+    ),
+    RouteSpec(
+        "POST",
+        _ONE,
+        answer,
+        "Answer a wait",
+        "waits",
+        needs="viewer",
+        body=AnswerRequest,
+        answer=Wait,
+        statuses=(404, 409, 422),
     ),
     RouteSpec(
         "DELETE",

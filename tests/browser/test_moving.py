@@ -85,7 +85,7 @@ def test_an_answer_sent_again_after_a_lost_response_is_the_same_answer(
         else:
             route.fulfill(response=answer)
 
-    page.route("**/api/resume/*", lose_first)
+    page.route("**/api/runs/*/waits/*", lose_first)
     page.route(WAITS, lambda route: route.abort() if sent else route.continue_())  # the page knows no more than it did
     card = open_card(editor, page, run)
     card.get_by_role("button", name="Approve").click()

@@ -50,6 +50,21 @@ class Waits:
         return Call("DELETE", "/api/runs/{id}/waits/{key}", (run, wait), body=present(by=by, reason=reason))
 
     @call
+    def answer_wait(
+        self,
+        run: str,
+        wait: str,
+        action: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Call[Wait]:
+        """Answer a wait without its link, once, as the holder of this client's token; `wait` is its id or the key of
+        the node that waits. ApiError as in `answer`; 403: it is for others."""
+        body = present(action=action, fields=dict(fields or {}), by=by)
+        return Call("POST", "/api/runs/{id}/waits/{key}", (run, wait), body=body)
+
+    @call
     def read_link(self, link: Link) -> Call[PublicWait]:
         """What a resume link asks for; its token or its wait will do. Reading it changes nothing."""
         return Call("GET", "/api/resume/{token}", (token_of(link),))

@@ -429,6 +429,13 @@ export interface Operations {
     body: undefined
     answer: Wait
   }
+  /** Answer a wait. */
+  'POST /api/runs/{id}/waits/{key}': {
+    path: { id: string; key: string }
+    query: Record<never, never>
+    body: AnswerRequest | undefined
+    answer: Wait
+  }
   /** Withdraw a wait. */
   'DELETE /api/runs/{id}/waits/{key}': {
     path: { id: string; key: string }

@@ -1,6 +1,5 @@
 // The server, as functions: drafts, versions, runs, waits. What starts runs by itself is in triggers.ts. All raise ApiError.
 
-import { tokenOf } from '../api/core'
 import * as is from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
 import { once } from './once'
@@ -159,9 +158,9 @@ export const api = {
   // waits
   waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) =>
     get(`/api/waits${query({ status, run, limit, counts: 0 })}`, is.waits),
-  /** `link` is the wait's resume link, absolute or not. Raises ApiError 422 (fields) or 409 (answered before). */
-  answer: (link: string, action: string | null, fields: Record<string, Json>, by?: string) =>
-    post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),
+  /** Needs no link. Raises ApiError 422 (fields) or 409 (answered before). */
+  answer: (wait: { run: string; id: string }, action: string | null, fields: Record<string, Json>, by?: string) =>
+    post(`/api/runs/${enc(wait.run)}/waits/${enc(wait.id)}`, { action, fields, by }, is.wait),
 
   login: (token: string) => post('/login', { token }, is.anything),
   /** `at_provider`: where the browser signs out at the provider that signed it in. */

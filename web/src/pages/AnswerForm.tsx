@@ -50,7 +50,7 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
     setSending(action ?? '')
     rememberName(by)
     try {
-      const answered = await api.answer(wait.link ?? '', action, values, by.trim() || undefined)
+      const answered = await api.answer(wait, action, values, by.trim() || undefined)
       announce(`${action ? wordsOf(action) : 'Answer'} recorded`)
       onDone(answered, true)
     } catch (error) {

@@ -149,3 +149,33 @@ async def test_approvers_see_the_links_that_they_may_use(http: httpx.AsyncClient
         (["user:ada"], False),
         (["role:approver"], True),
     ]
+
+
+async def test_who_has_signed_in_answers_by_run_and_wait(http: httpx.AsyncClient, asking: dict[str, Any]) -> None:
+    ada, bob, eve = [
+        await signed_in(http, user, role) for user, role in (("ada", "viewer"), ("bob", "approver"), ("eve", "viewer"))
+    ]
+
+    async def place(**params: Any) -> str:
+        link = await asked(http, asking, SERVER, **params)
+        wait = (await http.get(f"/api{link}", headers=SERVER)).json()
+        return f"/api/runs/{wait['run']}/waits/{wait['id']}"
+
+    async def answered(path: str, headers: dict[str, str]) -> tuple[int, str]:
+        answer = await http.post(path, json={"action": "approve", "fields": {"amount": 1}}, headers=headers)
+        body = answer.json()
+        return answer.status_code, body.get("code") or body["answered_by"]
+
+    anyone = await place()
+    assert (await answered(anyone, {}))[0] == 401
+    assert await answered(anyone, eve) == (403, "forbidden")
+    assert await answered(anyone, bob) == (200, "user:bob")
+    assert await answered(anyone, bob) == (409, "already_answered")
+    named = await place(by=["user:ada"])
+    assert await answered(named, bob) == (403, "not_yours")
+    assert await answered(named, ada) == (200, "user:ada")
+    assert await answered(await place(by=["role:admin"], not_starter=True), SERVER) == (403, "not_yours")
+    unknown = anyone.rpartition("/")[0] + "/nothing"
+    assert await answered(unknown, bob) == (404, "wait_not_found")
+    rows = (await http.get("/api/audit?actor=user:ada", headers=SERVER)).json()["rows"]
+    assert (rows[0]["action"], rows[0]["detail"]) == ("POST /api/runs/{id}/waits/{key}", "approve")
