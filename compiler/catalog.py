@@ -18,6 +18,7 @@ For the editor, each param has a title, a description and "x-ui", an object the 
   handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
 Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields:
 see executor.blocks.shared_params. "x-secret-when" limits "x-weft": "secret" to values of the params beside it.
+"x-url" says that the text is a URL, or which texts in an object are: no secret stands in front of its path.
 """
 
 from __future__ import annotations

@@ -137,6 +137,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "variable_concurrent_writers": ("warning", "several blocks may set one variable at the same time"),
     "env_unknown": ("warning", "an environment name that is not set on this server"),
     "connection_unknown": ("warning", "a connection that this server does not have; the block fails"),
+    "secret_in_address": ("error", "a stored secret in the scheme, the host or the port of a URL"),
     "secret_misplaced": ("warning", "a stored secret in a param that is not for secrets; the block fails"),
 }
 
@@ -144,6 +145,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
 # How to fix each kind of finding, when there is no better hint for the case at hand.
 HINTS: Final[dict[str, str]] = {
     "json_malformed": "Send one JSON object in UTF-8.",
+    "secret_in_address": "Write out the URL up to its path. Secrets can be in the path, query, headers and body.",
     "secret_misplaced": "Move it to the URL, query, headers or body of a request, or to a credential of a block.",
     "json_too_deep": "Check that the document is not nested in itself.",
     "document_too_large": "Pass large data as input, or let a block fetch it.",

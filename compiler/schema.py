@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 Kind = Literal["expression", "code", "python", "literal"]
 KEYWORD = "x-weft"
 BESIDE = "x-secret-when"
+URL = "x-url"
 SCHEMA_BYTES_MAX = 64 * 1024
 SCHEMA_PARTS_MAX = 1_000
 
@@ -104,14 +105,29 @@ class Checker:
     def secret_places(self, params: dict[str, Any]) -> frozenset[str]:
         """JSON pointers of the texts where a secret may stand: where the schema says so, and below."""
         places: set[str] = set()
+        for pointer, schema, value in self._for_secrets(params):
+            if schema.get(KEYWORD) == "secret":
+                places.add(pointer)
+                places.update(pointer + place for place, _, _ in texts(value, ()))
+        return frozenset(places)
+
+    def urls(self, params: dict[str, Any]) -> Iterator[tuple[str, str]]:
+        """JSON pointer and text of each URL in which a secret may stand (`x-url`)."""
+        for pointer, schema, value in self._for_secrets(params):
+            named = schema.get(URL)
+            if named is True and isinstance(value, str):
+                yield pointer, value
+            elif isinstance(named, list) and isinstance(value, dict):
+                yield from ((f"{pointer}/{key}", value[key]) for key in named if isinstance(value.get(key), str))
+
+    def _for_secrets(self, params: dict[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+        """Pointer, schema and value of each part that may hold secrets, or that has such parts."""
         stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
         while stack:
             pointer, schema, value = stack.pop()
             if id(schema) not in self._marked:
                 continue
-            if schema.get(KEYWORD) == "secret":
-                places.add(pointer)
-                places.update(pointer + place for place, _, _ in texts(value, ()))
+            yield pointer, schema, value
             stack.extend((pointer, option, value) for keyword in _OPTIONS for option in schema.get(keyword, ()))
             listed, other = schema.get("properties", {}), schema.get("additionalProperties")
             if isinstance(value, dict):
@@ -121,7 +137,6 @@ class Checker:
                 )
             elif isinstance(value, list):
                 stack.extend((f"{pointer}/{n}", schema.get("items"), item) for n, item in enumerate(value))
-        return frozenset(places)
 
 
 def _counts(schema: Any, beside: Mapping[str, Any]) -> bool:
@@ -182,7 +197,7 @@ def accepts(schema: Any, value: Any) -> bool:
 
 
 _OPTIONS = ("oneOf", "anyOf", "allOf")
-_NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD, BESIDE)
+_NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD, BESIDE, URL)
 _LIMITS = (
     "minLength",
     "maxLength",

@@ -1,11 +1,13 @@
 """Stored secrets that a document reads where none can be: in params whose schema does not say `x-weft: secret`.
 
 A warning, since a document that was stored before the secret is compiled again when it runs: the block that reads the
-secret fails, and only if it is reached.
+secret fails, and only if it is reached. An error, where the URL of a request begins with one: it decides which server
+gets the request, and what a parser makes of it is in messages.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 
 import msgspec
@@ -14,8 +16,12 @@ from compiler.catalog import Catalog
 from compiler.check import pointer_to
 from compiler.diagnostics import Report
 from compiler.needs import names_of
+from compiler.references import ENV
 from compiler.schema import checker_of
 from compiler.wiring import Wiring
+
+# What a URL is dialled by: all in front of its path. A backslash is read as a slash by some; `${NAME}` may stand in it.
+_AUTHORITY = re.compile(r"\s*(?:[^/?#\\:]*:)?(?:[/\\]{2})?[^/?#\\]*")
 
 
 def check_secrets(wiring: Wiring, catalog: Catalog, stored: Collection[str], report: Report) -> None:
@@ -26,7 +32,14 @@ def check_secrets(wiring: Wiring, catalog: Catalog, stored: Collection[str], rep
         spec = wiring.specs[id]
         if spec is None:
             continue
-        permitted = {f"/params{place}" for place in checker_of(spec).secret_places(block.params)}
+        checker = checker_of(spec)
+        permitted = {f"/params{place}" for place in checker.secret_places(block.params)}
+        for place, url in checker.urls(block.params):
+            found = _AUTHORITY.match(url)
+            for name in dict.fromkeys(ENV.findall(found[0]) if found is not None else ()):
+                if name in stored:
+                    message = f"{wiring.called(id)}: The secret {name} cannot be in the scheme, host or port of a URL."
+                    report.add("secret_in_address", pointer_to(id, "params") + place, message, block=id)
         for pointer, name in dict.fromkeys(names_of(msgspec.to_builtins(block), catalog, stored)):
             if name in stored and pointer not in permitted:
                 message = f"{wiring.called(id)}: The secret {name} cannot be used here; the block fails."

@@ -141,6 +141,7 @@ TOOLS: dict[str, Any] = {
             "params": {
                 "type": "object",
                 "x-weft": "secret",
+                "x-url": ["url"],
                 "x-secret-when": {"block": ["http"]},  # a mail goes to servers that the hosts of a secret do not bind
                 "title": "Parameters of the block",
                 "description": "{{name}} stands for the argument of that name.",

@@ -38,6 +38,7 @@ _SEND: dict[str, Any] = {
     "properties": {
         "url": {
             "x-weft": "secret",
+            "x-url": True,
             **FILLED,
             "title": "URL",
             "description": "http:// or https://",

@@ -18,6 +18,7 @@ from executor.blocks.shared_params import FILLED, SENT_HEADERS, invalid, seconds
 from executor.files import READ_BYTES_MAX
 from executor.http.binding import bound_to
 from executor.http.client import MIB
+from executor.http.handles import written_as
 from executor.values.coerce import coerce, truthy
 from executor.values.file import is_file
 from executor.values.payload import render
@@ -41,6 +42,7 @@ _PARAMS: dict[str, Any] = {
         "url": {
             **FILLED,
             "x-weft": "secret",
+            "x-url": True,
             "title": "URL",
             "description": "Starts with http:// or https://",
             "x-ui": {"order": 2, "widget": "text"},
@@ -189,7 +191,7 @@ def _with_query(url: str, query: Any) -> str:
         pairs += [(name, render(item)) for item in (value if isinstance(value, list) else [value]) if item is not None]
     base, mark, fragment = url.partition("#")
     joint = "" if not pairs else "&" if "?" in base else "?"
-    return f"{base}{joint}{urlencode(pairs)}{mark}{fragment}"
+    return f"{base}{joint}{written_as(urlencode(pairs), 'f')}{mark}{fragment}"
 
 
 async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) -> bytes | None:
@@ -224,9 +226,10 @@ def _content(body: Any, headers: dict[str, str]) -> bytes | None:
         content = body.encode("utf-8", "replace")
         kind = kind or headers.setdefault("Content-Type", "text/plain; charset=utf-8")
     elif isinstance(body, dict) and kind is not None and kind.startswith("application/x-www-form-urlencoded"):
-        content = urlencode([(name, render(value)) for name, value in body.items() if value is not None]).encode()
+        pairs = [(name, render(value)) for name, value in body.items() if value is not None]
+        content = written_as(urlencode(pairs), "f").encode()
     else:
-        content = orjson.dumps(body)
+        content = written_as(orjson.dumps(body).decode(), "j").encode()
         kind = kind or headers.setdefault("Content-Type", "application/json")
     return content
 

@@ -54,6 +54,7 @@ class Job:
                 },
                 "url": {
                     "x-weft": "secret",
+                    "x-url": True,
                     "type": "string",
                     "title": "URL",
                     "description": "Receives a POST with the job and callback_url.",

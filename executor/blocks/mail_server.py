@@ -4,6 +4,7 @@ latter is dialled by the rules of `http`, and gets a password or a token only ov
 from __future__ import annotations
 
 import asyncio
+import copy
 import ipaddress
 import re
 import socket
@@ -16,7 +17,8 @@ from msgspec import Struct
 
 from executor.blocks.shared_params import invalid, text
 from executor.errors import BlockError
-from executor.http.binding import check_place
+from executor.http.binding import check_place, is_bound, opened
+from executor.http.handles import has_handle
 from executor.services import MailSettings, Services
 from executor.vault.connection import Credential
 
@@ -74,7 +76,8 @@ async def deliver(
 
     mail = services.mail
     host, port = (mail.host, mail.port) if account is None or account.place is None else account.place
-    check_place(host, port)
+    check_place("smtp", host.strip("[]"), port)
+    message = _opened(message)
     how = _signing_in(mail, account)
     try:
         if account is not None and account.place is not None:
@@ -99,7 +102,7 @@ async def deliver(
         temporary = any(400 <= c < 500 for c in codes)
         raise _failed(f"the mail server refused the recipients {addresses}", temporary) from error
     except aiosmtplib.SMTPResponseException as error:
-        reply = str(error.message)[:200]
+        reply = "and refused it" if is_bound() else str(error.message)[:200]  # it may quote the mail
         signing_in = isinstance(error, aiosmtplib.SMTPAuthenticationError) and error.code >= 500
         status = {"answer_status": 401} if signing_in else {}
         temporary = 400 <= error.code < 500
@@ -113,14 +116,28 @@ async def deliver(
         raise _failed(f"the mail could not be sent: {error}", False) from error
 
 
+def _opened(message: EmailMessage) -> EmailMessage:
+    """With the values of secrets in its text, which is its only part that can have any."""
+    part = message.get_body(("plain",))
+    assert part is not None, "each mail begins with its text"
+    content = part.get_content()
+    if not has_handle(content):
+        return message
+    with_values = copy.deepcopy(message)
+    text_part = with_values.get_body(("plain",))
+    assert text_part is not None
+    text_part.set_content(opened(content).removesuffix("\n"))
+    return with_values
+
+
 def _signing_in(mail: MailSettings, account: Account | None) -> dict[str, Any]:
     if account is None:
         return {"username": mail.username, "password": mail.password}
     if not account.token:
-        return {"username": account.username, "password": account.password}
+        return {"username": account.username, "password": opened(account.password)}
 
     async def token() -> str:
-        return account.token
+        return opened(account.token)
 
     return {"username": account.username, "oauth_token_generator": token}
 

@@ -59,6 +59,7 @@ NOTIFY: dict[str, Any] = {
         "webhook": {
             "type": "string",
             "x-weft": "secret",
+            "x-url": True,
             "title": "Webhook URL",
             "description": "Receives a POST with JSON, signed with the key of the server.",
             "x-ui": {"order": 2, "widget": "text"},

@@ -22,6 +22,7 @@ from executor.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.connectors.signature import query_text, signed
 from executor.connectors.template import filled, filled_path
 from executor.errors import BlockError
+from executor.http.binding import derived, opened
 from executor.values.coerce import coerce
 from executor.values.payload import render
 
@@ -150,7 +151,7 @@ def _sign(auth: Auth, credential: str, headers: dict[str, Any], query: dict[str,
         case "bearer":
             headers["Authorization"] = f"Bearer {credential}"
         case "basic":
-            headers["Authorization"] = "Basic " + base64.b64encode(credential.encode()).decode()
+            headers["Authorization"] = derived(credential, _basic)
         case "header":
             headers[auth.name] = auth.prefix + credential
         case "query":
@@ -159,9 +160,14 @@ def _sign(auth: Auth, credential: str, headers: dict[str, Any], query: dict[str,
             pass
 
 
+def _basic(credential: str) -> str:
+    return "Basic " + base64.b64encode(credential.encode()).decode()
+
+
 def _in_path(credential: str) -> str:
     """As it is, so that it can be found again where it is to be taken out."""
-    if not credential.isascii() or any(not (each.isalnum() or each in "-._~:") for each in credential):
+    value = opened(credential)
+    if not value.isascii() or any(not (each.isalnum() or each in "-._~:") for each in value):
         raise invalid("the credential has characters that cannot be in an address")
     return credential
 

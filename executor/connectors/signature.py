@@ -10,6 +10,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from executor.blocks.shared_params import invalid
+from executor.http.binding import derived
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
@@ -33,9 +34,6 @@ def signed(
 ) -> dict[str, str]:
     """The headers to send: those of the request and those of the signature. The query in `url` is as `query_text`
     writes it. Raises BlockError(params_invalid)."""
-    key_id, colon, secret = credential.partition(":")
-    if not colon or not key_id or not secret:
-        raise invalid("the credential must be the id of the key, a colon and the secret key")
     parts = urlsplit(url)
     stamp = datetime.fromtimestamp(now_ms / 1000, UTC).strftime("%Y%m%dT%H%M%SZ")
     digest = hashlib.sha256(body).hexdigest()
@@ -45,8 +43,14 @@ def signed(
     lines = [method, parts.path or "/", parts.query, *(f"{name}:{value}" for name, value in named), "", names, digest]
     scope = f"{stamp[:8]}/{region}/{service}/aws4_request"
     text = "\n".join((ALGORITHM, stamp, scope, hashlib.sha256("\n".join(lines).encode()).hexdigest()))
-    key = f"AWS4{secret}".encode()
-    for part in (stamp[:8], region, service, "aws4_request", text):
-        key = hmac.new(key, part.encode(), hashlib.sha256).digest()
-    proof = f"Credential={key_id}/{scope},SignedHeaders={names},Signature={key.hex()}"
-    return {**sent, "Authorization": f"{ALGORITHM} {proof}"}
+
+    def authorization(opened: str) -> str:
+        key_id, colon, secret = opened.partition(":")
+        if not colon or not key_id or not secret:
+            raise invalid("the credential must be the id of the key, a colon and the secret key")
+        key = f"AWS4{secret}".encode()
+        for part in (stamp[:8], region, service, "aws4_request", text):
+            key = hmac.new(key, part.encode(), hashlib.sha256).digest()
+        return f"{ALGORITHM} Credential={key_id}/{scope},SignedHeaders={names},Signature={key.hex()}"
+
+    return {**sent, "Authorization": derived(credential, authorization)}

@@ -15,7 +15,9 @@ from executor.databases.rows import Answer, Login, Query
 from executor.databases.sqlite import SqliteCall
 from executor.databases.statement import names
 from executor.errors import BlockError
+from executor.http.binding import opened
 from executor.http.client import GuardedClient
+from executor.http.handles import has_handle
 from executor.threads import FunctionThreads
 
 CONNECTIONS_MAX: Final = 20
@@ -65,15 +67,19 @@ class Databases:
         with waiting() if self._room.locked() else nullcontext():
             await self._room.acquire()
         try:
-            if database.lower().startswith(POSTGRES):
+            plain = opened(database)
+            if plain.lower().startswith(POSTGRES):
                 return await self._ask_postgres(database, query, login)
-            if "://" in database:
-                scheme = database.partition("://")[0]
-                message = f"a database is postgresql:// or a SQLite file, not {scheme[:40]}://"
+            if "://" in plain:
+                scheme = "" if has_handle(database) else f", not {database.partition('://')[0][:40]}://"
+                message = f"a database is postgresql:// or a SQLite file{scheme}"
                 raise BlockError(message, code="params_invalid", retryable=False)
             if login is not None:
                 message = "a connection signs in to PostgreSQL, and a SQLite file has no users"
                 raise BlockError(message, code="params_invalid", retryable=False)
+            if has_handle(database):
+                message = "a secret cannot be the name of a SQLite file"
+                raise BlockError(message, code="secret_misplaced", retryable=False)
             return await self._ask_sqlite(database.removeprefix(SQLITE), query, about)
         finally:
             self._room.release()

@@ -23,7 +23,9 @@ from executor.databases import refusals
 from executor.databases.rows import Answer, Gathered, Login, Query
 from executor.databases.statement import Numbered, numbered
 from executor.errors import BlockError, Lost
-from executor.http.binding import check_place
+from executor.http.addresses import refused
+from executor.http.binding import check_place, opened
+from executor.http.handles import has_handle
 
 CONNECT_S: Final = 10
 CLOSE_S: Final = 5.0
@@ -52,6 +54,7 @@ async def ask(address: str, query: Query, addresses: Addresses, login: Login | N
     """Raises BlockError, and Lost when it is unknown whether a change was committed. `addresses`: those of a host that
     may be dialled; raises BlockError and OSError. `login`: of a connection."""
     place, parts = await _dialled(address, addresses, login)
+    hidden = has_handle(address)
     try:
         async with asyncio.timeout(min(CONNECT_S, query.timeout_s)):
             connection = await psycopg.AsyncConnection.connect(
@@ -60,7 +63,7 @@ async def ask(address: str, query: Query, addresses: Addresses, login: Login | N
     except TimeoutError:
         raise refusals.unreachable(place, f"it did not answer within {min(CONNECT_S, query.timeout_s):g} s") from None
     except psycopg.Error as error:
-        raise _no_connection(place, error) from None
+        raise _no_connection(place, error, hidden) from None
     try:
         return await _asked(connection, query, place)
     finally:
@@ -69,8 +72,9 @@ async def ask(address: str, query: Query, addresses: Addresses, login: Login | N
 
 async def _dialled(address: str, addresses: Addresses, login: Login | None) -> tuple[str, dict[str, Any]]:
     """(host:port, what to connect with). Raises BlockError."""
+    hidden = has_handle(address)
     try:
-        parts: dict[str, Any] = dict(conninfo_to_dict(address))
+        parts: dict[str, Any] = dict(conninfo_to_dict(opened(address)))
     except psycopg.ProgrammingError:  # its text has the password in it
         raise _invalid("it must have the form postgresql://user:password@host:port/database") from None
     if strange := sorted(parts.keys() - (_PARTS if login is None else _PARTS_OF_DOCUMENTS)):
@@ -80,7 +84,7 @@ async def _dialled(address: str, addresses: Addresses, login: Login | None) -> t
             else f"{strange[0]} is not possible here, as a connection signs in"
         )
     if login is not None:
-        parts |= {"user": login.user or parts.get("user") or "", "password": login.password}
+        parts |= {"user": login.user or parts.get("user") or "", "password": opened(login.password)}
         if not parts["user"]:
             raise _invalid("it must name the user, postgresql://user@host/database, as the connection has none")
     host, port = str(parts.get("host") or ""), str(parts.get("port") or "5432")
@@ -88,12 +92,17 @@ async def _dialled(address: str, addresses: Addresses, login: Login | None) -> t
         raise _invalid("it must name a host; sockets are not possible here")
     if "," in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise _invalid("it must name one host and one port")
-    place = f"{host}:{port}"
-    check_place(host, int(port))
+    place = "the database" if hidden else f"{host}:{port}"  # a secret has the address: no message has parts of it
+    check_place("postgresql", host, int(port), chosen=hidden)
     try:
         permitted = await addresses(host, int(port))
     except (OSError, UnicodeError) as error:
-        raise refusals.unreachable(place, f"the host name cannot be resolved: {error}") from None
+        why = "" if hidden else f": {error}"
+        raise refusals.unreachable(place, f"the host name cannot be resolved{why}") from None
+    except BlockError as error:
+        if hidden and error.code == "address_refused":
+            raise refused(place, error.hint) from None
+        raise
     parts |= {"host": ",".join([host] * len(permitted)), "hostaddr": ",".join(permitted), "port": port}
     # Empty, not missing: else libpq would look into the environment and the files of the server's own account.
     parts |= {"password": parts.get("password") or "", "passfile": "/dev/null"}
@@ -229,12 +238,14 @@ def _explained(error: psycopg.Error, query: Query, text: Numbered, place: str) -
     )
 
 
-def _no_connection(place: str, error: psycopg.Error) -> BlockError:
+def _no_connection(place: str, error: psycopg.Error, hidden: bool) -> BlockError:
     message = " ".join(str(error).split())
     if (error.sqlstate or "").startswith("28") or "authentication failed" in message:
         return BlockError(
             f"{place} refused the user or the password", code="sql_login", retryable=False, answer_status=401
         )
+    if hidden:
+        message = f"it ended with {error.sqlstate}" if error.sqlstate else "it is not there, or does not answer"
     return refusals.unreachable(place, message[:500])
 
 

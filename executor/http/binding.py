@@ -1,6 +1,6 @@
-"""Which hosts the stored secrets of an attempt may be sent to. The HTTP client asks before each request, also for those
-that a redirect leads to, and so do mails and queries on PostgreSQL. A context variable carries it, because blocks of
-other packages use the client, too.
+"""Which hosts the stored secrets of an attempt may be sent to, and what their handles stand for. The clients that dial
+ask before each request, also for those that a redirect leads to. A context variable carries it, because blocks of other
+packages use the clients, too.
 
 All secrets of an attempt count for each request, unless it says what a request is made of (`using`): then those in
 there count, before anything was encoded, and those that are found in the request itself."""
@@ -14,32 +14,46 @@ from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
 from executor.errors import BlockError
+from executor.http import handles
 
 Hosts = Mapping[str, Sequence[str]]
 IsIn = Callable[[str, str], bool]
+Opened = Callable[[str], tuple[str, str] | None]
+Redact = Callable[[str], str]
 
 
 class _Bound(NamedTuple):
-    """`is_in` says whether the secret of a name is in a text, in any usual encoding; None: it counts always. `counts`:
-    for a request that may have no trace of it."""
+    """`is_in` says whether the secret of a name is in a text, in any usual encoding; None: it counts always. `opened`
+    returns the name and the value of a handle; `made`: handles of texts that were made of it (`derived`). `counts`: for
+    a request that may have no trace of it."""
 
     hosts: Sequence[str]
     is_in: IsIn | None
+    opened: Opened | None
+    redact: Redact | None
+    made: dict[str, str]
     counts: bool = True
 
 
 _BOUND: ContextVar[Mapping[str, _Bound] | None] = ContextVar("hosts of secrets", default=None)
 _LABEL: Final = r"[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9])?"
-_HOST = re.compile(rf"((\*\.{_LABEL}\.)?{_LABEL}(\.{_LABEL})*|\[[0-9a-f:.]+\])(:[0-9]{{1,5}})?")
+_HOST = re.compile(
+    rf"(?P<scheme>https?://)?(?P<host>(\*\.{_LABEL}\.)?{_LABEL}(\.{_LABEL})*|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{{1,5}}))?"
+)
+_HTTPS: Final = 443
 
 
 @contextmanager
-def bound_to(hosts: Hosts, is_in: IsIn | None = None) -> Iterator[None]:
-    """`hosts`: by the name of each secret that is used within, `connection:<name>` for a connection."""
+def bound_to(
+    hosts: Hosts, is_in: IsIn | None = None, opened: Opened | None = None, redact: Redact | None = None
+) -> Iterator[None]:
+    """`hosts`: by the name of each secret that is used within, `connection:<name>` for a connection. `opened` returns
+    the name and value of a handle, None for one of another; `redact` takes secrets out of a text."""
     if not hosts:
         yield
         return
-    with _set({**(_BOUND.get() or {}), **{name: _Bound(its, is_in) for name, its in hosts.items()}}):
+    new = {name: _Bound(its, is_in, opened, redact, {}) for name, its in hosts.items()}
+    with _set({**(_BOUND.get() or {}), **new}):
         yield
 
 
@@ -65,8 +79,55 @@ def _set(bound: Mapping[str, _Bound]) -> Iterator[None]:
             _BOUND.reset(token)
 
 
-def check_place(host: str, port: int, *sent: str | bytes | None) -> None:
-    """`host`: as it is dialled, in ASCII; `sent`: what goes there. Raises BlockError(secret_host_refused)."""
+def is_bound() -> bool:
+    """Whether a secret is used here."""
+    return bool(_BOUND.get())
+
+
+def value_of(handle: str) -> str:
+    """Raises BlockError(secret_misplaced): it belongs to no secret that is used here."""
+    for name, each in (_BOUND.get() or {}).items():
+        if handle in each.made:
+            return each.made[handle]
+        found = each.opened(handle) if each.opened is not None else None
+        if found is not None and found[0] == name:
+            return found[1]
+    message = "a secret is used outside of the block call that it was given to"
+    raise BlockError(message, code="secret_misplaced", retryable=False)
+
+
+def opened(text: str) -> str:
+    """`text` with the values of the secrets used here in the places of their handles. For clients that dial, at the
+    last moment. Raises BlockError(secret_misplaced)."""
+    return handles.filled(text, value_of)
+
+
+def opened_bytes(data: bytes) -> bytes:
+    return handles.filled_bytes(data, value_of)
+
+
+def derived(text: str, make: Callable[[str], str]) -> str:
+    """A handle of what `make` returns for the opened text; without a handle in the text, what it returns. The handle
+    counts within the same `bound_to`. Raises BlockError(secret_misplaced)."""
+    found = handles.handles_in(text)
+    if not found:
+        return make(text)
+    made = handles.new_handle()
+    value = make(opened(text))
+    for name, each in (_BOUND.get() or {}).items():
+        if any(_is_of(name, each, handle) for handle in found):
+            each.made[made] = value
+    return made
+
+
+def without_secrets(text: str) -> str:
+    """`text` without any known secret; as it is where none is used."""
+    return next((each.redact(text) for each in (_BOUND.get() or {}).values() if each.redact is not None), text)
+
+
+def check_place(scheme: str, host: str, port: int, *sent: str | bytes | None, chosen: bool = False) -> None:
+    """`scheme`: `https`, `http`, or that of another protocol; `host`: as it is dialled, in ASCII; `sent`: what goes
+    there. `chosen`: by a server or a secret, so it is not shown. Raises BlockError(secret_host_refused)."""
     bound = _BOUND.get()
     if not bound:
         return
@@ -77,15 +138,8 @@ def check_place(host: str, port: int, *sent: str | bytes | None) -> None:
                 texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in sent if part]
             if not _found(name, each, texts):
                 continue
-        hosts = each.hosts
-        if not any(_fits(pattern, host.lower().rstrip("."), port) for pattern in hosts):
-            where = f"only to {', '.join(hosts)}" if hosts else "nowhere: it has no hosts"
-            kind, colon, short = name.rpartition(":")
-            message = f"the {kind or 'secret'} {short} cannot be sent to {host}:{port}, {where}"
-            hint = f"an administrator can set the secret again with this host: weft secret set {name} --hosts {host}"
-            if colon:
-                hint = f"an administrator can add the {kind} again with this host"
-            raise BlockError(message, code="secret_host_refused", retryable=False, hint=hint)
+        if not any(_fits(pattern, scheme, host.lower().rstrip("."), port) for pattern in each.hosts):
+            raise _refused(name, each.hosts, "" if chosen else _place(scheme, host, port))
 
 
 def check_no_place(where: str) -> None:
@@ -98,12 +152,53 @@ def check_no_place(where: str) -> None:
 
 
 def is_host(text: str) -> bool:
-    """A name, an address, or `*.` in front of a name with a dot; perhaps with a port."""
-    return len(text) <= 255 and _HOST.fullmatch(text) is not None
+    """A name, an address, or `*.` in front of a name with a dot; perhaps with a port, and perhaps with `https://` in
+    front, or with a port `http://`."""
+    found = _HOST.fullmatch(text) if len(text) <= 255 else None
+    if found is None or (found["scheme"] == "http://" and found["port"] is None):
+        return False
+    return found["port"] is None or 0 < int(found["port"]) < 65536
+
+
+def _refused(name: str, hosts: Sequence[str], place: str) -> BlockError:
+    where = f"only to {', '.join(hosts)}" if hosts else "nowhere: it has no hosts"
+    kind, colon, short = name.rpartition(":")
+    message = f"the {kind or 'secret'} {short} cannot be sent to {place or 'this place'}, {where}"
+    hint = "" if hosts else "an administrator can set it again with hosts"
+    if place:
+        hint = f"an administrator can set the secret again with this host: weft secret set {name} --hosts {place}"
+        if colon:
+            hint = f"an administrator can add the {kind} again with this host: --hosts {place}"
+        if any(_HOST.fullmatch(each) and "://" not in each and _bare(each) == _bare(place) for each in hosts):
+            hint += ". A host without a port means https on port 443"
+    return BlockError(message, code="secret_host_refused", retryable=False, hint=hint)
+
+
+def _bare(place: str) -> str:
+    found = _HOST.fullmatch(place)
+    return found["host"] if found is not None else place
+
+
+def _place(scheme: str, host: str, port: int) -> str:
+    """As `--hosts` takes it."""
+    shown = f"[{host.strip('[]')}]" if ":" in host else host.lower().rstrip(".")
+    if scheme == "https":
+        return shown if port == _HTTPS else f"{shown}:{port}"
+    return f"http://{shown}:{port}" if scheme == "http" else f"{shown}:{port}"
+
+
+def _is_of(name: str, bound: _Bound, handle: str) -> bool:
+    found = bound.opened(handle) if bound.opened is not None else None
+    return handle in bound.made or (found is not None and found[0] == name)
 
 
 def _found(name: str, bound: _Bound, texts: Sequence[str]) -> bool:
-    return bound.is_in is None or any(bound.is_in(name, text) for text in texts)
+    if bound.is_in is None:
+        return True
+    return any(
+        bound.is_in(name, text) or any(_is_of(name, bound, handle) for handle in handles.handles_in(text))
+        for text in texts
+    )
 
 
 def _texts(value: Any) -> Iterator[str]:
@@ -120,11 +215,17 @@ def _texts(value: Any) -> Iterator[str]:
         yield str(value)
 
 
-def _fits(pattern: str, host: str, port: int) -> bool:
-    place = f"[{host.strip('[]')}]" if ":" in host else host
-    bare, colon, number = pattern.rpartition(":")
-    if colon and number.isdecimal() and not bare.endswith(":"):
-        if int(number) != port:
+def _fits(pattern: str, scheme: str, host: str, port: int) -> bool:
+    """Without a port, https on 443 is meant. HTTP without TLS has to be named; other protocols need the port."""
+    found = _HOST.fullmatch(pattern)
+    if found is None or int(found["port"] or _HTTPS) != port:
+        return False
+    wanted = (found["scheme"] or "").removesuffix("://")
+    if scheme in ("http", "https"):
+        if (wanted or "https") != scheme:
             return False
-        pattern = bare
-    return place.endswith(pattern[1:]) and place != pattern[2:] if pattern.startswith("*.") else place == pattern
+    elif wanted or found["port"] is None:
+        return False
+    place = f"[{host.strip('[]')}]" if ":" in host else host
+    name = found["host"]
+    return place.endswith(name[1:]) and place != name[2:] if name.startswith("*.") else place == name

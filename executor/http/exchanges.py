@@ -17,8 +17,9 @@ import httpx
 from executor.errors import BlockError, is_exhausted, not_begun
 from executor.http.addresses import Allowed, Resolve
 from executor.http.backend import GuardedBackend
-from executor.http.binding import check_place
-from executor.http.hops import Hop, parse_url
+from executor.http.binding import check_place, is_bound, opened, opened_bytes
+from executor.http.handles import has_handle, in_first_form
+from executor.http.hops import Hop, opened_url, parse_url
 from executor.http.own import Own
 from executor.http.response import BoundedHead, read_body
 
@@ -116,7 +117,9 @@ class Exchanges:
             ) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
             local = isinstance(error, httpcore.LocalProtocolError | httpcore.UnsupportedProtocol)
-            reason = str(error) or type(error).__name__
+            # What libraries say about a request, and about an answer that is not HTTP, quotes it.
+            quotes = is_bound() and isinstance(error, httpcore.ProtocolError)
+            reason = "the request or the answer is not valid HTTP" if quotes else str(error) or type(error).__name__
             raise BlockError(f"{hop.shown}: {reason}", code="http_connection", retryable=not local) from error
         message = f"{hop.shown}: more than {_REDIRECTS_MAX} redirects"
         raise BlockError(message, code="too_many_redirects", retryable=False)
@@ -126,11 +129,13 @@ class Exchanges:
     ) -> Hop | tuple[httpcore.Response, bytes]:
         """One request: where it is to go next, or the answer and its body."""
         check_place(
+            hop.url.scheme,
             hop.url.raw_host.decode("ascii"),
             hop.port,
             str(hop.url),
             *(f"{name}: {value}" for name, value in hop.headers.items()),
             hop.content,
+            chosen=hop.came_from is not None,
         )
         pool = await self._pool(self._reach(hop), hop.url.scheme == "https")
         response = await self._send(pool, hop)
@@ -154,8 +159,9 @@ class Exchanges:
         return "public" if hop.from_public and hop.url.host != hop.named else "allowed"
 
     async def _send(self, pool: httpcore.AsyncConnectionPool, hop: Hop) -> httpcore.Response:
-        headers = httpx.Headers(hop.all_headers(), encoding="latin-1")
-        request = httpx.Request(hop.method, hop.url, headers=headers, content=hop.content)
+        headers = httpx.Headers(opened_headers(hop.all_headers()), encoding="latin-1")
+        content = None if hop.content is None else opened_bytes(hop.content)
+        request = httpx.Request(hop.method, opened_url(hop.url), headers=headers, content=content)
         response = await pool.handle_async_request(
             httpcore.Request(
                 method=request.method,
@@ -166,7 +172,7 @@ class Exchanges:
                     target=request.url.raw_path,
                 ),
                 headers=request.headers.raw,
-                content=_once(hop.content or b""),
+                content=_once(content or b""),
                 extensions={"timeout": {"connect": _CONNECT_S}},
             )
         )
@@ -205,7 +211,19 @@ def _answer(hop: Hop, response: httpcore.Response, body: bytes, ms: int) -> Answ
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         headers[name] = f"{headers[name]}, {value}" if name in headers else value
     reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
-    return Answer(response.status, reason, headers, body, str(hop.url), ms)
+    return Answer(response.status, reason, headers, body, in_first_form(str(hop.url)), ms)
+
+
+def opened_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """With the values of secrets in them. Raises BlockError: params_invalid for a value that no header can have."""
+    found = dict(headers)
+    for name, text in headers.items():
+        if has_handle(text):
+            value = found[name] = opened(text).strip()
+            if any(not (" " <= char <= "~" or "\xa0" <= char <= "\xff") for char in value):
+                message = f"a secret in the header {name} has characters that cannot be in a header"
+                raise BlockError(message, code="params_invalid", retryable=False)
+    return found
 
 
 async def unbroken(work: Coroutine[Any, Any, T]) -> T:

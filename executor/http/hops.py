@@ -11,10 +11,13 @@ import httpx
 
 from executor.errors import BlockError
 from executor.http import addresses
+from executor.http.binding import is_bound, opened
+from executor.http.handles import has_handle, in_authority
 from executor.http.response import header_of
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _WITHOUT_EFFECT = ("GET", "HEAD")
+_URL_MAX = 65536  # of httpx
 _HOST = re.compile(r"[^\s%/\\@?#]+")
 # Headers that may go along to another origin. Everything else that the caller set may be a secret.
 _HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
@@ -40,7 +43,10 @@ class Hop:
 
     @property
     def shown(self) -> str:
-        """For messages: without the query, which may hold secrets."""
+        """For messages: without the query, which may hold secrets. Where a server led to with a secret on the way is
+        not shown: it may have put parts of the secret into the address."""
+        if self.came_from is not None and is_bound():
+            return f"{self.method} {self.named}, after a redirect"
         return f"{self.method} {self.url.copy_with(query=None, fragment=None)}"
 
     @property
@@ -71,7 +77,8 @@ class Hop:
             headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         if _origin(url) != _origin(self.url):
             if content is not None or method not in _WITHOUT_EFFECT:
-                raise self.refused_redirect(f"to {url.host} would send the request and its data to another server")
+                to = "" if is_bound() else f" to {url.host}"
+                raise self.refused_redirect(f"would send the request and its data{to or ' to another server'}")
             headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}
         from_public = self.from_public or _is_public_peer(response)
         return Hop(method, url, headers, content, self.named, self.url, from_public)
@@ -82,11 +89,16 @@ class Hop:
 
 
 def parse_url(text: str) -> httpx.URL:
-    """The URL without its fragment. Raises BlockError(url_invalid)."""
+    """The URL without its fragment. Raises BlockError: url_invalid, in words that have no part of the URL; and
+    secret_misplaced."""
+    if in_authority(text):
+        message = "a secret cannot be in the scheme, the host or the port of a URL"
+        hint = "write them out in the block; secrets can be in the path, the query, the headers and the body"
+        raise BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
     try:
         url = httpx.URL(text.strip())
-    except (httpx.InvalidURL, ValueError, TypeError) as error:
-        raise _url_invalid(str(error)) from None
+    except (httpx.InvalidURL, ValueError, TypeError):
+        raise _url_invalid(_problem_with(text.strip())) from None
     if not _can_be_dialled(url):
         raise _url_invalid("it must start with http:// or https:// and have a host; a port can be up to 65535")
     if url.userinfo:
@@ -101,6 +113,28 @@ def _can_be_dialled(url: httpx.URL) -> bool:
     except ValueError:  # it begins with xn--, and no name is behind that
         return False
     return url.scheme in ("http", "https") and named and (url.port is None or 0 < url.port < 65536)
+
+
+def opened_url(url: httpx.URL) -> httpx.URL:
+    """With the values of secrets in it. Raises BlockError: url_invalid, secret_misplaced."""
+    text = str(url)
+    if not has_handle(text):
+        return url
+    try:
+        made = httpx.URL(opened(text).replace("#", "%23"))
+    except (httpx.InvalidURL, ValueError, TypeError):
+        raise _url_invalid("a secret in it has characters that a URL cannot have") from None
+    if _origin(made) != _origin(url) or made.userinfo:
+        raise _url_invalid("a secret in it changes where it leads to")
+    return made
+
+
+def _problem_with(text: str) -> str:
+    if any(not char.isprintable() for char in text):
+        return "it has a character that cannot be printed"
+    if len(text) > _URL_MAX:
+        return f"it has more than {_URL_MAX} characters"
+    return "its host or port is not valid"
 
 
 def _url_invalid(why: str) -> BlockError:

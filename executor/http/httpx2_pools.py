@@ -6,7 +6,7 @@ from __future__ import annotations
 import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, Final
 
@@ -16,8 +16,9 @@ import httpx2
 
 from executor.errors import BlockError
 from executor.http.backend import GuardedBackend
-from executor.http.binding import check_place
-from executor.http.exchanges import tls_context
+from executor.http.binding import check_place, opened
+from executor.http.exchanges import opened_headers, tls_context
+from executor.http.handles import has_handle
 from executor.http.response import BoundedHead
 
 _CHECKED_ASIDE_BYTES: Final = 256 * 1024
@@ -92,11 +93,13 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
         heads = (f"{name}: {value}" for name, value in request.headers.items())
         host = request.url.raw_host.decode("ascii")
         body = await request.aread()
-        check = partial(check_place, host, self._origin[2] or 0, str(request.url), *heads, body)
+        check = partial(check_place, self._origin[0], host, self._origin[2] or 0, str(request.url), *heads, body)
         if len(body) > _CHECKED_ASIDE_BYTES:  # secrets are looked for in all of it
             await asyncio.to_thread(check)
         else:
             check()
+        request.headers = httpx2.Headers(opened_headers(request.headers))
+        request.url = self._opened_url(request.url)
         response = await super().handle_async_request(request)
         stream = response.extensions.get("network_stream")
         if isinstance(stream, _Stream):  # from here on the body is read, which has its own limit
@@ -107,6 +110,17 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
         assert isinstance(response.stream, httpx2.AsyncByteStream)
         response.stream = Bounded(response.stream, take)
         return response
+
+    def _opened_url(self, url: httpx2.URL) -> httpx2.URL:
+        if not has_handle(str(url)):
+            return url
+        made: httpx2.URL | None = None
+        with suppress(httpx2.InvalidURL, ValueError, TypeError):
+            made = httpx2.URL(opened(str(url)).replace("#", "%23"))
+        if made is None or origin(made) != self._origin:
+            message = "the URL cannot be used: a secret in it has characters that a URL cannot have"
+            raise BlockError(message, code="url_invalid", retryable=False)
+        return made
 
     async def __aexit__(self, *_: Any) -> None:
         """The pool is shared."""

@@ -9,6 +9,7 @@ import httpcore2
 import httpx2
 
 from executor.errors import BlockError
+from executor.http.handles import written_as
 from executor.http.httpx2_pools import OneOrigin
 
 REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
@@ -37,7 +38,8 @@ class Transport(OneOrigin):
         """Raises BlockError(address_refused, response_too_large, secret_host_refused) and httpx2's errors."""
         size = 0
         if self._query is not None:
-            request.url = request.url.copy_set_param(*self._query)
+            name, value = self._query
+            request.url = request.url.copy_set_param(name, written_as(value, "f"))
 
         def take(number: int) -> None:
             nonlocal size

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
-from executor.http.binding import Hosts, bound_to
+from executor.http.binding import Hosts
 from executor.notifications.jobs import CHANNEL, KubernetesJobs
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.notifications.sending import (
@@ -134,7 +134,7 @@ class Notifications:
             if wait.status != "pending":
                 return OVER
             target, hosts = await self._opened(row)
-            with bound_to(hosts, self._parts.vault.is_in):
+            with self._parts.vault.bound(hosts):
                 await self._send(row, wait, target)
         except BlockError as error:
             return error

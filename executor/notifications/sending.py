@@ -10,6 +10,8 @@ from typing import Any, Final
 import orjson
 
 from executor.errors import BlockError
+from executor.http.binding import opened_bytes
+from executor.http.handles import written_as
 from executor.runtime.parts import Parts
 from executor.values.redact import Redactor
 
@@ -30,7 +32,7 @@ async def post_signed(
     parts: Parts, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any], signing_key: bytes, key: str
 ) -> None:
     """`key`: the Idempotency-Key, the same in each try. Raises BlockError."""
-    content = orjson.dumps(body)
+    content = opened_bytes(written_as(orjson.dumps(body).decode(), "j").encode())  # what is signed is what is sent
     at_s = parts.clock.now_ms() // 1000
     own = {
         "Content-Type": "application/json",

@@ -1,7 +1,7 @@
 """One attempt of one node: resolve its inputs, run the handler, turn whatever happens into a fact. Never raises.
 
 An attempt's outcome is a `Result`: the fact for the core, and beside it the payload that the core must not see. This is
-also the border that secrets do not cross: handlers see them, whatever leaves here has them taken out.
+also the border that secrets do not cross: handlers hold handles of them, and whatever leaves here has both taken out.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from msgspec import Struct
 from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
-from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested, holds_handles
 from executor.blocks.over import Over
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.doing import Doing
 from executor.errors import BlockError, Fenced, Lost
-from executor.http.binding import Hosts, bound_to
+from executor.http.binding import Hosts
 from executor.journal.codec import Codec
 from executor.runtime.ahead import Ahead
 from executor.runtime.attempt_log import AttemptLog, Keep, unicode
@@ -253,7 +253,9 @@ class Launcher:
                 context.variables, context.now_ms = self._values.variables, self._clock.now_ms()
             if node.inline:
                 return await handler.run(context), None
-            with bound_to(hosts, self._vault.is_in):
+            if hosts and not holds_handles(handler):
+                context.params = self._vault.revealed(context.params, hosts)
+            with self._vault.bound(hosts):
                 outcome = await own.limit.around(handler.run(context))
             return outcome if context.steps is None else left_by(context) or outcome, cache_key
         except (asyncio.CancelledError, TimeoutError):

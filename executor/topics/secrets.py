@@ -137,6 +137,6 @@ def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
     wrong = next((host for host in found if not is_host(host)), None)
     if wrong is not None or len(found) > HOSTS_MAX:
         message = f"{wrong!r} is not a host" if wrong is not None else f"there can be at most {HOSTS_MAX} hosts"
-        hint = "such as api.example.com, *.example.com or 127.0.0.1:8080"
+        hint = "such as api.example.com, *.example.com:8443, db.example.com:5432 or http://127.0.0.1:8080"
         raise BadRequest(message, code="secret_hosts_invalid", pointer="/hosts", hint=hint)
     return found

@@ -14,7 +14,7 @@ from executor.blocks.agent_mcp import with_credential
 from executor.blocks.agent_tools import tool_server
 from executor.blocks.connected import signed_in_with
 from executor.errors import BadRequest, BlockError
-from executor.http.binding import bound_to, using
+from executor.http.binding import using
 from executor.mcp.base import ServerTool, ToolServer
 from executor.runtime.parts import Parts
 from executor.vault.connection import Credential
@@ -50,7 +50,7 @@ class ToolServers:
             async with self._room:
                 hosts = await vault.open(_names_in(mcp, {*vault.environment, *vault.names}))
                 server = self._server(mcp)
-                with bound_to(hosts, vault.is_in):
+                with vault.bound(hosts):
                     found = await self._ask(server, mcp.get("connection") or None)
         except BlockError as error:
             shown, hint = redactor.redact(error.message), redactor.redact(error.hint)

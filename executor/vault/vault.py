@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import suppress
-from typing import Final
+from contextlib import AbstractContextManager, suppress
+from typing import Any, Final
 
 from executor.errors import BlockError, StoreError
-from executor.http.binding import Hosts, is_host
+from executor.http.binding import Hosts, bound_to, is_host
+from executor.http.handles import filled, has_handle, new_handle
 from executor.store.contract import Store
 from executor.values.live_redactor import LiveRedactor
 from executor.values.redact import Redactor
@@ -24,8 +25,9 @@ USED_EVERY_MS: Final = 60_000  # how often the time of the last use is written
 
 
 class Vault:
-    """`values`: of the environment, and of the secrets opened so far. `keys` None: the process has none. `command`: is
-    asked for names that are neither in the environment nor stored."""
+    """`values`: of the environment, and handles of the secrets opened so far, which only a client that dials turns into
+    values. `keys` None: the process has none. `command`: is asked for names that are neither in the environment nor
+    stored."""
 
     def __init__(
         self,
@@ -48,6 +50,8 @@ class Vault:
         self._finders: dict[str, tuple[str, Redactor]] = {}
         self._of_connections: dict[str, str] = {}
         self._given: dict[str, int] = {}  # how many values there were for a name
+        self._handles: dict[str, dict[str, str]] = {}  # by name: values and their handles, the last ones
+        self._opened: dict[str, tuple[str, str]] = {}  # names and values by handle
 
     async def learn(self) -> None:
         """Know the stored secrets before anything is recorded: a value may come back in the answer to a block that does
@@ -113,16 +117,55 @@ class Vault:
                 raise BlockError(f"this process has no key for the secret {row.name}", code="secret_unreadable")
             value = self.keys.open(row)
             self._redactor.learn(row.name, row.version, value)
-            self.values.stored[row.name] = value
+            self.values.stored[row.name] = self.handle_of(row.name, row.version, value)
             hosts[row.name] = row.hosts
         await self.note_use([row.name for row in rows])
         return hosts
 
+    def handle_of(self, name: str, version: int, value: str) -> str:
+        """What blocks hold in the place of this value. The last values of a name keep their handles, for attempts that
+        still run with them."""
+        known = self._handles.setdefault(name, {})
+        handle = known.get(value)
+        if handle is None:
+            handle = known[value] = new_handle()
+            self._opened[handle] = name, value
+            self._redactor.learn(f"{name}~handle", version, handle)  # what is recorded has no handles either
+            if len(known) > VALUES_KEPT:
+                self._opened.pop(known.pop(next(iter(known))), None)
+        return handle
+
+    def opened(self, handle: str) -> tuple[str, str] | None:
+        """The name and the value of a handle."""
+        return self._opened.get(handle)
+
+    def revealed(self, value: Any, hosts: Hosts) -> Any:
+        """A JSON value with values in the places of handles of these names: for blocks of other packages, which dial by
+        themselves."""
+        match value:
+            case str():
+                return filled(value, lambda handle: self._value_for(handle, hosts)) if has_handle(value) else value
+            case dict():
+                return {name: self.revealed(each, hosts) for name, each in value.items()}
+            case list():
+                return [self.revealed(each, hosts) for each in value]
+            case _:
+                return value
+
+    def bound(self, hosts: Hosts) -> AbstractContextManager[None]:
+        """Within it, clients may open the handles of these names, for these hosts."""
+        return bound_to(hosts, self.is_in, self.opened, self._redactor.redact)
+
+    def _value_for(self, handle: str, hosts: Hosts) -> str:
+        name, value = self._opened.get(handle, ("", ""))
+        return value if name in hosts else handle
+
     def is_in(self, name: str, text: str) -> bool:
         """Whether the value that a block got for this name is in the text, in any usual encoding."""
-        value = self.values.stored.get(name)
-        if value is None:
+        handle = self.values.stored.get(name)
+        if handle is None or handle not in self._opened:
             return True  # deleted meanwhile: what it was is not known
+        value = self._opened[handle][1]
         known, finder = self._finders.get(name, ("", None))
         if finder is None or known != value:
             finder = Redactor([value])
@@ -135,10 +178,10 @@ class Vault:
         if len(secret.value) < VALUE_CHARS_MIN or wrong is not None:
             what = "has an invalid host" if wrong is not None else f"has fewer than {VALUE_CHARS_MIN} characters"
             raise BlockError(f"the secret {name} of the command {what}", code="secret_invalid", retryable=False)
-        if self.values.stored.get(name) != secret.value:
+        if secret.value not in self._handles.get(name, ()):
             self._given[name] = self._given.get(name, 0) % VALUES_KEPT + 1
             self._redactor.learn(name, self._given[name], secret.value)
-            self.values.stored[name] = secret.value
+        self.values.stored[name] = self.handle_of(name, self._given.get(name, 1), secret.value)
         return secret.hosts
 
     async def note_use(self, names: Collection[str]) -> None:

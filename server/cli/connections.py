@@ -33,7 +33,7 @@ def connection() -> None:
 @click.argument("name", metavar="NAME")
 @click.option("--provider", default="", help="A well-known OAuth provider, such as github. It sets what is not said.")
 @click.option("--kind", type=click.Choice(KINDS), default=None, help="Required without --provider.")
-@click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,*.example.org")
+@click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,http://127.0.0.1:8080")
 @click.option("--username", default="", help="Of basic.")
 @click.option("--in", "where", type=click.Choice(("header", "query")), default="header", help="Where an API key goes.")
 @click.option("--as", "field", default="Authorization", help="Header or query parameter of an API key.")

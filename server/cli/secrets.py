@@ -16,7 +16,7 @@ def secret() -> None:
 
 @secret.command(name="set")
 @click.argument("name", metavar="NAME")
-@click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,*.example.org")
+@click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,http://127.0.0.1:8080")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def set_secret(url: str, name: str, hosts: str, as_json: bool) -> int:

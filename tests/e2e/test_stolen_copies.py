@@ -29,7 +29,7 @@ def test_a_copy_without_the_key_shows_runs_and_no_secret(tmp_path: Path) -> None
     (tmp_path / "stolen").mkdir()
     server = SyncServerProcess(tmp_path / "first", {"WEFT_SECRET_KEY": "the key of the first server"})
     with httpx.Client(base_url=server.url, timeout=90) as client:
-        put = client.put("/api/secrets/KEY", json={"value": SECRET, "hosts": ["127.0.0.1:1"]})
+        put = client.put("/api/secrets/KEY", json={"value": SECRET, "hosts": ["http://127.0.0.1:1"]})
         assert put.status_code < 300, put.text
         run = client.post("/api/runs?wait=60", json={"document": CALLS}).json()
         assert run["error"]["code"] == "address_refused"

@@ -462,7 +462,7 @@ def test_a_connection_is_signed_in_to_and_renewed(tmp_path: Path) -> None:
         try:
             weft = Weft(server.url)
             oauth = ["--authorize-url", f"{shop}/oauth/authorize", "--token-url", f"{shop}/oauth/token"]
-            hosts = ["--hosts", urlsplit(shop).netloc, "--client-id", "weft", "--public"]
+            hosts = ["--hosts", shop, "--client-id", "weft", "--public"]
             added = weft("connection", "add", "shop", "--kind", "oauth2_code", *hosts, *oauth)
             assert added.returncode == 0 and "needs a sign-in" in added.stdout, added.stderr
             begun = httpx.post(f"{weft.url}/api/connections/shop/connect", trust_env=False).json()

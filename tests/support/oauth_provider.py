@@ -52,7 +52,7 @@ class Provider:
     def spec(self, **more: Any) -> dict[str, Any]:
         """Of a connection to it."""
         return {
-            "kind": "oauth2_code", "hosts": [self.place], "secret": CLIENT_SECRET, "client_id": CLIENT_ID,
+            "kind": "oauth2_code", "hosts": [self.url], "secret": CLIENT_SECRET, "client_id": CLIENT_ID,
             "authorize_url": f"{self.url}/authorize", "token_url": f"{self.url}/token", "scopes": "read write",
             "issuer": self.url,
         } | more  # fmt: skip

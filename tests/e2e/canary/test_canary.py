@@ -240,10 +240,10 @@ async def swept(
             )
             dsn = f"postgresql://u:{quote(DSN_PASSWORD, safe='')}@127.0.0.1:{closed}/d"
             for name, value in {**SECRETS, "DSN": dsn}.items():
-                hosts = [base.place, model.place, f"127.0.0.1:{closed}"]
+                hosts = [base.url, f"http://{model.place}", f"http://127.0.0.1:{closed}", f"127.0.0.1:{closed}"]
                 put = await client.put(f"/api/secrets/{name}", json={"value": value, "hosts": hosts})
                 assert put.status_code < 300, put.text
-            hosts = [base.place, model.place, f"127.0.0.1:{mails.port}", f"127.0.0.1:{closed}"]
+            hosts += [f"127.0.0.1:{mails.port}"]
             for name, kind in CONNECTIONS.items():
                 put = await client.put(f"/api/connections/{name}", json={**kind, "secret": LINKED, "hosts": hosts})
                 assert put.status_code < 300, put.text

@@ -86,7 +86,7 @@ async def test_a_model_gets_the_credential(
         url = f"{dialect}{server.url}"
         env = {"GATE_API_KEY": "another-key-4711"}  # of the endpoint: a connection takes its place
         async with opened(tmp_path, models={"GATE": url}, env=env) as engine:
-            await add(engine, connection, server.place)
+            await add(engine, connection, f"http://{server.place}")
             view = await run(engine, "agent", model="gate:m", prompt="hello", connection="crm")
             assert code_of(view) == "model_refused"
             [seen] = server.seen
@@ -100,7 +100,7 @@ async def test_a_model_gets_a_key_in_the_address(tmp_path: Path) -> None:
         http(lambda r: answer(400, b"{}")) as server,
         opened(tmp_path, models={"GATE": server.url}) as engine,
     ):
-        await add(engine, Connection("api_key", TOKEN, where="query", name="key"), server.place)
+        await add(engine, Connection("api_key", TOKEN, where="query", name="key"), f"http://{server.place}")
         view = await run(engine, "evaluator", **scored("crm", "gate:m"))
         assert code_of(view) == "model_refused"
         [seen] = server.seen
@@ -131,7 +131,7 @@ async def test_a_tool_of_the_agent_does_not_need_the_hosts_of_its_model(tmp_path
         http(lambda r: answer(200, b"sun", content_type="text/plain")) as service,
         opened(tmp_path, service.place, models={"DEV": model.url}) as engine,
     ):
-        await add(engine, Connection("bearer", TOKEN), model.place)
+        await add(engine, Connection("bearer", TOKEN), f"http://{model.place}")
         tools = [fetch | {"params": {"url": service.url}}]
         view = await run(engine, "agent", model="dev:m", prompt="hello", connection="crm", tools=tools)
         assert view.status == "succeeded", view.error
@@ -143,7 +143,7 @@ async def test_a_tool_of_the_agent_does_not_need_the_hosts_of_its_model(tmp_path
 
 async def test_a_key_and_a_connection_are_one_too_many(tmp_path: Path) -> None:
     async with dev_model({"text": "never"}) as model, opened(tmp_path, models={"DEV": model.url}) as engine:
-        await add(engine, Connection("bearer", TOKEN), model.place)
+        await add(engine, Connection("bearer", TOKEN), f"http://{model.place}")
         view = await run(engine, "agent", model="dev:m", prompt="hello", connection="crm", api_key="k" * 20)
         assert code_of(view) == "params_invalid" and "not both" in str(view.error)
 
@@ -171,7 +171,7 @@ async def test_a_gateway_gets_a_new_token_when_it_refuses_one(tmp_path: Path) ->
         http(gateway(provider)) as gate,
         opened(tmp_path, provider.place, models={"GATE": gate.url}) as engine,
     ):
-        await add(engine, of_client(provider), gate.place, provider.place)
+        await add(engine, of_client(provider), f"http://{gate.place}")
         first = await run(engine, "evaluator", **scored("crm", "gate:m"))
         assert first.status == "succeeded", first.error
         provider.access.clear()
@@ -193,7 +193,7 @@ async def test_an_mcp_server_gets_the_credential(tmp_path: Path) -> None:
     async with dev_model(*rules) as model, mcp_shop() as shop, oauth_provider() as provider:
         shop.admits = lambda header: header.removeprefix("Bearer ") in provider.access
         async with opened(tmp_path, shop.place, provider.place, models={"DEV": model.url}) as engine:
-            await add(engine, of_client(provider), shop.place, provider.place)
+            await add(engine, of_client(provider), f"http://{shop.place}")
             tools = [{"name": "shop", "mcp": {"url": shop.url, "connection": "crm"}}]
             view = await run(engine, "agent", model="dev:m", prompt="hello", tools=tools)
             assert view.status == "succeeded", view.error
@@ -211,7 +211,7 @@ async def test_an_mcp_server_at_another_host_does_not_get_it(tmp_path: Path) -> 
         mcp_shop() as shop,
         opened(tmp_path, shop.place, models={"DEV": model.url}) as engine,
     ):
-        await add(engine, Connection("bearer", TOKEN), model.place)
+        await add(engine, Connection("bearer", TOKEN), f"http://{model.place}")
         tools = [{"name": "shop", "mcp": {"url": shop.url, "connection": "crm"}}]
         view = await run(engine, "agent", model="dev:m", prompt="hello", tools=tools)
         assert code_of(view) == "secret_host_refused" and shop.headers == []
@@ -223,7 +223,7 @@ async def test_a_connection_cannot_take_a_header_of_the_session(tmp_path: Path) 
         mcp_shop() as shop,
         opened(tmp_path, shop.place, models={"DEV": model.url}) as engine,
     ):
-        await add(engine, Connection("api_key", TOKEN, name="Mcp-Session-Id"), shop.place)
+        await add(engine, Connection("api_key", TOKEN, name="Mcp-Session-Id"), f"http://{shop.place}")
         tools = [{"name": "shop", "mcp": {"url": shop.url, "connection": "crm"}}]
         view = await run(engine, "agent", model="dev:m", prompt="hello", tools=tools)
         assert code_of(view) == "params_invalid" and shop.headers == []

@@ -18,7 +18,7 @@ WIDGETS = {
     "text", "longtext", "code", "json", "number", "boolean", "select", "keyvalues", "schema", "reference", "list",
     "fields", "connection", "tool_server", "workflow",
 }  # fmt: skip
-NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when", "x-secret-when")
+NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when", "x-secret-when", "x-url")
 KEYS = {"order", "widget", "rows", "advanced", "handles", "language"}
 
 

@@ -32,26 +32,29 @@ def test_a_secret_goes_to_its_hosts_alone(pattern: str, host: str, fits: bool) -
     assert is_host(pattern)
     with bound_to({"KEY": [pattern]}):
         if fits:
-            check_place(host, 443)
+            check_place("https", host, 443)
         else:
             with pytest.raises(BlockError, match="cannot be sent to"):
-                check_place(host, 443)
-    check_place(host, 443)
+                check_place("https", host, 443)
+    check_place("https", host, 443)
 
 
 def test_all_secrets_of_a_request_must_permit_a_host() -> None:
     with bound_to({"A": ["a.test", "b.test"]}), bound_to({"B": ["b.test"]}):
-        check_place("b.test", 80)
+        check_place("https", "b.test", 443)
         with pytest.raises(BlockError, match="B cannot be sent to a"):
-            check_place("a.test", 80)
+            check_place("https", "a.test", 443)
 
 
 def test_without_hosts_it_goes_nowhere() -> None:
     with bound_to({"KEY": []}), pytest.raises(BlockError, match="it has no hosts"):
-        check_place("a.test", 80)
+        check_place("https", "a.test", 443)
 
 
-@pytest.mark.parametrize("text", ["", "*", "*.com", "a b", "http://a.test", "a.test/x", "*.*.test", "a..b", "ü.test"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "*", "*.com", "a b", "http://a.test", "ftp://a.test:1", "a.test:0", "a.test/x", "*.*.test", "a..b", "ü.test"],
+)
 def test_what_is_no_host(text: str) -> None:
     assert not is_host(text)
 
@@ -78,33 +81,33 @@ def is_in(name: str, text: str) -> bool:
 def test_what_a_request_is_made_of_counts() -> None:
     with bound_to(HOSTS, is_in):
         with pytest.raises(BlockError, match="cannot be sent"):
-            check_place("a.test", 80, "nothing of either")  # not said: both count
+            check_place("https", "a.test", 443, "nothing of either")  # not said: both count
         with using({"headers": {"Authorization": ["Bearer value of a"]}}, 7):
-            check_place("a.test", 80)
+            check_place("https", "a.test", 443)
             with pytest.raises(BlockError, match="secret A cannot be sent to b"):
-                check_place("b.test", 80)
+                check_place("https", "b.test", 443)
             with pytest.raises(BlockError, match="secret A cannot be written"):
                 check_no_place("the log")
         with using("nothing of either"):
-            check_place("c.test", 80)
+            check_place("https", "c.test", 443)
             check_no_place("the log")
         with pytest.raises(BlockError):
-            check_place("c.test", 80)
+            check_place("https", "c.test", 443)
 
 
 def test_what_is_found_in_a_request_counts_whatever_it_is_said_to_be_made_of() -> None:
     with bound_to(HOSTS, is_in), using(None):
-        check_place("c.test", 80, "https://c.test/", b"\xff", None)
+        check_place("https", "c.test", 443, "https://c.test/", b"\xff", None)
         for sent in ("https://c.test/?x=value of b", b"{value of b}"):
             with pytest.raises(BlockError, match="secret B cannot be sent to c"):
-                check_place("c.test", 80, sent)
+                check_place("https", "c.test", 443, sent)
 
 
 def test_within_a_part_nothing_counts_again() -> None:
     with bound_to(HOSTS, is_in), using("value of a"), using("value of b"):
-        check_place("c.test", 80)
+        check_place("https", "c.test", 443)
 
 
 def test_without_a_way_to_find_it_a_secret_counts_always() -> None:
     with bound_to(HOSTS), using("nothing"), pytest.raises(BlockError):
-        check_place("c.test", 80)
+        check_place("https", "c.test", 443)

@@ -248,7 +248,7 @@ async def test_stored_secrets_go_to_their_hosts_alone() -> None:
     async with dev_model() as server, client_of(server.url) as client:
         with bound_to({"KEY": ["api.openai.com"]}):
             error = await failure(client, say("x", "local:m", api_key="k" * 20))
-        with bound_to({"KEY": ["127.0.0.1"]}):
+        with bound_to({"KEY": ["http://" + server.url.split("/")[2]]}):
             assert (await client.reply(say("hello", "local:m"))).text == "You said: hello"
         assert len(await server.calls()) == 1
     assert (error.code, error.retryable) == ("secret_host_refused", False)

@@ -126,7 +126,7 @@ async def test_stored_secrets_go_to_their_hosts_alone() -> None:
         with bound_to({"KEY": ["tools.example"]}):
             error = await failure(client, server)
         assert shop.headers == []
-        with bound_to({"KEY": ["127.0.0.1"]}):
+        with bound_to({"KEY": [f"http://{shop.place}"]}):
             assert len(await client.tools(server)) == 2
     assert (error.code, error.retryable) == ("secret_host_refused", False)
 

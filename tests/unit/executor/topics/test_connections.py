@@ -41,7 +41,7 @@ def oauth(provider: LocalProvider, kind: Any = "oauth2_code", **more: Any) -> Co
 
 
 async def connected(engine: Engine, provider: LocalProvider, name: str = "crm") -> None:
-    await engine.connections.put(name, oauth(provider), [provider.place], by="ada")
+    await engine.connections.put(name, oauth(provider), [f"http://{provider.place}"], by="ada")
     await sign_in(engine, provider, name)
 
 
@@ -95,7 +95,7 @@ async def test_each_kind_goes_to_its_place(
         http(lambda r: answer(200, repr(r).encode())) as service,
         opened_engine(tmp_path, service.place) as engine,
     ):
-        await engine.connections.put("crm", connection, [service.place], by="ada")
+        await engine.connections.put("crm", connection, [f"http://{service.place}"], by="ada")
         run = await ask(engine, f"{service.url}/x?a=1#part", headers={"authorization": "author"})
         assert run.status == "succeeded", run.error
         [seen] = service.seen
@@ -116,7 +116,7 @@ async def test_it_goes_to_its_hosts_alone_also_after_a_redirect(tmp_path: Path) 
             http(lambda r: answer(302, location=f"{other.url}/{r.headers['authorization']}")) as service,
             opened_engine(tmp_path, service.place, other.place) as engine,
         ):
-            await engine.connections.put("crm", Connection("bearer", TOKEN), [service.place])
+            await engine.connections.put("crm", Connection("bearer", TOKEN), [f"http://{service.place}"])
             for url in (other.url, service.url):
                 run = await ask(engine, url)
                 assert code_of(run) == "secret_host_refused" and run.error is not None
@@ -144,7 +144,7 @@ async def test_a_connection_that_is_not_there(tmp_path: Path) -> None:
         (Connection("bearer", "short"), ["a.test"], "/secret"),
         (Connection("bearer", "with a\nnew line"), ["a.test"], "/secret"),
         (Connection("bearer", TOKEN), [], "/hosts"),
-        (Connection("bearer", TOKEN), ["https://a.test"], "/hosts"),
+        (Connection("bearer", TOKEN), ["http://a.test"], "/hosts"),
         (Connection("basic", TOKEN), ["a.test"], "/username"),
         (Connection("basic", TOKEN, "a:b"), ["a.test"], "/username"),
         (Connection("api_key", TOKEN, name="a b"), ["a.test"], "/name"),
@@ -207,7 +207,7 @@ async def test_a_name_without_a_connection_is_a_warning(tmp_path: Path) -> None:
 
 async def test_signing_in_and_what_is_never_shown(tmp_path: Path) -> None:
     async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
-        await engine.connections.put("crm", oauth(provider), [provider.place], by="ada")
+        await engine.connections.put("crm", oauth(provider), [f"http://{provider.place}"], by="ada")
         assert [view.state for view in await engine.connections.all()] == ["sign_in"]
         run = await ask(engine, provider.url)
         assert code_of(run) == "connection_needs_sign_in" and provider.seen == []
@@ -229,9 +229,9 @@ async def test_a_provider_without_pkce(tmp_path: Path) -> None:
         provider.token_type = "bot"
         with pytest.raises(BadRequest) as refused:
             without = replace(oauth(provider, pkce=False), secret="")
-            await engine.connections.put("crm", without, [provider.place])
+            await engine.connections.put("crm", without, [f"http://{provider.place}"])
         assert refused.value.pointer == "/secret"
-        await engine.connections.put("crm", oauth(provider, pkce=False), [provider.place])
+        await engine.connections.put("crm", oauth(provider, pkce=False), [f"http://{provider.place}"])
         await sign_in(engine, provider)
         assert "code_verifier" not in provider.asked[-1]
         assert (await ask(engine, provider.url)).status == "succeeded"
@@ -243,7 +243,7 @@ async def test_a_provider_without_pkce(tmp_path: Path) -> None:
 async def test_a_sign_in_counts_once_for_who_began_it_and_for_ten_minutes(tmp_path: Path) -> None:
     async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
         connections = engine.connections
-        await connections.put("crm", oauth(provider), [provider.place])
+        await connections.put("crm", oauth(provider), [f"http://{provider.place}"])
         said = provider.sign_in((await connections.begin("crm", ADA)).url)
         state, code = said["state"], said["code"]
         with pytest.raises(BadRequest, match="another session"):
@@ -279,7 +279,7 @@ async def test_a_sign_in_counts_once_for_who_began_it_and_for_ten_minutes(tmp_pa
 )
 async def test_what_a_provider_says_instead(tmp_path: Path, said: dict[str, str], code: str) -> None:
     async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
-        await engine.connections.put("crm", oauth(provider), [provider.place])
+        await engine.connections.put("crm", oauth(provider), [f"http://{provider.place}"])
         given = provider.sign_in((await engine.connections.begin("crm", ADA)).url)
         with pytest.raises(BadRequest) as refused:
             await engine.connections.end(given["state"], ADA, **({"code": given["code"]} | said))
@@ -302,7 +302,7 @@ async def test_what_a_provider_says_instead(tmp_path: Path, said: dict[str, str]
 )
 async def test_answers_that_are_no_token(tmp_path: Path, answered: bytes, code: str) -> None:
     async with oauth_provider(answers=answered) as provider, opened_engine(tmp_path, provider.place) as engine:
-        await engine.connections.put("crm", oauth(provider, "oauth2_client"), [provider.place])
+        await engine.connections.put("crm", oauth(provider, "oauth2_client"), [f"http://{provider.place}"])
         assert code_of(await ask(engine, provider.url)) == code
         assert provider.seen == []
 
@@ -323,7 +323,7 @@ async def test_only_a_code_is_signed_in_to(tmp_path: Path) -> None:
 async def test_the_credentials_of_a_client(tmp_path: Path, client_auth: str) -> None:
     async with oauth_provider() as provider, opened_engine(tmp_path, provider.place) as engine:
         connection = oauth(provider, "oauth2_client", client_auth=client_auth)
-        await engine.connections.put("crm", connection, [provider.place])
+        await engine.connections.put("crm", connection, [f"http://{provider.place}"])
         for _ in range(2):
             assert (await ask(engine, provider.url)).status == "succeeded"
         assert [each["grant_type"] for each in provider.asked] == ["client_credentials"]
@@ -473,7 +473,7 @@ async def test_a_renewal_does_not_write_over_a_connection_that_was_set_again(tmp
         attempt = asyncio.create_task(engine.parts.connections.get("crm"))
         while len(provider.asked) < 2:
             await asyncio.sleep(0.01)
-        await engine.connections.put("crm", Connection("bearer", TOKEN), [provider.place])
+        await engine.connections.put("crm", Connection("bearer", TOKEN), [f"http://{provider.place}"])
         provider.gate.set()
         assert (await attempt).value == TOKEN
 
@@ -485,8 +485,8 @@ async def test_with_secrets_of_the_block_the_provider_is_still_reached(tmp_path:
         http(lambda _: answer(200)) as service,
         opened_engine(tmp_path, provider.place, service.place) as engine,
     ):
-        await engine.secrets.set("EXTRA", "value of a secret", [service.place])
-        await engine.connections.put("crm", oauth(provider, "oauth2_client"), [service.place])
+        await engine.secrets.set("EXTRA", "value of a secret", [f"http://{service.place}"])
+        await engine.connections.put("crm", oauth(provider, "oauth2_client"), [f"http://{service.place}"])
         run = await ask(engine, service.url, headers={"X-Extra": "${EXTRA}"})
         assert run.status == "succeeded", run.error
         assert service.seen[0].headers["x-extra"] == "value of a secret"

@@ -53,7 +53,7 @@ async def test_a_block_gets_the_newest_value_and_nothing_records_it(tmp_path: Pa
     async with serve() as service, opened(tmp_path, service) as engine:
         document = call(f"{service.url}/echo", query={"key": "${API_KEY}"}, method="POST", body={"k": "${API_KEY}"})
         for value in (VALUE, "another value 1"):
-            await engine.secrets.set("API_KEY", value, [service.place], by="ada")
+            await engine.secrets.set("API_KEY", value, [f"http://{service.place}"], by="ada")
             run = await engine.run(document, {}, timeout_s=60)
             assert run.status == "succeeded", run.error
             assert service.calls[-1].body == {"k": value}
@@ -92,7 +92,7 @@ async def test_a_redirect_to_another_host_is_not_followed_with_a_secret(
             http(away) as permitted,
             open_engine(tmp_path / "weft.db", secret=KEY, allow_private=[permitted.place, other.place]) as engine,
         ):
-            await engine.secrets.set("API_KEY", VALUE, [permitted.place])
+            await engine.secrets.set("API_KEY", VALUE, [f"http://{permitted.place}"])
             document = call(f"{permitted.url}/a", headers={"Accept": "${API_KEY}"}, query={"key": "${API_KEY}"})
             run = await engine.run(document, {}, timeout_s=60)
             assert len(permitted.seen) == 1 and other.seen == []
@@ -120,7 +120,7 @@ async def test_a_redirect_to_another_host_is_not_followed_with_a_secret(
 )
 async def test_a_secret_stands_in_no_other_param(tmp_path: Path, block: dict[str, Any]) -> None:
     async with serve() as service, opened(tmp_path, service) as engine:
-        await engine.secrets.set("API_KEY", VALUE, [service.place])
+        await engine.secrets.set("API_KEY", VALUE, [f"http://{service.place}"])
         document = call(service.url)
         document["blocks"]["call"] = {**block, "name": "Other"}
         run = await engine.run(document, {}, timeout_s=60)
@@ -133,7 +133,7 @@ async def test_a_process_that_has_not_used_a_secret_keeps_it_out_of_what_it_reco
     async with http(lambda _: answer(200, orjson.dumps(spelled), content_type="application/json")) as service:
         more: dict[str, Any] = {"secret": KEY, "allow_private": [service.place]}
         async with open_engine(tmp_path / "weft.db", **more) as engine:
-            await engine.secrets.set("API_KEY", VALUE, [service.place])
+            await engine.secrets.set("API_KEY", VALUE, [f"http://{service.place}"])
         async with open_engine(tmp_path / "weft.db", **more) as engine:
             document = call(f"{service.url}/settings")
             document["blocks"]["read"] = {
@@ -157,7 +157,7 @@ async def test_what_is_refused(tmp_path: Path) -> None:
         with pytest.raises(BadRequest, match="capital letters"):
             await engine.secrets.set("api key", VALUE)
         with pytest.raises(BadRequest, match="is not a host"):
-            await engine.secrets.set("API_KEY", VALUE, ["https://api.example.com"])
+            await engine.secrets.set("API_KEY", VALUE, ["http://api.example.com"])
         with pytest.raises(Conflict, match="environment"):
             await engine.secrets.set("TAKEN", VALUE)
         with pytest.raises(NotFound):
@@ -200,7 +200,7 @@ async def test_sealing_with_another_key_continues_where_it_was_interrupted(
 async def test_a_deleted_secret_cannot_be_used_by_the_process_that_has_used_it(tmp_path: Path) -> None:
     async with serve() as service, opened(tmp_path, service) as engine:
         document = call(f"{service.url}/echo", method="POST", body={"k": "${API_KEY}"})
-        await engine.secrets.set("API_KEY", VALUE, [service.place])
+        await engine.secrets.set("API_KEY", VALUE, [f"http://{service.place}"])
         assert (await engine.run(document, {}, timeout_s=60)).status == "succeeded"
         await engine.store.delete_secret("API_KEY")  # by another process: this one is not told
         await engine.run(document, {}, timeout_s=60)
@@ -217,7 +217,7 @@ async def test_a_stored_name_is_known_to_findings(tmp_path: Path) -> None:
             return [finding.code for finding in (await engine.parts.compiler.compile(document)).diagnostics]
 
         assert await codes() == ["env_unknown"]
-        await engine.secrets.set("API_KEY", VALUE, [service.place])
+        await engine.secrets.set("API_KEY", VALUE, [f"http://{service.place}"])
         assert await codes() == []
         await engine.secrets.delete("API_KEY")
         assert await codes() == ["env_unknown"]
@@ -228,7 +228,7 @@ async def test_a_stored_name_in_a_place_that_is_not_for_secrets_is_a_finding(tmp
         document = call(f"{service.url}/echo", headers={"Authorization": "Bearer ${API_KEY}"})
         document["blocks"]["fn"] = {"type": "function", "params": {"code": "return ${API_KEY} + 1"}}
         document["blocks"]["fn"]["policy"] = {"skip_if": "${API_KEY} === 'x'"}
-        await engine.secrets.set("API_KEY", VALUE, [service.place])
+        await engine.secrets.set("API_KEY", VALUE, [f"http://{service.place}"])
         compiled = await engine.parts.compiler.compile(document)
         found = [each for each in compiled.diagnostics if each.code == "secret_misplaced"]
         assert [each.pointer for each in found] == ["/blocks/fn/params/code", "/blocks/fn/policy/skip_if"]
@@ -242,7 +242,7 @@ async def test_a_name_that_is_not_stored_is_read_from_the_command(tmp_path: Path
 import json, sys
 for line in sys.stdin:
     asked = json.loads(line)
-    found = {{"value": {VALUE!r}, "hosts": [{service.place!r}]}}
+    found = {{"value": {VALUE!r}, "hosts": [{service.url!r}]}}
     print(json.dumps({{"id": asked["id"], "secrets": dict.fromkeys(asked["names"], found)}}), flush=True)
 """
         command = SecretsCommand([sys.executable, "-c", program])
@@ -275,9 +275,9 @@ async def test_an_agent_sends_each_secret_to_its_own_host(tmp_path: Path) -> Non
         http(lambda _: answer(200, b"2")) as two,
         engine_on(tmp_path / "weft.db", models={"DEV": model.url}, allow_private=[one.place, two.place]) as engine,
     ):
-        await engine.secrets.set("MODEL_KEY", "key of the model", [model.url.split("/")[2]])
-        await engine.secrets.set("ONE", "user:p@ss of one", [one.place])
-        await engine.secrets.set("TWO", "user:p@ss of two", [two.place])
+        await engine.secrets.set("MODEL_KEY", "key of the model", ["http://" + model.url.split("/")[2]])
+        await engine.secrets.set("ONE", "user:p@ss of one", [f"http://{one.place}"])
+        await engine.secrets.set("TWO", "user:p@ss of two", [f"http://{two.place}"])
         document = call(one.url)
         tools = [
             _tool("first", f"{one.url}/echo", "ONE"),

@@ -64,9 +64,9 @@ async def test_a_connection_is_used_and_bound_to_its_hosts(tmp_path: Path) -> No
     async with world(tmp_path) as (engine, shop):
         shop.admits = lambda header: header == f"Bearer {KEY}"
         unknown = await refused(engine, url=shop.url, connection="crm")
-        for hosts in ([shop.place], ["api.example.com"]):
+        for hosts in ([f"http://{shop.place}"], ["api.example.com"]):
             await engine.connections.put("crm", Connection("bearer", KEY), hosts)
-            if hosts == [shop.place]:
+            if hosts == [f"http://{shop.place}"]:
                 assert len(await engine.tool_servers.tools({"url": shop.url, "connection": "crm"})) == 2
         elsewhere = await refused(engine, url=shop.url, connection="crm")
         without = await refused(engine, url=shop.url)

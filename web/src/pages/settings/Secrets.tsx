@@ -181,7 +181,7 @@ function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): Re
             name="hosts"
             label="Hosts"
             found={found}
-            about="One on each line, such as api.example.com, *.example.com or 127.0.0.1:8080. Without hosts it cannot be sent anywhere."
+            about="One on each line, such as api.example.com (HTTPS on port 443), *.example.com:8443 or http://127.0.0.1:8080. Without hosts it cannot be sent anywhere."
           >
             {(ids) => (
               <textarea

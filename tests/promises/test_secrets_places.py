@@ -1,0 +1,211 @@
+"""Where secrets go: blocks hold handles of them, no message has a part of one, and a host means a scheme and a port."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import orjson
+import pytest
+
+from executor.blocks.base import Context, Done
+from executor.blocks.http import Http
+from executor.embed import open_engine
+from executor.engine import Engine
+from executor.vault.connection import Connection
+from tests.support.documents import chain
+from tests.support.endpoints import Request, answer, http
+from tests.support.service import serve
+
+SECRETS = {
+    "AWS": "AKIAIOSFODNN7EXAMPLE:wJalrXUtnFEMIK7MDENGbPxRfiCYEXAMPLEKEYab",
+    "TELEGRAM": "123456789:AAEhBP0av28-mnopqrstuvwxyzABCDEFGHI",
+    "BASIC": "zvc-uzer:qorrekt-horze-batrrey",
+    "BASE64": "wJalrXUtnFEMI/K7MDENG/bPxRfiCYzEXAMPLEKEY",
+    "PLAIN": "x9#kQ!2@pZ$7&mL-and-more",
+    "DSN": "postgresql://rprtr-1:hunter2-qq7@dbz9.zntxrn.test:5433/ldgr",
+}
+ONCE = {"policy": {"retry": {"max_attempts": 1}}}
+
+
+@asynccontextmanager
+async def opened(path: Path, *places: str, **more: Any) -> AsyncIterator[Engine]:
+    async with open_engine(path / "weft.db", secret=b"k" * 32, allow_private=list(places), **more) as engine:
+        yield engine
+
+
+def parts_in(secret: str, text: str) -> list[str]:
+    """What of it a text has: every four characters of the secret, in any case."""
+    text, secret = text.lower(), secret.lower()
+    return [secret[at : at + 4] for at in range(len(secret) - 3) if secret[at : at + 4] in text]
+
+
+def block(type: str, **params: Any) -> dict[str, Any]:
+    return {"type": type, "params": params, **ONCE}
+
+
+BAD_URLS = [
+    "http://${X}/", "http://x:${X}/", "${X}", "${X}/path", "//${X}/", "${X}://a.example/", "http://u:${X}@a.example/",
+    "http://a.example:${X}/", "http:\\\\${X}\\", "http://a.example${X}/", "http://[${X}]/",
+]  # fmt: skip
+BAD_PATHS = ["http://127.0.0.1:9/${X}\x01", "http://127.0.0.1:9/${X}", "http://127.0.0.1:9/?q=${X}", "http://:1/${X}"]
+
+
+def places_of(url: str) -> dict[str, dict[str, Any]]:
+    """Every block that takes a URL."""
+    tool = {"name": "call", "block": "http", "params": {"url": url}}
+    return {
+        "http": block("http", url=url),
+        "callback": block("callback", send={"url": url}),
+        "job": block("job", url=url, job={}),
+        "approval": block("approval", title="t", notify={"webhook": url}),
+        "form": block("form", title="t", fields={"type": "object", "properties": {}}, notify={"webhook": url}),
+        "agent": block("agent", model="dev:m", prompt="x", tools=[tool]),
+    }
+
+
+@pytest.mark.parametrize("url", BAD_URLS)
+async def test_a_secret_in_scheme_host_or_port_is_an_error_of_the_document(tmp_path: Path, url: str) -> None:
+    async with opened(tmp_path) as engine:
+        await engine.secrets.set("X", SECRETS["BASIC"], ["a.example"])
+        pointers = {"http": "/url", "callback": "/send/url", "job": "/url", "agent": "/tools/0/params/url"}
+        for type, given in places_of(url).items():
+            compiled = await engine.parts.compiler.compile(chain("a", a=given))
+            found = [each for each in compiled.diagnostics if each.code == "secret_in_address"]
+            where = pointers.get(type, "/notify/webhook")
+            assert [(each.severity, each.pointer) for each in found] == [("error", f"/blocks/a/params{where}")], type
+
+
+async def test_elsewhere_in_a_url_it_is_none(tmp_path: Path) -> None:
+    async with opened(tmp_path) as engine:
+        await engine.secrets.set("X", SECRETS["BASIC"], ["a.example"])
+        for url in ("https://a.example/${X}", "https://a.example?x=${X}", "https://a.example/#${X}"):
+            for type, given in places_of(url).items():
+                compiled = await engine.parts.compiler.compile(chain("a", a=given))
+                assert not [each for each in compiled.diagnostics if each.code.startswith("secret_")], (type, url)
+
+
+@pytest.mark.parametrize("name", SECRETS)
+async def test_no_message_has_a_part_of_a_secret(
+    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the findings do not know it: the name becomes one after the document was compiled."""
+    secret = SECRETS[name]
+    blocks = [block("http", url=url.replace("X", name)) for url in (*BAD_URLS, *BAD_PATHS)]
+    blocks += [
+        block("http", url="http://127.0.0.1:9/", headers={"X-Key": f"${{{name}}}\n"}),
+        block("http", url="http://127.0.0.1:9/", headers={"Cookie": f"a=${{{name}}}"}),
+        block("sql", database=f"${{{name}}}", query="SELECT 1"),
+        block("sql", database="${D}", query="SELECT 1"),
+        block("sql", database="${M}", query="SELECT 1"),
+    ]
+    hosts = ["127.0.0.1:9", "http://127.0.0.1:9", "dbz9.zntxrn.test:5433"]
+    shown: list[str] = []
+    async with opened(tmp_path) as engine:
+        monkeypatch.setattr("compiler.compile.check_secrets", lambda *_: None)
+        await engine.secrets.set(name, secret, hosts)
+        await engine.secrets.set("D", f"postgresql://u:{quote(secret, safe='')}@127.0.0.1:9/d", hosts)
+        await engine.secrets.set("M", f"mysql://{secret}", hosts)
+        for given in blocks:
+            run = await engine.run(chain("a", a=given), {}, timeout_s=60)
+            assert run.status == "failed" and run.error is not None, given
+            assert run.error["code"] != "internal_error", run.error
+            records = [record.data or b"" for record in await engine.store.read_events(run.id)]
+            shown += [str(run.error), str(await engine.runs.view(run.id)), *map(str, records)]
+    for text in [*shown, caplog.text]:
+        text = text.replace(str(blocks), "").replace("${" + name + "}", "")
+        assert [part for part in parts_in(secret, text) if part not in "postgresql:// example"] == [], text
+
+
+async def test_a_redirect_shows_no_part_of_a_secret(tmp_path: Path) -> None:
+    """The permitted server puts a half of it into the host that it leads to."""
+    half = SECRETS["BASIC"][:14].replace(":", "-")
+
+    def away(request: Request) -> bytes:
+        return answer(307 if request.target == "/keep" else 302, location=f"http://{half}.a.example/x")
+
+    async with http(away) as server, opened(tmp_path, server.place) as engine:
+        await engine.secrets.set("X", SECRETS["BASIC"], [server.url])
+        for method, path in (("GET", "/"), ("POST", "/keep"), ("POST", "/")):
+            given = block("http", url=f"{server.url}{path}", method=method, headers={"X-Key": "${X}"})
+            run = await engine.run(chain("a", a=given), {}, timeout_s=60)
+            assert run.status == "failed"
+            assert parts_in("zvc-uzer-qorre", str(run.error)) == [], run.error
+
+
+async def test_a_block_of_weft_holds_handles_and_the_request_has_the_value(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held: list[Any] = []
+    run_http = Http.run
+
+    async def looks(self: Http, ctx: Context) -> Done:
+        held.append(pickle.loads(pickle.dumps(ctx.params)))
+        return await run_http(self, ctx)
+
+    monkeypatch.setattr(Http, "run", looks)
+    value = 'a "quoted" & p/ct % value+1'
+    seen: list[Request] = []
+
+    def keep(request: Request) -> bytes:
+        seen.append(request)
+        return answer(200, b"{}", content_type="application/json")
+
+    async with http(keep) as server, opened(tmp_path, server.place) as engine:
+        await engine.secrets.set("X", value, [server.url])
+        form = {"Content-Type": "application/x-www-form-urlencoded"}
+        for more in (
+            {"headers": {"X-Key": "Bearer ${X}"}, "query": {"key": "${X}"}, "body": {"deep": ["is ${X}"]}},
+            {"headers": form, "body": {"k": "${X}"}},
+            {"body": "as it is: ${X}"},
+        ):
+            run = await engine.run(chain("a", a=block("http", method="POST", url=f"{server.url}/", **more)), {})
+            assert run.status == "succeeded", run.error
+    first, second, third = seen
+    assert first.headers["x-key"] == f"Bearer {value}" and orjson.loads(first.body) == {"deep": [f"is {value}"]}
+    assert first.target == "/?key=a+%22quoted%22+%26+p%2Fct+%25+value%2B1"
+    assert second.body == b"k=a+%22quoted%22+%26+p%2Fct+%25+value%2B1" and third.body == f"as it is: {value}".encode()
+    assert len(held) == 3 and value not in str(held) and "quoted" not in repr(held)
+    data = b"".join(path.read_bytes() for path in tmp_path.glob("weft.db*"))
+    assert b"quoted" not in data and b"wefth" not in data, "neither the value nor a handle is recorded"
+
+
+async def test_a_handle_of_another_block_call_opens_nothing(tmp_path: Path) -> None:
+    async with serve() as service, opened(tmp_path, service.place) as engine:
+        await engine.secrets.set("X", "a value that is long", [service.url])
+        await engine.parts.vault.open(["X"])
+        handle = engine.parts.vault.values["X"]
+        assert "value" not in handle
+        given = block("http", method="POST", url=f"{service.url}/x", body={"k": handle})
+        run = await engine.run(chain("a", a=given), {}, timeout_s=60)
+        assert run.error is not None and run.error["code"] == "secret_misplaced" and service.calls == []
+
+
+@pytest.mark.parametrize("stored", ["secret", "connection"])
+async def test_a_host_without_a_port_means_https_on_443(tmp_path: Path, stored: str) -> None:
+    async with http(lambda _: answer(200, b"{}")) as server, opened(tmp_path, server.place) as engine:
+        host = server.place.partition(":")[0]
+        for hosts, sent in (
+            ([host], False),
+            ([server.place], False),
+            ([f"https://{server.place}"], False),
+            ([f"http://{host}:1"], False),
+            ([f"http://{server.place}"], True),
+        ):
+            if stored == "secret":
+                await engine.secrets.set("X", "a value that is long", hosts)
+                given = block("http", url=f"{server.url}/", headers={"X-Key": "${X}"})
+            else:
+                await engine.connections.put("x", Connection("bearer", "a value that is long"), hosts)
+                given = block("http", url=f"{server.url}/", connection="x")
+            before = len(server.seen)
+            run = await engine.run(chain("a", a=given), {}, timeout_s=60)
+            assert (run.status == "succeeded", len(server.seen) > before) == (sent, sent), (hosts, run.error)
+            if not sent:
+                assert run.error is not None and run.error["code"] == "secret_host_refused"
+                assert f"--hosts http://{server.place}" in run.error["hint"]
+                assert ("means https on port 443" in run.error["hint"]) == (hosts in ([host], [server.place]))
