@@ -21,7 +21,7 @@ from msgspec import Struct
 from compiler.compile import DEFAULT_LIMITS
 from compiler.document import Limits
 from executor.blocks.registry import Registry
-from executor.errors import DatabaseWriteFailed
+from executor.errors import DatabaseUnavailable, DatabaseWriteFailed
 from executor.notifications.alerts import Alerts
 from executor.notifications.outbox import Notifications
 from executor.runtime.bus import Bus, Wakes
@@ -225,6 +225,14 @@ class Engine:
         """Raises when this process must be started again: its database was replaced by another one. It asks nothing of
         the database. A supervisor that restarts a process because its database is down makes the outage longer."""
         self.store.check_identity()
+
+    async def readable(self, within_s: float = READY_S) -> None:
+        """Raises when the database cannot be read within this time."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self.store.ping_read()
+        except TimeoutError:
+            raise DatabaseUnavailable(f"the database answered nothing within {within_s:g} s") from None
 
     async def ready(self, within_s: float = READY_S) -> None:
         """Raises when the database cannot be written to within this time."""

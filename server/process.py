@@ -225,7 +225,7 @@ async def _serve_beside(
     if warning:
         logging.getLogger("weft").warning(warning)
     try:
-        engine = await started(settings, stop_signals, work=work)
+        engine = await started(settings, stop_signals, work=work, listener=listener)
     except (WeftError, SettingsError, OSError) as error:
         cannot_open(settings, error)
         return 1

@@ -24,7 +24,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from executor.errors import StoreError, WeftError
+from executor.errors import DatabaseUnavailable, StoreError, WeftError
 from executor.prompt import Prompt
 from executor.store.patience import patience_s
 
@@ -35,6 +35,10 @@ SHARED = 64  # items that are worth a commit of their own, however many others c
 QUIET_PASSES = 2  # of the event loop without another item: a step of a run may need as many
 SETTLE_S = 0.005  # results are handed out for this long in one pass of the event loop
 GATHER_S = 0.01  # after that a batch is handed over in any case: passes of a busy loop are long
+# A writer that has its answer from the database gives an item up in time, and knows that it is not on disk. One that
+# has none, from a server or a disk that says nothing, cannot: its requests are answered after this.
+LATE_S = 1.25
+SILENT_S = 1.0  # a database that has answered others meanwhile is slow, not silent
 # While a request waits behind a backlog, threads of this process ask for the interpreter so soon. This one lets go
 # of it at each statement, and with Python's 5 ms a busy event loop made 70 statements last 0.35 s. A claim of 64 runs
 # has 200 pauses of this kind. Set all the time, it would cost the steps of runs a seventh of their pace.
@@ -84,6 +88,7 @@ class Gathering:
         self._request_gathered = False
         self._request_waits = False  # in the queue, or left by the thread
         self._is_busy = False  # the thread, with more than one item
+        self._answered_s = 0.0  # when the database answered last, whatever it said
 
     def submit(
         self, write: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs
@@ -98,11 +103,23 @@ class Gathering:
         wait_s = patience_s()
         self._gathered.append(Item(future, write, args, math.inf if wait_s is None else time.monotonic() + wait_s))
         if wait_s is not None:
+            look = self._loop.call_later(wait_s + LATE_S, self._look_at, future)
+            future.add_done_callback(lambda _: look.cancel())  # else it would hold the result for as long
             self._request_gathered = True
             if self._is_busy:
                 self._hand_over()
                 quick_switches.want(self._id, True)
         return future
+
+    def _look_at(self, future: Prompt[Any]) -> None:
+        """Of a request whose patience has ended."""
+        if future.done():
+            return
+        if time.monotonic() < self._answered_s + SILENT_S:
+            self._loop.call_later(SILENT_S, self._look_at, future)
+            return
+        message = "the database does not answer, and it is unknown whether the change is on disk"
+        future.settle(None, DatabaseUnavailable(message, hint="Send the same request again."))
 
     def _look_soon(self) -> None:
         self._will_look = True

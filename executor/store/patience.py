@@ -1,14 +1,15 @@
 """How long callers wait for a database that cannot be used for a moment.
 
-Writes wait for a lock of another process. Without a word all are as patient as the writer's retries; a server that
-answers requests is not, because its clients are not. What a block needs is asked for again: that is no reason for it to
-fail.
+Writes wait for a lock of another process, and all wait for a database that is gone or silent. Without a word all are as
+patient as the writer's retries; a server that answers requests is not, because its clients are not. What a block needs
+is asked for again: that is no reason for it to fail.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,23 +21,30 @@ T = TypeVar("T")
 
 PAUSES_S = (0.1, 1.0, 5.0)
 
-_patience_s: ContextVar[float | None] = ContextVar("patience_s", default=None)
+# Seconds, and the end of them on the monotonic clock.
+_patience: ContextVar[tuple[float, float] | None] = ContextVar("patience", default=None)
 
 
 @contextmanager
 def patience(seconds: float) -> Iterator[None]:
-    """Writes that are submitted in here fail with DatabaseWriteFailed, and are then not on disk, once they have waited
-    so long, counted from when they were submitted."""
-    token = _patience_s.set(seconds)
+    """For a request that arrives now: what it asks of the database in here fails after that time. Writes fail with
+    DatabaseWriteFailed, and are then not on disk, or with DatabaseUnavailable if that is not known. What is asked
+    later, as by a request that waits for the end of a run, has as long once more."""
+    token = _patience.set((seconds, time.monotonic() + seconds))
     try:
         yield
     finally:
-        _patience_s.reset(token)
+        _patience.reset(token)
 
 
 def patience_s() -> float | None:
-    """Of the writes that this code submits; None: no bound of its own."""
-    return _patience_s.get()
+    """Of what this code asks now; None: no bound of its own."""
+    found = _patience.get()
+    if found is None:
+        return None
+    seconds, until_s = found
+    left_s = until_s - time.monotonic()
+    return left_s if left_s > 0 else seconds
 
 
 async def with_retries(ask: Callable[[], Awaitable[T]], *, what: str, failed: str, log: logging.Logger) -> T:

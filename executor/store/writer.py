@@ -228,6 +228,7 @@ class GroupWriter(Gathering, ABC):
         except Exception as error:
             failure = self._in_our_words(error)
         else:
+            self._answered_s = time.monotonic()
             if stats.commits > commits:
                 stats.seconds.observe(time.perf_counter() - began_s)
             left = [item for item, outcome in zip(items, outcomes, strict=False) if outcome is None]

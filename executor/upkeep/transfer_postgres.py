@@ -10,7 +10,8 @@ import psycopg
 
 from executor.errors import BadRequest, Conflict, DatabaseUnavailable
 from executor.store.migrate import packaged_migrations
-from executor.store.postgres.connection import CONNECT_TIMEOUT_S, Session, check_address, prepare
+from executor.store.postgres.connection import Session, check_address, prepare
+from executor.store.postgres.limited import reachable
 from executor.store.postgres.migrate import migrate
 from executor.store.postgres.parts import PARTS, SEQUENCE, WIDTH, begin, part_of
 from executor.store.postgres.reading import PostgresReading, name_of
@@ -137,9 +138,7 @@ class ServerTarget:
 def _connect(address: str) -> psycopg.Connection[Row]:
     check_address("an address", address)
     with _told("database"):
-        connection = psycopg.connect(
-            address, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, prepare_threshold=None, application_name=NAME
-        )
+        connection = psycopg.connect(reachable(address), autocommit=True, prepare_threshold=None, application_name=NAME)
     prepare(connection)
     return connection
 

@@ -129,17 +129,16 @@ def cancel(url: str, run_id: str, reason: str, now: bool) -> int:
     """
     from server.client import ApiError
 
-    async def ask(client: AsyncClient) -> bool:
+    async def ask(client: AsyncClient) -> str | None:
         try:
-            await client.cancel(run_id, reason, now=now)
+            return (await client.cancel(run_id, reason, now=now))["status"]
         except ApiError as error:
             if error.code == "run_ended":
-                return False
+                return None
             raise
-        return True
 
-    if call(url, ask):
-        click.echo(f"{run_id} is being cancelled.")
+    if status := call(url, ask):
+        click.echo(f"{run_id} is {'cancelled' if status == 'cancelled' else 'being cancelled'}.")
         return OK
     raise Refused(f"Run {run_id} has already ended.", f"See `weft events {run_id}`.")
 

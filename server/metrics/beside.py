@@ -1,4 +1,5 @@
-"""`GET /metrics` and `GET /healthz` on a port of their own, without a token, for a Prometheus and for a supervisor.
+"""`GET /metrics`, `GET /healthz` and `GET /readyz` on a port of their own, without a token, for a Prometheus and for a
+supervisor.
 
 They have numbers, names of workflows and blocks, and nothing that workflows work with. The port is on loopback unless
 WEFT_METRICS_HOST says otherwise.
@@ -37,7 +38,11 @@ class Metrics:
         listener = listening(port, host)
         self.port = listener.getsockname()[1]
         self.address = authority(host, self.port)
-        routes = [Route("/metrics", self._metrics), Route("/healthz", self._health)]
+        routes = [
+            Route("/metrics", self._metrics),
+            Route("/healthz", self._alive),
+            Route("/readyz", self._ready),
+        ]
         self._server = BesideServer(Starlette(routes=routes))
         await self._server.begin(listener)
 
@@ -50,15 +55,24 @@ class Metrics:
         body, media = await exposition(self.engine, self.process, request.headers.get("accept", ""))
         return Response(body, headers={**HEADERS, "Content-Type": media})
 
-    async def _health(self, _: Request) -> Response:
-        status, text = await self._healthy()
+    async def _alive(self, _: Request) -> Response:
+        """Whether the process works, and not whether its database does: a restart does not repair one."""
+        try:
+            if self.engine is not None:
+                await self.engine.healthy()
+        except WeftError as error:
+            return PlainTextResponse(f"{error}\n", 503, headers=HEADERS)
+        return PlainTextResponse("ok\n", headers=HEADERS)
+
+    async def _ready(self, _: Request) -> Response:
+        status, text = await self._readiness()
         return PlainTextResponse(text, status, headers=HEADERS)
 
-    async def _healthy(self) -> tuple[int, str]:
+    async def _readiness(self) -> tuple[int, str]:
         if self.engine is None or self.process.draining:
-            return 503, "draining\n" if self.process.draining else "starting\n"
+            return 503, "draining\n" if self.process.draining else "waiting for the database\n"
         try:
-            await self.engine.healthy()
+            await self.engine.readable()
         except WeftError as error:
             return 503, f"{error}\n"
         return 200, "ok\n"

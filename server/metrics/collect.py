@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import platform
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Awaitable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily
@@ -24,27 +24,40 @@ from server.shipped import installed_version
 
 Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 Labels = tuple[str, ...]
+T = TypeVar("T")
 _log = logging.getLogger("weft.server")
 _unread = Repeated()
-DATABASE_S = 1.0  # less than any Prometheus waits for: what this process knows by itself is sent in any case
+DATABASE_S: Final = 1.0  # less than any Prometheus waits for: what this process knows by itself is sent in any case
 
 
 async def exposition(engine: Engine | None, process: ProcessMeters, accept: str = "") -> tuple[bytes, str]:
-    """The numbers of now, and their media type. `accept`: of the request. A database that cannot be read is a number
-    as well."""
-    load: DatabaseLoad | None = None
+    """The numbers of now, and their media type. `accept`: of the request. A database that cannot be read within a
+    second is a number as well: a scrape that fails would hide it."""
+    is_up, load = False, None
     if engine is not None:
-        try:
-            async with asyncio.timeout(DATABASE_S):
-                load = await engine.load.now()
-        except (WeftError, TimeoutError) as error:
-            if _unread.due(getattr(error, "code", "")):
-                _log.warning("the database could not be read for metrics: %s", error or "it does not answer")
+        is_up, load = await asyncio.gather(_in_time(_is_up(engine), False), _in_time(engine.load.now(), None))
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Numbers([*of_process(process), *of_engine(engine), *of_database(engine, load)]))
+    registry.register(_Numbers([*of_process(process), *of_engine(engine), *of_database(engine, load, is_up)]))
     ProcessCollector(registry=registry)
     encode, media = choose_encoder(accept)
     return encode(registry), media
+
+
+async def _is_up(engine: Engine) -> bool:
+    await engine.readable(DATABASE_S)
+    return True
+
+
+async def _in_time(asked: Awaitable[T], otherwise: T) -> T:
+    """What the database answers, if it does within DATABASE_S."""
+    try:
+        async with asyncio.timeout(DATABASE_S):
+            return await asked
+    except (WeftError, TimeoutError) as error:
+        code, said = (error.code, str(error)) if isinstance(error, WeftError) else ("late", "it took too long")
+        if _unread.due(code):
+            _log.warning("the database could not be read for metrics: %s", said)
+        return otherwise
 
 
 class _Numbers(Collector):
@@ -91,8 +104,8 @@ def of_engine(engine: Engine | None) -> Iterator[Family]:
     yield _times("weft_commit_seconds", {(): stats.seconds})
 
 
-def of_database(engine: Engine | None, load: DatabaseLoad | None) -> Iterator[Family]:
-    yield _one("weft_database_up", int(load is not None))
+def of_database(engine: Engine | None, load: DatabaseLoad | None, is_up: bool) -> Iterator[Family]:
+    yield _one("weft_database_up", int(is_up))
     if engine is None or load is None:
         return
     now_ms = engine.parts.clock.now_ms()

@@ -132,15 +132,15 @@ async def why(call: Call) -> Response:
 
 
 async def cancel(call: Call) -> Response:
-    """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has already
-    ended."""
+    """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has ended,
+    and not by a cancel: a repeated request is answered like the first."""
     body = await read_as(call.request, call.limits, CancelRequest)
     run = call.path("id")
     posted = await call.engine.cancel(run, body.reason, body.now)
     status = (await call.engine.runs.row(run)).status
-    if not posted or status in ("succeeded", "failed"):  # it was failing already
-        raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
     ended = status == "cancelled"
+    if not (posted or ended) or status in ("succeeded", "failed"):  # it was failing already
+        raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
     return json_response(Cancelled(run, ended, "cancelled" if ended else "cancelling"), 202)
 
 

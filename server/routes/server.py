@@ -130,7 +130,7 @@ TABLE = (
         answer=CacheCleared,
         query=CacheQuery,
     ),
-    RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=Health, statuses=(503, 507)),
+    RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=Health, statuses=(503,)),
     RouteSpec("GET", "/readyz", readyz, "Readiness", "server", public=True, answer=Health, statuses=(503, 507)),
     RouteSpec("GET", "/api/version", version, "Version of the server", "server", needs="viewer", answer=Version),
     RouteSpec("GET", "/openapi.json", openapi, "The OpenAPI description", "server", public=True, answer=dict[str, Any]),

@@ -61,6 +61,17 @@ class Proxy:
         self._server.close()
         await self.cut()
 
+    async def refuse(self) -> None:
+        """End all sessions, and take no other."""
+        assert self._server is not None
+        self._port = self.port
+        self._server.close()
+        await self.cut()
+
+    async def accept(self) -> None:
+        """Again, on the same port."""
+        await self.start()
+
     async def cut(self) -> None:
         """End all sessions, whatever is under way."""
         await _over(list(self._sessions))

@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 import psycopg
 
-from executor.store.postgres.connection import CONNECT_TIMEOUT_S
+from executor.store.postgres.limited import LimitedConnection, reachable
 
 log = logging.getLogger("weft.bus")
 
@@ -31,8 +31,9 @@ CHANNEL: Final = "weft"
 EVERY_S: Final = 0.02
 BYTES_MAX: Final = 7_900  # PostgreSQL takes less than 8,000
 QUEUE_MAX: Final = 20_000
-ALIVE_S: Final = 10.0  # an idle session is asked for a sign of life
-PAUSE_S, PAUSE_MAX_S = 0.2, 5.0  # between tries to connect: it is the last that is missed
+ALIVE_S: Final = 4.0  # an idle session is asked for a sign of life
+ANSWER_S: Final = 4.0  # after that the session is made again: what is heard too late is found without the bus
+PAUSE_S, PAUSE_MAX_S = 0.2, 0.5  # between tries to connect
 CLOSE_S: Final = 2.0
 
 Message = tuple[str, str]
@@ -107,13 +108,8 @@ class PostgresBus:
             pause_s = min(PAUSE_MAX_S, 2 * pause_s)
 
     def _session(self) -> psycopg.Connection[Any]:
-        connection = psycopg.connect(
-            self._dsn,
-            autocommit=True,
-            connect_timeout=CONNECT_TIMEOUT_S,
-            application_name="weft-bus",
-            tcp_user_timeout=10_000,
-        )
+        connection = LimitedConnection.connect(reachable(self._dsn), autocommit=True, application_name="weft-bus")
+        connection.limit_s = ANSWER_S
         connection.add_notify_handler(lambda notify: self._take(notify.payload))  # that come while a statement runs
         connection.execute("SET synchronous_commit = off")
         connection.execute("SET statement_timeout = 5000")

@@ -18,6 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from executor.errors import DatabaseUnavailable, Fenced
 from executor.store.postgres.dialect import ADD_BATCH, ADD_FIRST_BATCH, ADVANCE_HEAD, LOCK_HEAD, TEXTS
+from executor.store.postgres.limited import LIMIT_S, LimitedConnection, reachable
 from executor.store.postgres.pooled import prepare_where_kept
 from executor.store.rows import Batch
 from executor.store.tx import Row, Values
@@ -26,7 +27,7 @@ FaultPoint = Callable[[str], None]
 
 # Locks are held for one group: who waits longer than that meets a process that was stopped, and tries again.
 SETTINGS: Final = {
-    "lock_timeout": "2000",
+    "lock_timeout": "1000",
     "statement_timeout": "30000",
     "idle_in_transaction_session_timeout": "10000",
     "default_transaction_isolation": "read committed",
@@ -36,7 +37,6 @@ SETTINGS: Final = {
 # Each statement is planned once; a plan that was made while a table was small is still used when it is not.
 OF_WRITERS: Final = {"enable_seqscan": "off", "plan_cache_mode": "force_generic_plan"}
 ESCAPED_SPACE: Final = "\\ "
-CONNECT_TIMEOUT_S: Final = 10
 LOST: Final = ("08", "57P")  # classes of errors: the session was lost, the server is going down or is not up yet
 
 
@@ -78,6 +78,7 @@ def prepare(connection: psycopg.BaseConnection[Any]) -> None:
 def with_settings(dsn: str, **more: str) -> str:
     """The address of sessions that begin with SETTINGS and `more`. A SET would stay behind in the session of a pool
     (pgbouncer), which another client gets next. Raises psycopg.Error."""
+    dsn = reachable(dsn, reads_only=more.get("default_transaction_read_only") == "on")
     settings = {**SETTINGS, **more}
     options = [f"-c {name}={value.replace(' ', ESCAPED_SPACE)}" for name, value in settings.items()]
     of_address = conninfo_to_dict(dsn).get("options")
@@ -194,21 +195,37 @@ class PipelinedTx(Tx):
 class Session:
     """For one thread. `fault` is called at named points so that tests can break there, as on SQLite."""
 
+    limit_s: float | None = LIMIT_S  # for each statement; None: no limit
+
     def __init__(self, dsn: str, fault: FaultPoint) -> None:
         self._dsn = dsn
         self.fault = fault
-        self._connection: psycopg.Connection[Row] | None = None
+        self._connection: LimitedConnection | None = None
 
     @property
-    def connection(self) -> psycopg.Connection[Row]:
+    def connection(self) -> LimitedConnection:
         """Opened now if it was lost. Raises psycopg.Error."""
         if self._connection is None or self._connection.closed:
             dsn = with_settings(self._dsn, **OF_WRITERS)
-            connection = psycopg.connect(dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+            connection = LimitedConnection.connect(dsn, autocommit=True)
             prepare(connection)
             prepare_where_kept(connection)
+            connection.limit_s = self.limit_s
             self._connection = connection
         return self._connection
+
+    @contextmanager
+    def without_limit(self) -> Iterator[None]:
+        """For what may take long: the schema is changed."""
+        before, self.limit_s = self.limit_s, None
+        try:
+            if self._connection is not None:
+                self._connection.limit_s = None
+            yield
+        finally:
+            self.limit_s = before
+            if self._connection is not None:
+                self._connection.limit_s = before
 
     @contextmanager
     def tx(self, name: str) -> Iterator[Tx]:

@@ -21,7 +21,7 @@ def migrate(session: Session, migrations: Sequence[Migration]) -> int:
     """Apply what is missing. Returns the version of the database now. Raises ForeignDatabase, SchemaTooNew,
     psycopg.Error: each leaves the database as it was."""
     newest = migrations[-1].number
-    with session.tx("migrate") as tx:
+    with session.without_limit(), session.tx("migrate") as tx:
         tx.cursor.execute("SET LOCAL lock_timeout = 60000")
         tx.cursor.execute("SET LOCAL statement_timeout = 0")
         tx.cursor.execute("SELECT pg_advisory_xact_lock(%(lock)s)", {"lock": LOCK})

@@ -17,8 +17,9 @@ from psycopg.pq import TransactionStatus
 
 from executor.errors import DatabaseUnavailable, ForeignDatabase
 from executor.store.migrate import packaged_migrations
-from executor.store.postgres.connection import CONNECT_TIMEOUT_S, check_address, prepare
+from executor.store.postgres.connection import check_address, prepare
 from executor.store.postgres.dialect import TEXTS
+from executor.store.postgres.limited import reachable
 from executor.store.postgres.migrate import HAS_TABLES, HAS_VERSION, VERSION
 from executor.store.postgres.parts import LOOSE, RETIRED
 from executor.store.reading import READING_MAX_S, Column, Kind
@@ -60,9 +61,7 @@ def open_reading(address: str) -> PostgresReading:
     """Raises DatabaseUnavailable."""
     check_address("WEFT_DB or --db", address)
     with _unavailable():
-        connection = psycopg.connect(
-            address, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, prepare_threshold=None
-        )
+        connection = psycopg.connect(reachable(address), autocommit=True, prepare_threshold=None)
     prepare(connection)
     return PostgresReading(connection, name_of(address))
 

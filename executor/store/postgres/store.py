@@ -13,10 +13,11 @@ import psycopg
 from psycopg.conninfo import make_conninfo
 
 from executor.errors import DatabaseUnavailable
-from executor.store.postgres.connection import CONNECT_TIMEOUT_S, FaultPoint, Session, prepare, with_settings
+from executor.store.postgres.connection import FaultPoint, Session, prepare, with_settings
 from executor.store.postgres.days import Days
 from executor.store.postgres.dialect import NOW_US
 from executor.store.postgres.errors import as_weft_error
+from executor.store.postgres.limited import LONG_S, LimitedAsyncConnection, reachable
 from executor.store.postgres.migrate import LOCK
 from executor.store.postgres.readers import PING_READ, Readers
 from executor.store.postgres.writer import Writer, ping
@@ -80,8 +81,8 @@ class PostgresStore(TopicStore):
     async def deleting(self) -> AsyncIterator[bool]:
         """By a lock that ends with its session, and so with the process."""
         try:
-            session = await psycopg.AsyncConnection.connect(
-                self._dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S, application_name=GC_NAME
+            session = await LimitedAsyncConnection.connect(
+                reachable(self._dsn), autocommit=True, application_name=GC_NAME
             )
         except psycopg.Error as error:
             raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
@@ -99,7 +100,8 @@ class PostgresStore(TopicStore):
     async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
         try:
             dsn = make_conninfo(with_settings(self._dsn), application_name=DAYS_NAME)
-            session = await psycopg.AsyncConnection.connect(dsn, autocommit=True, connect_timeout=CONNECT_TIMEOUT_S)
+            session = await LimitedAsyncConnection.connect(dsn, autocommit=True)
+            session.limit_s = LONG_S
             try:
                 prepare(session)
                 days = Days(session, self._fault)

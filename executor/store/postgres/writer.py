@@ -31,8 +31,9 @@ from executor.store.writer import GroupWriter, Retry
 
 log = logging.getLogger("weft.store")
 
-# 40 seconds; twice as long each time, with jitter, so that a fleet does not come at once.
-RETRY = Retry(attempts=24, base_ms=50, cap_ms=2000, jitter=0.5)
+# 40 seconds; twice as long each time, with jitter, so that a fleet does not come at once. The pauses are so short that
+# a database that is back is noticed within a second.
+RETRY = Retry(attempts=82, base_ms=50, cap_ms=500, jitter=0.5)
 
 
 class Writer(GroupWriter):
@@ -84,6 +85,11 @@ class Writer(GroupWriter):
         except psycopg.errors.DivisionByZero:  # of MARK_GROUP: without its row no outcome could be known
             self._register()
             raise DatabaseWriteFailed("the row of this writer was gone, and is there again") from None
+        except (
+            psycopg.errors.ReadOnlySqlTransaction
+        ) as error:  # another host was promoted, and this one is a standby now
+            self._session.drop()
+            raise DatabaseWriteFailed(f"the database takes no writes: {str(error).strip()}") from error
         except CommitUncertain as uncertain:
             self._find_out(uncertain, hot)
         outcomes.update(hot.outcomes(self._newest_messages))
@@ -121,6 +127,8 @@ class Writer(GroupWriter):
                 return hot.look(session)
             except psycopg.Error as error:
                 failure = error
+            if self._no_retries:
+                break
             time.sleep(RETRY.delay_s(tries, random.random()))
         raise DatabaseUnavailable(f"a commit failed, and it is unknown whether it is on disk: {failure}") from failure
 

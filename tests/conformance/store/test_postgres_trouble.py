@@ -255,7 +255,7 @@ def test_sessions_begin_with_their_settings_and_those_of_the_address(postgres: s
     address = with_settings(as_url(postgres, options="-c weft.time=caller"), default_transaction_read_only="on")
     with psycopg.connect(address) as session:
         wanted = {**SETTINGS, "default_transaction_read_only": "on", "weft.time": "caller", "application_name": "weft"}
-        units = {"lock_timeout": "2s", "statement_timeout": "30s", "idle_in_transaction_session_timeout": "10s"}
+        units = {"lock_timeout": "1s", "statement_timeout": "30s", "idle_in_transaction_session_timeout": "10s"}
         for name, value in wanted.items():
             found = session.execute("SELECT current_setting(%s)", (name,)).fetchone()
             assert found == (units.get(name, value),), name

@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from executor.errors import DatabaseReplaced
+from executor.errors import DatabaseReplaced, DatabaseUnavailable
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
 
@@ -63,6 +63,11 @@ class Process:
     """The engine of a worker, as far as health sees it."""
 
     healthy_as: Exception | None = None
+    readable_as: Exception | None = None
+
+    async def readable(self) -> None:
+        if self.readable_as is not None:
+            raise self.readable_as
 
     async def healthy(self) -> None:
         if self.healthy_as is not None:
@@ -71,13 +76,34 @@ class Process:
 
 @pytest.mark.parametrize(
     ("state", "status"),
-    [({}, 200), ({"engine": None}, 503), ({"draining": True}, 503), ({"healthy_as": DatabaseReplaced("gone")}, 503)],
+    [
+        ({}, 200),
+        ({"engine": None}, 503),
+        ({"draining": True}, 503),
+        ({"readable_as": DatabaseUnavailable("gone")}, 503),
+    ],
 )
-async def test_a_worker_is_healthy_until_it_stops_or_has_to_be_started_again(
-    state: dict[str, Any], status: int
-) -> None:
+async def test_readiness_is_that_of_the_database_until_the_worker_stops(state: dict[str, Any], status: int) -> None:
+    assert (await _beside(state)._ready(cast(Any, None))).status_code == status
+
+
+@pytest.mark.parametrize(
+    ("state", "status"),
+    [
+        ({}, 200),
+        ({"engine": None}, 200),
+        ({"draining": True}, 200),
+        ({"readable_as": DatabaseUnavailable("gone")}, 200),
+        ({"healthy_as": DatabaseReplaced("another file")}, 503),
+    ],
+)
+async def test_a_worker_is_alive_until_only_another_start_helps(state: dict[str, Any], status: int) -> None:
+    assert (await _beside(state)._alive(cast(Any, None))).status_code == status
+
+
+def _beside(state: dict[str, Any]) -> Metrics:
     metrics, process = Metrics(ProcessMeters()), Process()
-    process.healthy_as = state.get("healthy_as")
+    process.healthy_as, process.readable_as = state.get("healthy_as"), state.get("readable_as")
     metrics.process.draining = state.get("draining", False)
     metrics.engine = None if "engine" in state else cast(Any, process)
-    assert (await metrics._healthy())[0] == status
+    return metrics
