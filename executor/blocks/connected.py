@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from executor.blocks.base import Context
 from executor.blocks.shared_params import invalid, text
 from executor.errors import BlockError
-from executor.http.binding import bound_to
 from executor.vault.connection import NAME, Credential
 
 if TYPE_CHECKING:
@@ -50,7 +49,7 @@ async def signed_in_with(
     stored = _stored(connections)
     credential = await stored.get(name)
     try:
-        with bound_to(credential.bound):
+        with credential.bound():
             return await work(credential)
     except BlockError as error:
         if error.extra.get("answer_status") != 401:
@@ -59,7 +58,7 @@ async def signed_in_with(
             error.hint = error.hint or f"check the credential of the connection {name}"
             raise
     renewed = await stored.get(name, credential)
-    with bound_to(renewed.bound):
+    with renewed.bound():
         return await work(renewed)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from email.message import Message
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode, urlsplit
@@ -12,11 +13,10 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.connected import CONNECTION, credential_of
 from executor.blocks.file_contents import SENT_BYTES_MAX, multipart
-from executor.blocks.http_answer import decoded, status_error
+from executor.blocks.http_answer import decoded, plain, status_error
 from executor.blocks.response import header_texts
 from executor.blocks.shared_params import FILLED, SENT_HEADERS, invalid, seconds, text
 from executor.files import READ_BYTES_MAX
-from executor.http.binding import bound_to
 from executor.http.client import MIB
 from executor.http.handles import written_as
 from executor.values.coerce import coerce, truthy
@@ -151,8 +151,8 @@ class Http:
 
         async def ask(credential: Credential | None) -> Answer:
             signed = dict(headers)
-            with bound_to({} if credential is None else credential.bound):
-                return await ctx.services.http.request(
+            with nullcontext() if credential is None else credential.bound():
+                answer = await ctx.services.http.request(
                     method,
                     url if credential is None else credential.put(url, signed),
                     headers=signed,
@@ -161,6 +161,7 @@ class Http:
                     max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if save_file else BODY_BYTES_MAX,
                     waiting=ctx.waiting,
                 )
+                return await plain(answer, json=not save_file)
 
         credential = await credential_of(ctx)
         answer = await ask(credential)

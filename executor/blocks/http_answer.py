@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import codecs
+from dataclasses import replace
 from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
@@ -12,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from executor.errors import BlockError
+from executor.http.binding import is_bound, without_secrets
 from executor.values.payload import render
 
 if TYPE_CHECKING:
@@ -19,8 +22,10 @@ if TYPE_CHECKING:
 
 _RETRYABLE = frozenset({408, 425, 429})
 _BODY_SHOWN = 300
-# Encodings that only Python has. Some take time by the square of the length, some make halves of surrogate pairs.
-_NO_CHARSETS = frozenset({"idna", "palmos", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
+_ASIDE_BYTES = 64 * 1024
+# In others a server could spell a secret so that it is not found: EBCDIC, UTF-7, UTF-16 without a mark.
+_CHARSETS = frozenset({"ascii", "utf-8", "utf-8-sig", "iso8859-1", *(f"cp{page}" for page in range(1250, 1259))})
+_MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
 
 
@@ -36,15 +41,25 @@ def decoded(answer: Answer) -> tuple[Any, str]:
             return orjson.loads(answer.body), "json"
         except orjson.JSONDecodeError:
             pass  # it says so but is not: then it is text
-    charset = kind.get_content_charset("utf-8")
     try:
-        if codecs.lookup(charset).name not in _NO_CHARSETS:
-            text = answer.body.decode(charset)
-            text.encode()  # halves of surrogate pairs, which UTF-7 can hold, are no text
-            return text, "text"
+        charset = codecs.lookup(kind.get_content_charset("utf-8")).name
+        if charset in _CHARSETS or (charset.startswith("utf-16") and answer.body.startswith(_MARKS)):
+            # One charset with a mark: the mark says which.
+            return answer.body.decode("utf-16" if charset.startswith("utf-16") else charset), "text"
     except (ValueError, LookupError):  # a name with a NUL in it is a ValueError
         pass
     return base64.b64encode(answer.body).decode(), "base64"
+
+
+async def plain(answer: Answer, json: bool) -> Answer:
+    """Without secrets in the bytes of the body, if this call uses one: a server may say that they are of a charset in
+    which the letters are others. `json`: the body becomes a value; JSON has one charset, and is left to who records
+    it."""
+    if not is_bound() or not answer.body or (json and decoded(answer)[1] == "json"):
+        return answer
+    text = answer.body.decode("latin-1")
+    clean = await asyncio.to_thread(without_secrets, text) if len(text) > _ASIDE_BYTES else without_secrets(text)
+    return answer if clean == text else replace(answer, body=clean.encode("latin-1", "replace"))
 
 
 def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:

@@ -84,6 +84,11 @@ def is_bound() -> bool:
     return bool(_BOUND.get())
 
 
+def counts() -> bool:
+    """Whether what is sent here is made of a secret."""
+    return any(each.counts for each in (_BOUND.get() or {}).values())
+
+
 def value_of(handle: str) -> str:
     """Raises BlockError(secret_misplaced): it belongs to no secret that is used here."""
     for name, each in (_BOUND.get() or {}).items():

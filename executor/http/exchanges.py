@@ -17,7 +17,7 @@ import httpx
 from executor.errors import BlockError, is_exhausted, not_begun
 from executor.http.addresses import Allowed, Resolve
 from executor.http.backend import GuardedBackend
-from executor.http.binding import check_place, is_bound, opened, opened_bytes
+from executor.http.binding import check_place, counts, is_bound, opened, opened_bytes
 from executor.http.handles import has_handle, in_first_form
 from executor.http.hops import Hop, opened_url, parse_url
 from executor.http.own import Own
@@ -28,6 +28,8 @@ Waiting = Callable[[], AbstractContextManager[Any]]
 _Reach = Literal["own", "public", "allowed"]
 
 _CONNECT_S = 5.0
+# They ask for a part of the answer, in which a part of a secret would not be found.
+_OF_PARTS = frozenset({"range", "if-range", "a-im"})
 _REDIRECTS_MAX = 5
 _OWN_HINT = (
     "use a Run workflow block to start a workflow; the operator can allow more with WEFT_ALLOW_PRIVATE=host:port"
@@ -80,6 +82,10 @@ class Exchanges:
     ) -> Answer:
         """See GuardedClient.request."""
         hop = Hop.first(method.upper(), parse_url(url), dict(headers), content)
+        part = next((name for name in headers if name.lower() in _OF_PARTS), None)
+        if part is not None and counts():
+            message = f"a request with a secret cannot have the header {part}: the answer would have parts of it"
+            raise BlockError(message, code="secret_misplaced", retryable=False)
         room = self._room[hop.url.scheme == "https"]
         if waiting is None:
             return await self._within(hop, timeout_s, max_bytes, follow_redirects)

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from typing import Final, Literal
 from urllib.parse import quote
 
 import msgspec
 from msgspec import Struct
 
+from executor.http.binding import Opened, Redact, bound_to, derived
+from executor.http.handles import written_as
 from executor.store.secrets import SecretRow
 from executor.vault.sealing import Keys
 
@@ -103,7 +106,8 @@ class Connection(Struct, frozen=True, omit_defaults=True):
 
 
 class Credential(Struct, frozen=True):
-    """What a request gets."""
+    """What a request gets. `value` is a handle, which clients open within `bound`, by `opened`; `redact` takes secrets
+    out of an answer."""
 
     connection: str
     hosts: tuple[str, ...]
@@ -114,30 +118,41 @@ class Credential(Struct, frozen=True):
     name: str
     prefix: str
     renews: bool
+    opened: Opened
+    redact: Redact
 
-    @property
-    def bound(self) -> dict[str, tuple[str, ...]]:
-        """For `binding.bound_to`."""
-        return {PREFIX + self.connection: self.hosts}
+    def bound(self) -> AbstractContextManager[None]:
+        """Within it, clients may send it to its hosts."""
+        return bound_to({PREFIX + self.connection: self.hosts}, None, self.opened, self.redact)
 
     def put(self, url: str, headers: dict[str, str]) -> str:
         """The URL with it; or else `headers` get it, in the place of one of the same name."""
         if self.where == "query":
             base, mark, fragment = url.partition("#")
             joint = "&" if "?" in base else "?"
-            return f"{base}{joint}{quote(self.name, safe='')}={quote(self.value, safe='')}{mark}{fragment}"
+            return f"{base}{joint}{quote(self.name, safe='')}={written_as(self.value, 'f')}{mark}{fragment}"
         for name in [name for name in headers if name.lower() == self.name.lower()]:
             del headers[name]
         if self.kind == "basic":
-            both = f"{self.username}:{self.value}".encode()
-            headers[self.name] = f"Basic {base64.b64encode(both).decode()}"
+            headers[self.name] = derived(f"{self.username}:{self.value}", _basic)
         else:
             headers[self.name] = self.prefix + self.value
         return url
 
 
-def credential_of(name: str, hosts: tuple[str, ...], connection: Connection) -> Credential:
-    """Of one that has its token, if it needs one."""
+def _basic(both: str) -> str:
+    return f"Basic {base64.b64encode(both.encode()).decode()}"
+
+
+def credential_of(
+    name: str,
+    hosts: tuple[str, ...],
+    connection: Connection,
+    handle_of: Callable[[str], str],
+    opened: Opened,
+    redact: Redact,
+) -> Credential:
+    """Of one that has its token, if it needs one. `handle_of`: its value's."""
     if connection.kind == "api_key":
         where, header, prefix = connection.where, connection.name, connection.prefix
     else:
@@ -147,7 +162,17 @@ def credential_of(name: str, hosts: tuple[str, ...], connection: Connection) -> 
         assert connection.tokens is not None
         value = connection.tokens.access
     return Credential(
-        name, hosts, connection.kind, value, connection.username, where, header, prefix, connection.renews
+        name,
+        hosts,
+        connection.kind,
+        handle_of(value),
+        connection.username,
+        where,
+        header,
+        prefix,
+        connection.renews,
+        opened,
+        redact,
     )
 
 

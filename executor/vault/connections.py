@@ -31,7 +31,6 @@ from executor.vault.connection import (
     Credential,
     Lease,
     Tokens,
-    credential_of,
     opened,
     sealed,
 )
@@ -63,7 +62,7 @@ class Connections:
         row, connection = await self._read(name)
         await self._vault.note_use([row.name])
         if not self._has_ended(name, connection, stale):
-            return credential_of(name, row.hosts, connection)
+            return self._vault.credential(name, row, connection)
         if (task := self._renewals.get(name)) is None:
             # In no context of the attempt: neither its secrets nor its time limits are those of the provider.
             work = self._renew(name, stale)
@@ -89,7 +88,7 @@ class Connections:
         if connection.problem or (connection.tokens is None and connection.kind == "oauth2_code"):
             raise needs_sign_in(name, connection.problem)
         tokens = connection.tokens
-        if tokens is None or (stale is not None and tokens.access == stale.value):
+        if tokens is None or (stale is not None and self._vault.opened(stale.value) == (PREFIX + name, tokens.access)):
             return True
         if tokens.expires_at_ms is None:
             return False
@@ -100,7 +99,7 @@ class Connections:
         for _ in range(TURNS_MAX):
             row, connection = await self._read(name)
             if not self._has_ended(name, connection, stale):
-                return credential_of(name, row.hosts, connection)
+                return self._vault.credential(name, row, connection)
             lease, now_ms = connection.lease, self._now_ms()
             if lease is not None and lease.by != self._id and now_ms < lease.until_ms:
                 await asyncio.sleep(LOOK_EVERY_S)
@@ -133,13 +132,13 @@ class Connections:
         self._unstored.pop(name, None)
         if found is None:  # deleted, or set again meanwhile: the tokens are of another one
             return await self._again(name)
-        return credential_of(name, found[0].hosts, found[1])
+        return self._vault.credential(name, *found)
 
     async def _again(self, name: str) -> Credential:
         row, connection = await self._read(name)
         if self._has_ended(name, connection, None):
             raise BlockError(f"the connection {name} was changed meanwhile", code="oauth_failed")
-        return credential_of(name, row.hosts, connection)
+        return self._vault.credential(name, row, connection)
 
     async def _marked(self, name: str, before: Tokens | None, why: str) -> BlockError:
         """The error, once the connection has it."""

@@ -5,16 +5,18 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
+from functools import partial
 from typing import Any, Final
 
 from executor.errors import BlockError, StoreError
 from executor.http.binding import Hosts, bound_to, is_host
 from executor.http.handles import filled, has_handle, new_handle
 from executor.store.contract import Store
+from executor.store.secrets import SecretRow
 from executor.values.live_redactor import LiveRedactor
 from executor.values.redact import Redactor
 from executor.vault.command import External, SecretsCommand
-from executor.vault.connection import PREFIX, Connection, is_connection, opened
+from executor.vault.connection import PREFIX, Connection, Credential, credential_of, is_connection, opened
 from executor.vault.sealing import Keys
 
 log = logging.getLogger("weft.secrets")
@@ -134,6 +136,11 @@ class Vault:
             if len(known) > VALUES_KEPT:
                 self._opened.pop(known.pop(next(iter(known))), None)
         return handle
+
+    def credential(self, name: str, row: SecretRow, connection: Connection) -> Credential:
+        """Of a connection that has its token, if it needs one."""
+        handle_of = partial(self.handle_of, row.name, row.version)
+        return credential_of(name, row.hosts, connection, handle_of, self.opened, self._redactor.redact)
 
     def opened(self, handle: str) -> tuple[str, str] | None:
         """The name and the value of a handle."""

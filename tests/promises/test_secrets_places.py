@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from base64 import b64encode
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -209,3 +210,111 @@ async def test_a_host_without_a_port_means_https_on_443(tmp_path: Path, stored: 
                 assert run.error is not None and run.error["code"] == "secret_host_refused"
                 assert f"--hosts http://{server.place}" in run.error["hint"]
                 assert ("means https on port 443" in run.error["hint"]) == (hosts in ([host], [server.place]))
+
+
+TOLD = "a-secret-of-many-words"
+
+
+def cjk(text: str) -> str:
+    return text.encode().decode("utf-16-le")
+
+
+@pytest.mark.parametrize("stored", ["secret", "connection"])
+@pytest.mark.parametrize(
+    "charset", ["cp037", "utf-16-le", "utf-16", "utf-32", "utf-7", "rot13", "hex", "big5", "cp1140"]
+)
+@pytest.mark.parametrize("body", ["{key}", "\ufeff{key}", "\xff\xfe{key}", "[1, {key}", '["{key}"]'])
+async def test_a_server_cannot_return_a_secret_in_other_letters(
+    tmp_path: Path, stored: str, charset: str, body: str
+) -> None:
+    """It says that the bytes are of a charset in which they are other letters; who knows it can go back."""
+
+    def mirror(request: Request) -> bytes:
+        key = request.headers["authorization"].removeprefix("Bearer ")
+        kind = "application/json" if body.startswith("[") else "text/plain"
+        sent = body.format(key=key).encode("utf-8" if "\ufeff" in body else "latin-1")
+        return answer(400 if request.target == "/error" else 200, sent, content_type=f"{kind}; charset={charset}")
+
+    async with http(mirror) as server, opened(tmp_path, server.place) as engine:
+        if stored == "secret":
+            await engine.secrets.set("X", TOLD, [server.url])
+            signed: dict[str, Any] = {"headers": {"Authorization": "Bearer ${X}"}}
+        else:
+            await engine.connections.put("x", Connection("bearer", TOLD), [server.url])
+            signed = {"connection": "x"}
+        for path in ("/", "/error", "/file"):
+            given = block("http", url=f"{server.url}{path}", save_file=path == "/file", **signed)
+            document = chain("a", a=given)
+            if path == "/file":
+                spells = block("function", code="return <a.body>.text.split('').join(' ')", files="text")
+                document = chain("a", "b", a=given, b=spells)
+            run = await engine.run(document, {}, timeout_s=60)
+            if path == "/file":  # code may write it as it likes
+                assert run.status == "succeeded" or "is not text" in str(run.error), run.error
+                assert " ".join(TOLD) not in str(run.output) and " ".join(cjk(TOLD)) not in str(run.output)
+                continue
+            seen = str(run.error or run.output)
+            assert TOLD not in seen
+            letters = str(run.output["body"]) if run.output else seen
+            for codec in (charset, "utf-16-le", "utf-16-be", "utf-8", "cp037"):
+                if codec not in ("rot13", "hex"):
+                    back = letters.encode(codec, "ignore") + letters.encode("latin-1", "ignore")
+                    assert TOLD.encode() not in back and TOLD.encode("utf-16-le") not in back, (codec, letters)
+
+
+@pytest.mark.parametrize(
+    ("charset", "sent"),
+    [
+        ("utf-8", "grün".encode()),
+        ("iso-8859-1", "grün".encode("latin-1")),
+        ("windows-1252", "grün".encode("cp1252")),
+        ("utf-16", "grün".encode("utf-16")),
+    ],
+)
+async def test_the_usual_charsets_are_text(tmp_path: Path, charset: str, sent: bytes) -> None:
+    async with (
+        http(lambda _: answer(200, sent, content_type=f"text/plain; charset={charset}")) as server,
+        opened(tmp_path, server.place) as engine,
+    ):
+        run = await engine.run(chain("a", a=block("http", url=f"{server.url}/")), {}, timeout_s=60)
+        assert run.output is not None and run.output["body"] == "grün"
+
+
+@pytest.mark.parametrize("header", ["Range", "range", "If-Range", "A-IM"])
+@pytest.mark.parametrize("stored", ["secret", "connection"])
+async def test_a_request_with_a_secret_asks_for_no_part(tmp_path: Path, stored: str, header: str) -> None:
+    async with http(lambda _: answer(206, b"half")) as server, opened(tmp_path, server.place) as engine:
+        await engine.secrets.set("X", TOLD, [server.url])
+        await engine.connections.put("x", Connection("bearer", TOLD), [server.url])
+        headers = {header: "bytes=0-8"}
+        signed: dict[str, Any] = {"connection": "x"} if stored == "connection" else {"query": {"key": "${X}"}}
+        given = block("http", url=f"{server.url}/", headers=headers, **signed)
+        run = await engine.run(chain("a", a=given), {}, timeout_s=60)
+        assert run.error is not None and run.error["code"] == "secret_misplaced" and server.seen == []
+        run = await engine.run(chain("a", a=block("http", url=f"{server.url}/", headers=headers)), {}, timeout_s=60)
+        assert run.status == "succeeded", run.error
+
+
+async def test_a_credential_of_a_connection_is_a_handle(tmp_path: Path) -> None:
+    seen: list[Request] = []
+
+    def keep(request: Request) -> bytes:
+        seen.append(request)
+        return answer(200, b"1")
+
+    async with http(keep) as server, opened(tmp_path, server.place) as engine:
+        kinds = [
+            Connection("bearer", TOLD), Connection("basic", TOLD, "ada"),
+            Connection("api_key", TOLD, name="X-Key", prefix="Key "),
+            Connection("api_key", TOLD, where="query", name="k"),
+        ]  # fmt: skip
+        for connection in kinds:
+            await engine.connections.put("x", connection, [server.url])
+            assert TOLD not in repr(await engine.parts.connections.get("x"))
+            given = block("http", url=f"{server.url}/?a=1", connection="x")
+            run = await engine.run(chain("a", a=given), {}, timeout_s=60)
+            assert run.status == "succeeded" and TOLD not in str(run.output), run.error
+    assert [request.headers.get("authorization") for request in seen[:2]] == [
+        f"Bearer {TOLD}", "Basic " + b64encode(f"ada:{TOLD}".encode()).decode(),
+    ]  # fmt: skip
+    assert seen[2].headers["x-key"] == f"Key {TOLD}" and seen[3].target == f"/?a=1&k={TOLD}"
