@@ -75,6 +75,8 @@ class BlockSpec(Struct, frozen=True):
     idempotent  a repeated attempt with the same idempotency key does no harm
     pauses      the handler suspends: the output comes later, from outside
     only_reads  params -> whether a block of effect `write` only asks the world, with these params. Must not raise
+    repeatable  params -> whether a repeat does no harm with these params, where `idempotent` is not true for all of
+                them: the other side recognizes it, or it changes nothing more. Must not raise
     ends_run    when it succeeds the run ends; of several that are ready one starts at a time
     continues   then another run of the workflow continues it, with the param `input` as its input
     inline      runs inside the run loop without a commit of its own (pure and quick)
@@ -108,6 +110,7 @@ class BlockSpec(Struct, frozen=True):
     idempotent: bool = True
     pauses: bool = False
     only_reads: Callable[[Params], bool] | None = None
+    repeatable: Callable[[Params], bool] | None = None
     ends_run: bool = False
     continues: bool = False
     inline: bool = False
@@ -127,6 +130,13 @@ class BlockSpec(Struct, frozen=True):
     heartbeat_timeout_ms: int | None = None
     sentence: str = ""
     icon: str = "block"
+
+
+def may_repeat(spec: BlockSpec, params: Params) -> bool:
+    """Whether another attempt of this block, of which an earlier one may have had its effect, does no harm."""
+    if spec.effect != "write" or spec.idempotent:
+        return True
+    return any(holds(params) for holds in (spec.only_reads, spec.repeatable) if holds is not None)
 
 
 class Catalog(Protocol):

@@ -107,6 +107,7 @@ class Limit(Struct, frozen=True, array_like=True):
 class Policy(Struct, frozen=True, omit_defaults=True):
     """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`:
     what follows when the process of an attempt is gone and it is not known how far it got; ask: a person decides.
+    `on_uncertain`: what follows when an attempt failed and its effect may have happened all the same.
     `runner`: where it runs, if not in the process of the run. `limit`: of attempts at once over all runs, by a key that
     may have references. `heartbeat_timeout_ms`: an attempt that says for so long not that it is alive has failed."""
 
@@ -121,6 +122,7 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     runner: RunnerName = "inline"
     limit: Limit | None = None
     heartbeat_timeout_ms: int | None = None
+    on_uncertain: Literal["retry", "fail"] = "retry"
 
 
 class Node(Struct, frozen=True, omit_defaults=True):

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compiler.bind import Places
-from compiler.catalog import CONCURRENCY_DEFAULT, LOOP_MAX_DEFAULT, BlockSpec
+from compiler.catalog import CONCURRENCY_DEFAULT, LOOP_MAX_DEFAULT, BlockSpec, may_repeat
 from compiler.check import literal_count, mode_of, whole_number
 from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
@@ -246,6 +246,7 @@ def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
         r = doc.retry
         attempts = spec.attempts if r.max_attempts is None else r.max_attempts
         retry = Retry(attempts, r.backoff, r.initial_ms, r.factor, r.max_ms, r.jitter)
+    repeats = may_repeat(spec, block.params)
     return Policy(
         retry=retry,
         timeout_ms=spec.timeout_ms if doc.timeout_s is None else max(1, round(doc.timeout_s * 1000)),
@@ -254,7 +255,8 @@ def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
         skip_if=_skip_if(block),
         assign=block.assign,
         cache=_cache(doc.cache) if doc.cache is not None else None,
-        on_lost=doc.on_lost or ("ask" if _effect(block, spec) == "write" and not spec.idempotent else "retry"),
+        on_lost=doc.on_lost or ("retry" if repeats else "ask"),
+        on_uncertain="retry" if repeats or doc.retry is not None or doc.on_lost == "retry" else "fail",
         runner=doc.runner or "inline",
         limit=None if doc.limit is None or spec.inline or spec.container else Limit(doc.limit.key, doc.limit.at_most),
         heartbeat_timeout_ms=doc.heartbeat_timeout_ms or spec.heartbeat_timeout_ms,
@@ -262,8 +264,9 @@ def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
 
 
 def _effect(block: BlockDoc, spec: BlockSpec) -> Effect:
-    """Blocks that may be repeated in any case keep the effect of their type, so that plans of before stay the same."""
-    if spec.only_reads is not None and not spec.idempotent and spec.only_reads(block.params):
+    """Requests keep the effect of their type, whatever they ask for, so that plans of before stay the same."""
+    always_write = spec.idempotent or spec.repeatable is not None
+    if not always_write and spec.only_reads is not None and spec.only_reads(block.params):
         return "read"
     return spec.effect
 

@@ -168,7 +168,8 @@ class WebhookNotReady(WeftError):
 
 class BlockError(WeftError):
     """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
-    the attempt need not count, because the other side asked to come later, or because it was not begun."""
+    the attempt need not count, because the other side asked to come later, or because it was not begun. `uncertain`:
+    the other side may have done what was asked, so that another attempt may do it twice."""
 
     code = "block_failed"
 
@@ -180,6 +181,7 @@ class BlockError(WeftError):
         retryable: bool = True,
         retry_at_ms: int | None = None,
         deferred: Literal["asked", "not_begun"] | None = None,
+        uncertain: bool = False,
         hint: str = "",
         **extra: Any,
     ) -> None:
@@ -187,6 +189,7 @@ class BlockError(WeftError):
         self.retryable = retryable
         self.retry_at_ms = retry_at_ms
         self.deferred = deferred
+        self.uncertain = uncertain
 
 
 class SandboxError(BlockError):

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from msgspec import Struct
 
+from compiler.catalog import may_repeat
 from executor.blocks import email, http
 from executor.blocks.agent_condition import is_asked
 from executor.blocks.base import Block, ChildRequest, Context, Done, Suspend
@@ -177,6 +178,16 @@ TOOLS: dict[str, Any] = {
                 "x-when": {"approve": ["if"]},
                 "x-ui": {"order": 10, "widget": "code", "rows": 1},
             },
+            "on_lost": {
+                "type": "string",
+                "title": "If the process ends during a call",
+                "description": "A call that only reads, or that the service recognizes, is repeated in any case.",
+                "enum": ["ask", "retry"],
+                "default": "ask",
+                "x-titles": {"ask": "A person decides", "retry": "Call again"},
+                "x-weft": "literal",
+                "x-ui": {"order": 12, "widget": "select", "advanced": True},
+            },
             "max_calls": {
                 "type": "integer",
                 "title": "Maximum calls",
@@ -211,6 +222,7 @@ class Tool(Struct, frozen=True):
     remote: ServerTool | None = None
     entry: str = ""
     connection: str | None = None
+    on_lost: str = "ask"
 
     @property
     def spec(self) -> ToolSpec:
@@ -261,6 +273,9 @@ def _tool(item: Any) -> Tool:
         raise invalid(f"approve of the tool {name} must be never, always, write or if")
     if approve == "if" and item.get("approve_if") in (None, ""):
         raise invalid(f"approve_if of the tool {name} is required")  # without it no one would be asked
+    on_lost = text(item, "on_lost") or "ask"
+    if on_lost not in ("ask", "retry"):
+        raise invalid(f"on_lost of the tool {name} must be ask or retry")
     return Tool(
         name,
         text(item, "description") or "",
@@ -276,6 +291,7 @@ def _tool(item: Any) -> Tool:
         () if server is None else _only(name, server.get("tools")),
         entry=name,
         connection=None if server is None else text(server, "connection"),
+        on_lost=on_lost,
     )
 
 
@@ -374,13 +390,13 @@ def _field(field: Any, arguments: Mapping[str, Any], name: str, needed: bool) ->
 
 
 def effect_of(tool: Tool, params: Mapping[str, Any]) -> str:
-    """Of a step that calls it. A repeat of what is idempotent does no harm, so it is like reading."""
+    """Of a step that calls it. A repeat that does no harm, or that the author wants, is like reading."""
+    if tool.on_lost == "retry":
+        return "read"
     if tool.remote is not None:
         return "read" if tool.remote.reads else "write"
     assert tool.block is not None
-    spec = BLOCKS[tool.block].spec
-    harmless = spec.effect != "write" or spec.idempotent or (spec.only_reads is not None and spec.only_reads(params))
-    return "read" if harmless else "write"
+    return "read" if may_repeat(BLOCKS[tool.block].spec, params) else "write"
 
 
 async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:

@@ -1,4 +1,5 @@
-"""`http`: one HTTP request. Its repeats carry the same Idempotency-Key, so that the other side can tell them."""
+"""`http`: one HTTP request. Its repeats have the same Idempotency-Key. Many services ignore that header, so a POST is
+repeated only where the author names the header by which the service recognizes it."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Params
 from executor.blocks.base import Context, Done
 from executor.blocks.connected import CONNECTION, credential_of
 from executor.blocks.file_contents import SENT_BYTES_MAX, multipart
@@ -28,6 +29,8 @@ if TYPE_CHECKING:
     from executor.vault.connection import Credential
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+KEY_HEADER = "Idempotency-Key"
 BODY_BYTES_MAX = 5 * MIB  # of a response that becomes a value
 # The client writes these itself; set by hand they would let one request look like two.
 _CLIENT_OWN = frozenset(
@@ -50,7 +53,7 @@ _PARAMS: dict[str, Any] = {
         "method": {
             "type": "string",
             "title": "Method",
-            "description": "All methods except GET and HEAD send an Idempotency-Key header.",
+            "description": "A POST or PATCH whose outcome is not known is not sent again by itself.",
             "enum": list(_METHODS),
             "default": "GET",
             "x-ui": {"order": 1, "widget": "select"},
@@ -75,6 +78,17 @@ _PARAMS: dict[str, Any] = {
             "x-when": {"method": ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]},
         },
         "connection": {**CONNECTION, "x-ui": {"order": 2.5, "widget": "connection"}},
+        "idempotency_header": {
+            "type": "string",
+            "title": "Idempotency header",
+            "description": "The header by which the service recognizes a repeated request, such as Idempotency-Key. "
+            "With it, a POST or PATCH whose outcome is not known is sent again; without it, a person is asked.",
+            "pattern": "^[A-Za-z0-9-]+$",
+            "maxLength": 64,
+            "x-weft": "literal",
+            "x-when": {"method": ["POST", "PATCH"]},
+            "x-ui": {"order": 5.5, "widget": "text", "advanced": True},
+        },
         "timeout_s": {
             "type": "number",
             "title": "Timeout (seconds)",
@@ -102,6 +116,12 @@ _PARAMS: dict[str, Any] = {
 }
 
 
+def _is_recognized(params: Params) -> bool:
+    """Whether a repeated request does no harm: by its method (RFC 9110, 9.2.2), or by a header that the author knows
+    the service to honour."""
+    return str(params.get("method") or "GET").upper() in _IDEMPOTENT or bool(params.get("idempotency_header"))
+
+
 class Http:
     spec = BlockSpec(
         type="http",
@@ -110,8 +130,9 @@ class Http:
         category="action",
         params=_PARAMS,
         effect="write",
-        idempotent=True,
+        idempotent=False,
         only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
+        repeatable=_is_recognized,
         output={
             "type": "object",
             "properties": {
@@ -141,8 +162,9 @@ class Http:
         headers = header_texts(ctx.params.get("headers"), _CLIENT_OWN)
         content = await _content_with_files(ctx, ctx.params.get("body"), headers)
         save_file = truthy(coerce("boolean", ctx.params.get("save_file", False)))
-        if method not in ("GET", "HEAD") and not any(name.lower() == "idempotency-key" for name in headers):
-            headers["Idempotency-Key"] = ctx.idempotency_key
+        key_header = text(ctx.params, "idempotency_header") or KEY_HEADER
+        if method not in ("GET", "HEAD") and not any(name.lower() == key_header.lower() for name in headers):
+            headers[key_header] = ctx.idempotency_key
         tracing = ctx.services.tracing
         if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
             above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)

@@ -66,12 +66,13 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     """`http_status`, with the beginning of the body. 408, 425, 429 and 500 and more are tried again, not before
     `Retry-After`. `now_ms`: when the answer came."""
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
+    retry_after = answer.headers.get("retry-after")
     body, encoding = decoded(answer)
     shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
     import httpx  # of the client, which has loaded it
 
     where = httpx.URL(answer.url).copy_with(query=None)
-    retry_at_ms = _retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None
+    retry_at_ms = _retry_at_ms(retry_after, now_ms) if retryable else None
     return BlockError(
         f"{method} {where} answered {answer.status} {answer.reason}".rstrip() + shown,
         code="http_status",
@@ -79,6 +80,8 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
         retry_at_ms=retry_at_ms,
         deferred="asked" if answer.status == 429 and retry_at_ms is not None else None,
         answer_status=answer.status,
+        # 408, 425, 429 and "come later" are about a request that was not looked at.
+        uncertain=answer.status >= 500 and not (answer.status == 503 and retry_after is not None),
     )
 
 

@@ -224,6 +224,10 @@ def _spec(connector: Connector) -> BlockSpec:
         operation = _operation(connector, params)
         return operation is not None and (operation.reads or operation.method in ("GET", "HEAD"))
 
+    def repeatable(params: Params) -> bool:
+        operation = _operation(connector, params)
+        return operation is not None and operation.idempotent
+
     listed = ", ".join(operation.title.lower() for operation in list(connector.operations.values())[:8])
     return BlockSpec(
         type=PREFIX + connector.service,
@@ -232,8 +236,9 @@ def _spec(connector: Connector) -> BlockSpec:
         category="connector",
         params=_params(connector, names),
         effect="write",
-        idempotent=True,
+        idempotent=False,
         only_reads=only_reads,
+        repeatable=repeatable,
         output_from=output_of,
         check=check,
         attempts=3,

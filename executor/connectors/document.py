@@ -68,11 +68,15 @@ class Refusal(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
+    """`reads`: it changes nothing, which is clear of GET and HEAD. `idempotent`: a second request with the same fields
+    does no harm. Of any other, a lost attempt asks a person."""
+
     title: str
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
     path: str = ""
     description: str = ""
     reads: bool = False
+    idempotent: bool = False
     fields: dict[str, Any] = {}
     required: tuple[str, ...] = ()
     query: dict[str, Any] = {}

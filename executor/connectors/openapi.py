@@ -189,6 +189,8 @@ def _operation(description: Mapping[str, Any], found: _Found, shapes: dict[str, 
         "method": found.method,
         "path": path,
     }
+    if found.method in ("PUT", "DELETE"):  # RFC 9110: a second one changes nothing more
+        operation["idempotent"] = True
     if about := _text(found.operation.get("description"), 2000):
         operation["description"] = about
     media, schema, needed = _content(description, found)

@@ -52,6 +52,10 @@ class Answer:
     ms: int
 
 
+# Before anything of a request was sent.
+_NOT_SENT = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
+
+
 class Exchanges:
     """Of one client; see there for what the arguments are."""
 
@@ -120,13 +124,19 @@ class Exchanges:
                 if isinstance(error, TimeoutError)
                 else f"{hop.shown}: {error}",
                 code="http_timeout",
+                uncertain=not isinstance(error, _NOT_SENT),
             ) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
             local = isinstance(error, httpcore.LocalProtocolError | httpcore.UnsupportedProtocol)
             # What libraries say about a request, and about an answer that is not HTTP, quotes it.
             quotes = is_bound() and isinstance(error, httpcore.ProtocolError)
             reason = "the request or the answer is not valid HTTP" if quotes else str(error) or type(error).__name__
-            raise BlockError(f"{hop.shown}: {reason}", code="http_connection", retryable=not local) from error
+            raise BlockError(
+                f"{hop.shown}: {reason}",
+                code="http_connection",
+                retryable=not local,
+                uncertain=not isinstance(error, _NOT_SENT) or hop.came_from is not None,
+            ) from error
         message = f"{hop.shown}: more than {_REDIRECTS_MAX} redirects"
         raise BlockError(message, code="too_many_redirects", retryable=False)
 

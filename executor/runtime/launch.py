@@ -12,7 +12,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Final
 
 import orjson
 from msgspec import Struct
@@ -55,6 +55,10 @@ from executor.values.resolve import Template, compile_template
 from executor.values.schema import ASIDE_BYTES, check_output
 from executor.vault.places import environment_names, names_elsewhere
 
+UNCERTAIN_HINT: Final = (
+    "It may have been done all the same, so it is not repeated. Look at the other side, then continue with a retry; or "
+    "set policy.retry, if a repetition does no harm."
+)
 log = logging.getLogger("weft.launch")
 
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
@@ -160,6 +164,7 @@ class Launcher:
             return result
         except BlockError as error:
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
+            info = _not_again(node, info) if error.uncertain else info
             return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
         except Lost as error:
             log.warning("block %s of run %s: %s", node.block, self._run_id, error.message)
@@ -168,12 +173,12 @@ class Launcher:
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except NoHeartbeat as error:
             info = ErrorInfo("heartbeat_timeout", str(error), True, node.block)
-            return self._erred(key, attempt, info)
+            return self._erred(key, attempt, _not_again(node, info))
         except TimeoutError as error:
             queued = f", {error.queued_s:.0f} s of it in the queue" if isinstance(error, OutOfTime) else ""
             message = f"the block took longer than {node.policy.timeout_ms / 1000:g} s{queued}"
             info = ErrorInfo("timeout", message, True, node.block)
-            return self._erred(key, attempt, info)
+            return self._erred(key, attempt, _not_again(node, info))
         except asyncio.CancelledError:
             if node.inline:
                 raise  # it runs in the run loop's own task: that is what is being cancelled
@@ -498,6 +503,14 @@ class Launcher:
     def _shown(self, error: ErrorInfo) -> ErrorInfo:
         message, hint = (unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))
         return ErrorInfo(error.code, message, error.retryable, error.block, hint)
+
+
+def _not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
+    """The error of an attempt that may have had its effect: it is repeated only where that does no harm, or where the
+    author wants it."""
+    if not info.retryable or node.policy.on_uncertain == "retry":
+        return info
+    return ErrorInfo(info.code, info.message, False, info.block, info.hint or UNCERTAIN_HINT)
 
 
 def _keep_note(keep: Keep, note: StepNote) -> None:

@@ -29,6 +29,9 @@ class Call:
         return str(self.body["server"])
 
 
+POST: dict[str, Any] = {"method": "POST", "idempotency_header": "Idempotency-Key"}  # a service that knows repeats
+
+
 class Service:
     """Answers {"serial": n} at once, or, on a path of `holds`, when `release` lets the call go."""
 
@@ -77,6 +80,7 @@ def chain(service: str, steps: int = 5) -> dict[str, Any]:
             "type": "http",
             "params": {
                 "method": "POST",
+                "idempotency_header": "Idempotency-Key",
                 "url": f"{service}/step/{number}",
                 "body": {"server": "${WEFT_BASE_URL}", "before": before},
             },

@@ -49,7 +49,8 @@ RULES: list[dict[str, Any]] = [
 def agent(url: str, shop: Shop, number: int) -> dict[str, Any]:
     place = f"{url}/{number}/{{{{id}}}}"
     fetch = {"name": "fetch", "block": "http", "params": {"url": place}, "arguments": ID}
-    pay = {**fetch, "name": "pay", "params": {"url": place, "method": "POST"}, "approve": "always"}
+    pay_params = {"url": place, "method": "POST", "idempotency_header": "Idempotency-Key"}
+    pay = {**fetch, "name": "pay", "params": pay_params, "approve": "always"}
     nap = {"name": "nap", "workflow": "napping", "arguments": {"properties": {"s": {"type": "number"}}}}
     of_shop = {"name": "shop", "mcp": {"url": shop.url}}
     # All have one memory, of which the model gets no turn: the rules count replies.

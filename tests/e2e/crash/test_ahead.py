@@ -32,7 +32,15 @@ def rounds(service: Service) -> dict[str, Any]:
         "first": function("return {began: Date.now() + ':' + Math.random(), round: <loop.index>}"),
         "second": function("return {began: <first.result.began>, round: <first.result.round>}"),
         "third": function("return {began: <second.result.began>, round: <second.result.round>}"),
-        "tell": {"type": "http", "params": {"method": "POST", "url": f"{service.url}/tell", "body": body}},
+        "tell": {
+            "type": "http",
+            "params": {
+                "method": "POST",
+                "idempotency_header": "Idempotency-Key",
+                "url": f"{service.url}/tell",
+                "body": body,
+            },
+        },
     }
     edges = ["start round", "round body first", "first second", "second third", "third tell"]
     inside = {id: block if id == "round" else block | {"parent": "round"} for id, block in blocks.items()}

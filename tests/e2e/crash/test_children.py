@@ -32,7 +32,15 @@ PARENTS, CHILDREN = 8, 3
 
 
 def step(service: Service, name: str, body: Any = None) -> dict[str, Any]:
-    return {"type": "http", "params": {"method": "POST", "url": f"{service.url}/{name}", "body": body}}
+    return {
+        "type": "http",
+        "params": {
+            "method": "POST",
+            "idempotency_header": "Idempotency-Key",
+            "url": f"{service.url}/{name}",
+            "body": body,
+        },
+    }
 
 
 async def get(server: ServerProcess, path: str) -> dict[str, Any]:

@@ -28,7 +28,15 @@ def ask(title: str, parent: str | None = None) -> dict[str, Any]:
 
 
 def call(service: Service, name: str) -> dict[str, Any]:
-    return {"type": "http", "params": {"method": "POST", "url": f"{service.url}/{name}", "body": {}}}
+    return {
+        "type": "http",
+        "params": {
+            "method": "POST",
+            "idempotency_header": "Idempotency-Key",
+            "url": f"{service.url}/{name}",
+            "body": {},
+        },
+    }
 
 
 def asking_between_calls(service: Service) -> dict[str, Any]:
@@ -184,7 +192,12 @@ async def test_a_timer_that_came_due_meanwhile_fires_at_the_start(servers: Serve
     servers.alter(ALTERED_CLOCK=str(tmp_path / "clock"))
     wall = Wall(tmp_path / "clock")
     sleep = {"type": "wait", "params": {"seconds": HOUR_S}}
-    params = {"method": "POST", "url": "${WEFT_BASE_URL}/demo/echo", "body": {}}
+    params = {
+        "method": "POST",
+        "idempotency_header": "Idempotency-Key",
+        "url": "${WEFT_BASE_URL}/demo/echo",
+        "body": {},
+    }
     echo = {"type": "http", "params": params, "policy": {"retry": {"max_attempts": 1}}}
     workflow = document("resume", "start sleep", "sleep after", blocks={"sleep": sleep, "after": echo})
     server = await servers.start()

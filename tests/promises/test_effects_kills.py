@@ -1,0 +1,118 @@
+"""Effects under kill -9: what may have happened is not done again without a question."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.dev_model import dev_model
+from tests.support.endpoints import Request, Server, http
+from tests.support.server import ServerProcess, free_port
+from tests.support.until import until
+
+KEY = "AKIDEXAMPLE:wJalrXUtnFEMIK7MDENG"
+# A write of each connector that a second request would make twice.
+WRITES: dict[str, dict[str, Any]] = {
+    "discord": {"operation": "send_message", "channel": "1", "text": "Hi"},
+    "github": {"operation": "create_issue", "owner": "o", "repo": "r", "title": "Bug"},
+    "gmail": {"operation": "send", "to": "ada@example.org", "subject": "Hi", "text": "Hello"},
+    "google_sheets": {"operation": "append_rows", "spreadsheet": "1abc", "range": "A1", "rows": [["Door"]]},
+    "linear": {"operation": "create_issue", "team": "9cfb", "title": "Bug"},
+    "notion": {"operation": "create_page", "database": "d98", "properties": {}},
+    "slack": {"operation": "send_message", "channel": "C1", "text": "Hi"},
+    "telegram": {"operation": "send_message", "chat": "5", "text": "Hi"},
+}
+# A second one changes nothing more.
+HARMLESS: dict[str, dict[str, Any]] = {
+    "s3": {"operation": "put_object", "bucket": "tea", "key": "a", "content": "x"},
+    "google_sheets": {"operation": "update_rows", "spreadsheet": "1abc", "range": "A1", "rows": [["Door"]]},
+}
+
+
+@asynccontextmanager
+async def witness() -> AsyncIterator[tuple[Server, asyncio.Event]]:
+    """Counts requests, and answers none of them before the event."""
+    answered = asyncio.Event()
+
+    async def handle(request: Request) -> bytes:
+        await answered.wait()
+        return b'HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 11\r\n\r\n{"ok":true}'
+
+    async with http(handle) as server:
+        yield server, answered
+        answered.set()
+
+
+def connector(service: str, params: dict[str, Any], url: str, name: str) -> dict[str, Any]:
+    base = f"{url}/{name}" + ("/bot{{credential}}" if service == "telegram" else "")
+    credential = KEY if service == "s3" else "123456:token-of-the-test"
+    return {"type": f"connector.{service}", "params": {**params, "base_url": base, "credential": credential}}
+
+
+def document(url: str) -> dict[str, Any]:
+    blocks = {name: connector(name, params, url, name) for name, params in WRITES.items()}
+    blocks |= {f"{name}-again": connector(name, params, url, f"{name}-again") for name, params in HARMLESS.items()}
+    blocks["post"] = {"type": "http", "params": {"method": "POST", "url": f"{url}/post", "body": {}}}
+    named = {"method": "POST", "url": f"{url}/post-again", "body": {}, "idempotency_header": "X-Request-Token"}
+    blocks["post-again"] = {"type": "http", "params": named}
+    tool = {"name": "pay", "block": "http", "params": {"url": f"{url}/pay", "method": "POST"}}
+    blocks["agent"] = {"type": "agent", "params": {"model": "dev:m", "prompt": "Pay", "tools": [tool]}}
+    edges = [{"source": "start", "target": name} for name in blocks]
+    return {"format": "weft/1", "name": "writes", "blocks": {"start": {"type": "start"}, **blocks}, "edges": edges}
+
+
+RULES: list[dict[str, Any]] = [
+    {"when": {"round": 0}, "calls": [{"name": "pay", "arguments": {}}]},
+    {"when": {"round": 1}, "text": "Done"},
+]
+
+
+@pytest.mark.proof
+async def test_no_effect_is_repeated_without_a_question(tmp_path: Path) -> None:
+    async with witness() as (server, answered), dev_model(*RULES) as model:
+        environ = {"WEFT_LEASE_MS": "1000", "WEFT_ALLOW_PRIVATE": server.place, "WEFT_MODEL_DEV": model.url}
+        port = free_port(random.Random())
+
+        async def started() -> ServerProcess:
+            process = await ServerProcess.start(tmp_path / "weft.db", port, tmp_path / "log", **environ)
+            await process.ready()
+            return process
+
+        asked = document(server.url)
+        names = [*WRITES, *(f"{name}-again" for name in HARMLESS), "post", "post-again", "pay"]
+        first = await started()
+        try:
+            async with httpx.AsyncClient(base_url=first.url, timeout=60) as client:
+                created = await client.post("/api/runs", json={"document": asked})
+                assert created.status_code == 202, created.text
+                run = created.json()["run"]
+                await until(lambda: len(server.seen) == len(names))
+        finally:
+            await first.kill()
+        second = await started()
+        try:
+            async with httpx.AsyncClient(base_url=second.url, timeout=60) as client:
+                again = [name for name in names if name.endswith("-again")]
+                await until(lambda: len(server.seen) == len(names) + len(again))
+                answered.set()
+
+                async def questions() -> set[str]:
+                    waits = (await client.get("/api/waits", params={"run": run})).json()["waits"]
+                    return {wait["id"].partition("!")[0] for wait in waits if wait["kind"] == "attention"}
+
+                wanted = {*WRITES, "post", "agent"}
+                async with asyncio.timeout(60):
+                    while await questions() != wanted:
+                        await asyncio.sleep(0.1)
+            counted = Counter(request.target.split("/")[1].partition("?")[0] for request in server.seen)
+            assert counted == {name: 2 if name in again else 1 for name in names}
+        finally:
+            await second.clean_up()
