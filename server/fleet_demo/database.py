@@ -48,10 +48,14 @@ class Database:
             if not _is_open_to_all(installed):
                 installed = _copied(installed, self._folder)
         self._programs = installed / "bin"
-        making = ["-D", "data", "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-N"]
-        command = [str(self._programs / "initdb"), *making]
+        self._make()
+
+    def _make(self) -> None:
+        self._run("initdb", "-D", "data", "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-N")
+
+    def _run(self, program: str, *options: str) -> None:
         subprocess.run(  # noqa: S603 - the programs of the wheel
-            command, check=True, capture_output=True, cwd=self._folder, **self._run_as
+            [str(self._programs / program), *options], check=True, capture_output=True, cwd=self._folder, **self._run_as
         )
 
     @property

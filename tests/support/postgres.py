@@ -9,6 +9,7 @@ started it, however that ends.
 from __future__ import annotations
 
 import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -32,10 +33,42 @@ SETTINGS: Final = (
 
 def cluster() -> Database:
     """Made, not started."""
+    return Database(SETTINGS, _programs(), parent=_short_temporary_folder())
+
+
+def _programs() -> Path | None:
+    """None: those of the wheel."""
     wanted = os.environ.get("WEFT_TEST_POSTGRES")
     assert wanted in (None, "", get_postgres.OLDEST), f"only {get_postgres.OLDEST}, or nothing for the newest"
-    programs = get_postgres.find() if wanted else None
-    return Database(SETTINGS, programs, parent=_short_temporary_folder())
+    return get_postgres.find() if wanted else None
+
+
+class Primary(Database):
+    """With what a standby needs."""
+
+    def __init__(self, *settings: str) -> None:
+        super().__init__((*SETTINGS, "wal_level=replica", *settings), _programs(), parent=_short_temporary_folder())
+
+    def kill(self) -> None:
+        """kill -9 of all its processes."""
+        assert self._process is not None
+        os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+        self._process = None
+
+
+class Standby(Database):
+    """That follows `primary`, which runs."""
+
+    def __init__(self, primary: Database) -> None:
+        self._primary = primary
+        super().__init__(SETTINGS, _programs(), parent=_short_temporary_folder())
+
+    def _make(self) -> None:
+        self._run("pg_basebackup", "-d", self._primary.address, "-D", "data", "-R", "-c", "fast", "-X", "stream", "-N")
+
+    def promote(self) -> None:
+        self._run("pg_ctl", "promote", "-D", "data")
 
 
 @contextmanager
