@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable
 
@@ -29,3 +30,8 @@ class Repeated:
         total, self._count = self._count + count, 0
         self._logged_at_s = now_s
         return total
+
+    def log(self, log: logging.Logger, level: int, cause: str, text: str, *values: object) -> None:
+        """Write it if it is due, with how often this cause was met: an outage meets a thousand runs at once."""
+        if count := self.due(cause):
+            log.log(level, f"{text} (%d times)", *values, count)

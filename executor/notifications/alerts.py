@@ -28,6 +28,7 @@ from executor.notifications.sending import (
     back_off_ms,
     post_signed,
 )
+from executor.repeated import Repeated
 from executor.runtime.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
@@ -35,6 +36,7 @@ from executor.store.alerts import AlertMessage
 from executor.topics.runs import Runs
 
 log = logging.getLogger("weft.notifications")
+_failures = Repeated()
 
 EVERY_MS: Final = 300_000  # between two messages to one address
 SENDING_MAX: Final = 8  # at the same time
@@ -104,7 +106,8 @@ class Alerts:
             log.warning("%s was abandoned: %s", what, shown)
             await self._store.settle_alert_message(message.id, message.attempts, "failed", now_ms, None, shown)
         except StoreError as failure:
-            log.error("the outcome of alert %s could not be recorded: %s", message.id, failure)
+            text = "the outcome of alert %s could not be recorded: %s"
+            _failures.log(log, logging.ERROR, failure.code, text, message.id, failure)
 
     async def _attempt(self, message: AlertMessage) -> BlockError | None:
         """Why it was not sent; None when it was. Raises StoreError."""

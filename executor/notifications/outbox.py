@@ -26,6 +26,7 @@ from executor.notifications.sending import (
     back_off_ms,
     post_signed,
 )
+from executor.repeated import Repeated
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import NotificationRow
@@ -35,6 +36,7 @@ from executor.values.redact import sealed_names, unseal
 from executor.views import WaitView
 
 log = logging.getLogger("weft.notifications")
+_failures = Repeated()
 
 SENDING_MAX: Final = 16  # at the same time
 # The wait has ended since the message was claimed: it is not sent, and nothing went wrong.
@@ -113,12 +115,8 @@ class Notifications:
                 log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
                 await self._record(row, "failed", now_ms, None, shown)
         except StoreError as failure:
-            log.error(
-                "the outcome of a message about %s of run %s could not be recorded: %s",
-                row.wait_id,
-                row.run_id,
-                failure,
-            )
+            text = "the outcome of a message about %s of run %s could not be recorded: %s"
+            _failures.log(log, logging.ERROR, failure.code, text, row.wait_id, row.run_id, failure)
 
     async def _record(
         self, row: NotificationRow, status: Any, now_ms: int, due_ms: int | None = None, error: str | None = None

@@ -10,6 +10,7 @@ from executor.core import commands as c
 from executor.core import facts as f
 from executor.core import messages as m
 from executor.errors import StoreError
+from executor.repeated import Repeated
 from executor.runtime.inbox import Inbox
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
@@ -17,6 +18,7 @@ from executor.runtime.results import Arrivals, Payload, assigned
 from executor.values.payload import encode as encode_payload
 
 log = logging.getLogger("weft.run")
+_failures = Repeated()
 
 RETRY_EXPIRY_MS = 1_000
 
@@ -87,7 +89,8 @@ class Deadlines:
             else:
                 await self._store.post_message(self._run.id, expired, now_ms)
         except StoreError as error:
-            log.error("run %s: %s could not be expired (%s); trying again", self._run.id, wait_id, error)
+            text = "run %s: %s could not be expired (%s); trying again"
+            _failures.log(log, logging.ERROR, error.code, text, self._run.id, wait_id, error)
             self._set(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
             return
         self._inbox.changed()

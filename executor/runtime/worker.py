@@ -24,6 +24,7 @@ from executor.doing import Doing
 from executor.doing import begin as begin_doing
 from executor.errors import Fenced, StoreError
 from executor.journal.reader import load_plan
+from executor.repeated import Repeated
 from executor.runtime.admission import Admission
 from executor.runtime.adoption import Adoption, NotAdopted
 from executor.runtime.attempts import Attempts
@@ -113,6 +114,7 @@ class Worker:
         self._renewed_at_ms = parts.clock.now_ms()
         self._claiming.start()
         self._renewing.start(after_s=self._renew_every_s)
+        self._losses, self._failures = Repeated(), Repeated()
         self._context = copy_context()  # of what runs, not of who asks for it
         parts.owned.adopt, parts.owned.answer = self._adopt, self._answer
 
@@ -339,12 +341,11 @@ class Worker:
             pass
         except Fenced:
             self._parts.meters.leases_lost += 1
-            log.warning("run %s: lost the lease to another worker", row.id)
+            self._log_lost(row.id)
         except StoreError as error:
             self._dropped = True
-            log.error(
-                "run %s: the database failed (%s); it is free for the next claim at the next renewal", row.id, error
-            )
+            text = "run %s: the database failed (%s); it is free for the next claim at the next renewal"
+            self._failures.log(log, logging.ERROR, error.code, text, row.id, error)
         except asyncio.CancelledError:
             raise
         except Exception:
@@ -431,5 +432,8 @@ class Worker:
         row = None if task.done() else await self._parts.store.get_run(run_id)
         if row is not None and row.lease_owner not in (None, self.name) and not task.done():
             self._parts.meters.leases_lost += 1
-            log.warning("run %s: lost the lease to another worker", run_id)
+            self._log_lost(run_id)
             task.cancel()
+
+    def _log_lost(self, run_id: str) -> None:
+        self._losses.log(log, logging.WARNING, "lost", "run %s: lost the lease to another worker", run_id)

@@ -16,9 +16,11 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from executor.errors import BlockError, StoreError
+from executor.repeated import Repeated
 
 T = TypeVar("T")
 
+_failures = Repeated()
 PAUSES_S = (0.1, 1.0, 5.0)
 
 # Seconds, and the end of them on the monotonic clock.
@@ -54,7 +56,7 @@ async def with_retries(ask: Callable[[], Awaitable[T]], *, what: str, failed: st
         try:
             return await ask()
         except StoreError as error:
-            log.warning("%s: %s; trying again", what, error)
+            _failures.log(log, logging.WARNING, error.code, "%s: %s; trying again", what, error)
             await asyncio.sleep(pause_s)
     try:
         return await ask()
