@@ -65,6 +65,7 @@ LEAST_ROLE = {
     "GET /api/workflows/{name}/plan": "viewer",
     "GET /api/waits": "viewer",
     "GET /api/runs/{id}/waits/{key}": "viewer",
+    "POST /api/runs/{id}/waits/{key}": "viewer",  # those who are named; else the role approver
     "DELETE /api/runs/{id}/waits/{key}": "editor",
     "GET /api/runs/{id}/signals": "viewer",
     "GET /resume/{token}": "public",

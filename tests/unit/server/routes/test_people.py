@@ -207,7 +207,7 @@ async def test_each_route_that_changes_something_has_one_row(
         return answer.json()
 
     before = len(await rows())
-    asked = [await start() for _ in range(4)]
+    asked = [await start() for _ in range(5)]
     done = [await start(hello) for _ in range(3)]
     assert len(await rows()) == before, "starts are in the journals"
     for run in (*asked, *done):
@@ -227,6 +227,8 @@ async def test_each_route_that_changes_something_has_one_row(
     await does("POST /api/runs/{id}/migrate", f"/api/runs/{stored_run}/migrate", json={"version": 2})
     await does("POST /api/runs/{id}/signals/{name}", f"/api/runs/{asked[0]}/signals/go", json={})
     await does("DELETE /api/runs/{id}/waits/{key}", f"/api/runs/{asked[0]}/waits/ask", json={})
+    answer = {"action": "approve", "fields": {"amount": 1}}
+    await does("POST /api/runs/{id}/waits/{key}", f"/api/runs/{asked[4]}/waits/ask", json=answer)
     await does("POST /api/runs/{id}/cancel", f"/api/runs/{asked[1]}/cancel", json={})
     async with asyncio.timeout(60):
         while (await engine.runs.row(asked[0])).status != "failed":
