@@ -142,6 +142,7 @@ class Engine:
         services: Services,
         secret: bytes | None = None,
         old_secrets: Sequence[bytes] = (),
+        key_is_lost: bool = False,
         clock: Clock | None = None,
         work: bool = True,
         lease_ms: int = 15_000,
@@ -152,7 +153,8 @@ class Engine:
     ) -> Self:
         """Open the store and start working; a worker that has started has looked for runs that wait, if the database
         let it. `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which
-        can store no secrets then. `old_secrets`: with which stored secrets may be sealed yet.
+        can store no secrets then. `old_secrets`: those before it; what was made with them counts until
+        `secrets.rekey` has given it a time. `key_is_lost`: the database takes this one instead of one that no one has.
         `clock`: by default that of the database server, or of this machine where there is none. `work=False`: a front
         that submits and reads while other processes run. `documents`: how large documents may be.
         `pools`: whose runs it executes, `runs_max`: how many at a time. `bus`: to the other processes on the
@@ -163,10 +165,16 @@ class Engine:
             registry=registry,
             services=services,
             clock=clock or await _clock_of(store, lease_ms),
-            links=Links(secret or secrets.token_bytes(32), services.base_url),
+            links=Links(secret or secrets.token_bytes(32), services.base_url, old_secrets if secret else ()),
             documents=documents,
             keys=None if secret is None else Keys(secret, *old_secrets),
         )
+        if secret is not None:
+            try:
+                await parts.key_times.check(key_is_lost)
+            except BaseException:
+                await store.close()
+                raise
         await parts.vault.learn()
         engine = cls(parts, Worker(parts, lease_ms=lease_ms, pools=pools, runs_max=runs_max))
         if bus is not None:

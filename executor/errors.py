@@ -33,6 +33,7 @@ WeftError                      code, message, hint, pointer into the request
 │   ├── ForeignDatabase        the file is of another program
 │   ├── BackupUnusable         the file of a backup is not a database of weft
 │   ├── NestedTransaction      a bug of ours
+│   ├── WrongKey               this process has another key than the database
 │   └── SchemaTooNew           the file was written by a newer weft
 ├── QueryRefused               SQL of `weft sql` and exports that only reading or the time limit refuses
 └── CorruptJournal             a bug of ours or a damaged file: the run loop stops and says so
@@ -290,6 +291,12 @@ class NestedTransaction(StoreError):
     """A transaction was opened inside another one."""
 
     code = "nested_transaction"
+
+
+class WrongKey(StoreError):
+    """This process has another secret key than the database."""
+
+    code = "wrong_key"
 
 
 class SchemaTooNew(StoreError):

@@ -39,8 +39,8 @@ class Admitted(NamedTuple):
 
 
 class Files:
-    """Of one process. `key` signs who has stored a file. `bytes_max`: of a file; `redact` takes secrets out of a
-    text."""
+    """Of one process. `key` signs who has stored a file; what `old_keys` signed counts as well. `bytes_max`: of a file;
+    `redact` takes secrets out of a text."""
 
     def __init__(
         self,
@@ -49,10 +49,12 @@ class Files:
         key: bytes,
         bytes_max: int = BYTES_MAX,
         redact: Callable[[str], str] = lambda text: text,
+        old_keys: Sequence[bytes] = (),
     ) -> None:
         self._store = store
         self._now_ms = now_ms
         self._key = key
+        self._old_keys = old_keys
         self.redact = redact
         self.bytes_max = bytes_max
 
@@ -147,13 +149,14 @@ class Files:
 
     def proof(self, id: str, uploader: str) -> str:
         """That `uploader` has stored the file. It is the member `proof` of a file value."""
-        return hmac.new(self._key, f"{uploader}\0{id}".encode(), hashlib.sha256).hexdigest()
+        return _proof(self._key, id, uploader)
 
     def _is_proved(self, value: Mapping[str, Any], uploaders: Sequence[str]) -> bool:
         sent = value.get("proof")
         if not isinstance(sent, str):
             return False
-        proofs = (self.proof(value["id"], uploader) for uploader in uploaders)
+        id = value["id"]
+        proofs = [_proof(key, id, uploader) for key in (self._key, *self._old_keys) for uploader in uploaders]
         return any(hmac.compare_digest(proof.encode(), sent.encode("utf-8", "surrogatepass")) for proof in proofs)
 
     async def of_run(self, run: str, encoded: bytes) -> list[str]:
@@ -255,6 +258,10 @@ FILES_OF_RUN_HINT: Final = (
     "A run has the files of its input, of answers and signals to it, and those that its blocks and child runs make. "
     "An id from anywhere else names none."
 )
+
+
+def _proof(key: bytes, id: str, uploader: str) -> str:
+    return hmac.new(key, f"{uploader}\0{id}".encode(), hashlib.sha256).hexdigest()
 
 
 def too_large(bytes_max: int) -> LimitExceeded:

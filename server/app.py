@@ -41,7 +41,7 @@ from server.metrics.process import ProcessMeters
 from server.oidc.sign_in import SignIn
 from server.routes import table_of
 from server.routes.demo import Calls
-from server.settings import Settings, old_secrets, read_secret, secrets_command
+from server.settings import LOST, Settings, old_secrets, read_secret, secrets_command
 from server.variables import SettingsError
 
 STATIC = Path(__file__).parent / "static"
@@ -135,6 +135,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         services=services,
         secret=read_secret(settings),
         old_secrets=old_secrets(settings),
+        key_is_lost=settings.old_secret_key == LOST,
         lease_ms=settings.lease_ms,
         work=work,
         pools=settings.pools or (DEFAULT_POOL,),

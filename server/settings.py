@@ -15,7 +15,7 @@ WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach altho
 WEFT_OIDC_ISSUER         the provider that signs people in (OpenID Connect); with WEFT_OIDC_CLIENT_ID, _CLIENT_SECRET,
                          _NAME, _ROLE, _GROUPS, _GROUPS_CLAIM, _DOMAINS, _SCOPES, _PRIVATE; see docs/howto/oidc.md
 WEFT_SECRET_KEY          seals resume links; without it a key file is made next to the database, mode 0600
-WEFT_OLD_SECRET_KEY      the key before it, until `weft secret rekey` has encrypted all secrets with the present one
+WEFT_OLD_SECRET_KEY      the key before it, until what was made with that has ended; `lost` if no one has it
 WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
 WEFT_NOTIFY_EMAIL        mail addresses that hear of every wait for a person, comma list
 WEFT_NOTIFY_WEBHOOK      a web address that does, by a signed POST of JSON; printed nowhere
@@ -102,6 +102,7 @@ from server.variables import (
     network,
 )
 
+LOST = "lost"  # what WEFT_OLD_SECRET_KEY says instead of a key that no one has
 SECRET_BYTES_MIN = 16
 # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
 # asleep.
@@ -412,7 +413,7 @@ def _check_values(settings: Settings) -> None:
     if settings.connectors is not None and not Path(settings.connectors).is_dir():
         raise SettingsError(f"WEFT_CONNECTORS must be a folder, not {settings.connectors!r}")
     for name, key in (("WEFT_SECRET_KEY", settings.secret_key), ("WEFT_OLD_SECRET_KEY", settings.old_secret_key)):
-        if key is not None and len(key) < SECRET_BYTES_MIN:
+        if key is not None and len(key) < SECRET_BYTES_MIN and (name, key) != ("WEFT_OLD_SECRET_KEY", LOST):
             raise SettingsError(f"{name} must have at least {SECRET_BYTES_MIN} characters")
     for pool in settings.pools:
         if not re.fullmatch(POOL_PATTERN, pool):
@@ -539,6 +540,10 @@ def read_secret(settings: Settings) -> bytes:
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
         write_once(path, secrets.token_hex(32))
+    return _key_in(path)
+
+
+def _key_in(path: Path) -> bytes:
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:
@@ -548,9 +553,19 @@ def read_secret(settings: Settings) -> bytes:
     return key
 
 
+def known_keys(settings: Settings, database: Path | str) -> list[bytes]:
+    """The keys of a process on this database, the present one first; empty if it would make one. Raises
+    SettingsError."""
+    file = Path(database).with_suffix(".key") if isinstance(database, Path) else None
+    if settings.secret_key is None and (file is None or not file.exists()):
+        return []
+    present = _key_of(settings.secret_key) if settings.secret_key else _key_in(file or Path())
+    return [present, *old_secrets(settings)]
+
+
 def old_secrets(settings: Settings) -> tuple[bytes, ...]:
-    """The keys with which stored secrets may be encrypted yet."""
-    return (_key_of(settings.old_secret_key),) if settings.old_secret_key else ()
+    """The key before the present one, with which secrets may be encrypted yet, and links made."""
+    return (_key_of(settings.old_secret_key),) if settings.old_secret_key not in (None, LOST) else ()
 
 
 def secrets_command(settings: Settings) -> SecretsCommand | None:

@@ -170,5 +170,4 @@ class Alerts:
             return
         url = (self._settings.webhook or "") if message.target == INSTALLATION else message.target
         body = alert_body(message.id, alerts, counts, errors, base_url)
-        key = self._parts.links.signing_key("notifications")
-        await post_signed(self._parts, url, "POST", {}, body, key, f"alert:{message.id}")
+        await post_signed(self._parts, url, "POST", {}, body, "notifications", f"alert:{message.id}")

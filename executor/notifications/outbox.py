@@ -27,6 +27,7 @@ from executor.notifications.sending import (
     post_signed,
 )
 from executor.repeated import Repeated
+from executor.runtime.links import Signed
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import NotificationRow
@@ -182,5 +183,5 @@ class Notifications:
     async def _request(
         self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
     ) -> None:
-        key = self._parts.links.signing_key("requests" if row.channel == "request" else "notifications")
-        await post_signed(self._parts, url, method, headers, body, key, f"{row.run_id}:{row.wait_id}")
+        what: Signed = "requests" if row.channel == "request" else "notifications"
+        await post_signed(self._parts, url, method, headers, body, what, f"{row.run_id}:{row.wait_id}")

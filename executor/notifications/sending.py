@@ -12,6 +12,7 @@ import orjson
 from executor.errors import BlockError
 from executor.http.binding import opened_bytes
 from executor.http.handles import written_as
+from executor.runtime.links import Signed
 from executor.runtime.parts import Parts
 from executor.values.redact import Redactor
 
@@ -29,17 +30,21 @@ _RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 async def post_signed(
-    parts: Parts, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any], signing_key: bytes, key: str
+    parts: Parts, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any], what: Signed, key: str
 ) -> None:
-    """`key`: the Idempotency-Key, the same in each try. Raises BlockError."""
+    """`key`: the Idempotency-Key, the same in each try. While the key before the present one counts, receivers may know
+    that one alone: it signs as ever, and the present one beside it. Raises BlockError."""
     content = opened_bytes(written_as(orjson.dumps(body).decode(), "j").encode())  # what is signed is what is sent
     at_s = parts.clock.now_ms() // 1000
     own = {
         "Content-Type": "application/json",
         "Idempotency-Key": key,
         "X-Weft-Timestamp": str(at_s),
-        "X-Weft-Signature": sign(signing_key, at_s, content),
+        "X-Weft-Signature": sign(parts.links.signing_key(what), at_s, content),
     }
+    if old := await parts.key_times.old():
+        own["X-Weft-Signature-New"] = own["X-Weft-Signature"]
+        own["X-Weft-Signature"] = sign(parts.links.signing_key(what, old[0]), at_s, content)
     custom = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
     try:
         answer = await parts.services.http.request(

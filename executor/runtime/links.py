@@ -10,7 +10,10 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+from collections.abc import Sequence
 from typing import Literal
+
+from executor.vault.sealing import key_id
 
 Purpose = Literal["resume", "callback"]
 Signed = Literal["notifications", "requests", "uploads"]
@@ -18,14 +21,19 @@ PATHS: dict[Purpose, str] = {"resume": "resume", "callback": "callbacks"}
 
 
 class Links:
-    def __init__(self, secret: bytes, base_url: str) -> None:
+    """`secret` makes all that is new. Those `before` it, the last one first, are known: whether what was made with them
+    counts is in the database (`executor.runtime.key_times`)."""
+
+    def __init__(self, secret: bytes, base_url: str, before: Sequence[bytes] = ()) -> None:
         assert len(secret) >= 16, "a short secret makes links guessable"
         self._secret = secret
+        self._secrets = (secret, *before)
         self._base_url = base_url.rstrip("/")
+        self.key_ids = tuple(map(key_id, self._secrets))
 
-    def token(self, run: str, wait: str, purpose: Purpose = "resume") -> str:
+    def token(self, run: str, wait: str, purpose: Purpose = "resume", *, secret: bytes | None = None) -> str:
         """43 characters of [A-Za-z0-9_-]. The wait id names scope and attempt, so every opening has its own token."""
-        digest = hmac.new(self._secret, f"{purpose}\0{run}\0{wait}".encode(), hashlib.sha256).digest()
+        digest = hmac.new(secret or self._secret, f"{purpose}\0{run}\0{wait}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def hash(self, token: str, purpose: Purpose = "resume") -> str:
@@ -38,26 +46,42 @@ class Links:
         purpose = purpose_of(kind)
         return self.hash(self.token(run, wait, purpose), purpose)
 
+    def key_of(self, run: str, wait: str, kind: str, token_hash: str) -> int | None:
+        """Which key the token with this hash was made with: 0 is the present one. None: another than those."""
+        purpose = purpose_of(kind)
+        for at, secret in enumerate(self._secrets):
+            if self.hash(self.token(run, wait, purpose, secret=secret), purpose) == token_hash:
+                return at
+        return None
+
+    def url_of(self, run: str, wait: str, kind: str, token_hash: str) -> str | None:
+        """The link of a wait that has this hash. None: no key of this process makes it."""
+        key, purpose = self.key_of(run, wait, kind, token_hash), purpose_of(kind)
+        if key is None:
+            return None
+        token = self.token(run, wait, purpose, secret=self._secrets[key])
+        return f"{self._base_url}/{PATHS[purpose]}/{token}"
+
     def url(self, run: str, wait: str, purpose: Purpose = "resume") -> str:
         return f"{self._base_url}/{PATHS[purpose]}/{self.token(run, wait, purpose)}"
 
-    def signing_key(self, what: Signed = "notifications") -> bytes:
+    def signing_key(self, what: Signed = "notifications", key: int = 0) -> bytes:
         """What our requests are signed with: 32 bytes that say nothing about the secret they come from. `notifications`
         are written by the server, `requests` by authors of workflows (`send` of a callback): the signature of one is
         none of the other. `uploads`: who has stored a file."""
-        return hmac.new(self._secret, what.encode(), hashlib.sha256).digest()
+        return hmac.new(self._secrets[key], what.encode(), hashlib.sha256).digest()
 
-    def webhook_secret(self, id: str, generation: int) -> str:
+    def webhook_secret(self, id: str, generation: int, key: int = 0) -> str:
         """What senders sign with. Each generation has its own, and none is stored."""
-        digest = hmac.new(self._secret, f"webhook\0{id}\0{generation}".encode(), hashlib.sha256).digest()
+        digest = hmac.new(self._secrets[key], f"webhook\0{id}\0{generation}".encode(), hashlib.sha256).digest()
         return "whsec_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def webhook_url(self, id: str) -> str:
         return f"{self._base_url}/hooks/{id}"
 
-    def page_token(self, id: str, generation: int) -> str:
+    def page_token(self, id: str, generation: int, key: int = 0) -> str:
         """The last part of the address of a public page: each generation has its own, and none is stored."""
-        digest = hmac.new(self._secret, f"page\0{id}\0{generation}".encode(), hashlib.sha256).digest()
+        digest = hmac.new(self._secrets[key], f"page\0{id}\0{generation}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def page_url(self, kind: Literal["form", "chat"], name: str, id: str, generation: int) -> str:

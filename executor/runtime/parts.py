@@ -16,6 +16,7 @@ from executor.runtime.compiler import Compiler
 from executor.runtime.continuation import Continuations
 from executor.runtime.elsewhere import Elsewhere
 from executor.runtime.hub import Hub
+from executor.runtime.key_times import KeyTimes
 from executor.runtime.links import Links
 from executor.runtime.meters import RunMeters
 from executor.runtime.owned import OwnedRuns
@@ -38,6 +39,7 @@ class Parts:
     services: Services
     clock: Clock
     links: Links
+    key_times: KeyTimes
     redactor: LiveRedactor
     vault: Vault
     files: Files
@@ -68,7 +70,8 @@ class Parts:
     ) -> Self:
         secrets = {name: services.env[name] for name in services.secrets if name in services.env}
         redactor = LiveRedactor(secrets)
-        files = Files(store, clock.now_ms, links.signing_key("uploads"), services.limits.file_bytes, redactor.redact)
+        own, *old = [links.signing_key("uploads", key) for key in range(len(links.key_ids))]
+        files = Files(store, clock.now_ms, own, services.limits.file_bytes, redactor.redact, old)
         services.files = files
         elsewhere = Elsewhere()
         vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command)
@@ -80,6 +83,7 @@ class Parts:
             services=services,
             clock=clock,
             links=links,
+            key_times=KeyTimes(store, links, clock),
             redactor=redactor,
             vault=vault,
             files=files,

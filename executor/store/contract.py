@@ -170,6 +170,7 @@ from typing import Protocol
 from executor.store.alerts import AlertStore
 from executor.store.connectors import ConnectorStore
 from executor.store.files import FileStore
+from executor.store.keys import KeyStore
 from executor.store.load import LoadStore
 from executor.store.memory import MemoryStore
 from executor.store.people import PeopleStore
@@ -715,6 +716,7 @@ class Store(
     UpkeepStore,
     SessionStore,
     SecretStore,
+    KeyStore,
     ConnectorStore,
     PeopleStore,
     MemoryStore,

@@ -36,8 +36,16 @@ class SecretView(Struct, frozen=True):
     in_environment: bool
 
 
+class Rekeyed(Struct, frozen=True):
+    """How many secrets are sealed with the present key, and how many open waits have a new link."""
+
+    resealed: int
+    relinked: int
+
+
 class Secrets:
     def __init__(self, parts: Parts) -> None:
+        self._key_times = parts.key_times
         self._store = parts.store
         self._clock = parts.clock
         self._vault = parts.vault
@@ -89,6 +97,14 @@ class Secrets:
             some = old[at : at + RESEALED_AT_ONCE]
             done += await self._store.reseal_secrets([_resealed(keys, row) for row in some])
         return done
+
+    async def rekey(self, grace_ms: int) -> Rekeyed:
+        """This process's key is the one that counts from now on: secrets are sealed with it, and open waits get new
+        links. Links, webhook secrets, addresses of pages and signatures of the keys before count for `grace_ms` more.
+        It can be interrupted and repeated, also with another time."""
+        self._keys()
+        relinked = await self._key_times.change(grace_ms)
+        return Rekeyed(await self.reseal(), relinked)
 
     def _keys(self) -> Keys:
         if self._vault.keys is None:

@@ -147,7 +147,10 @@ class Waits:
         else:
             answered = await self._store.answer_wait(row.token_hash, response, by, message, now_ms)
         if answered is None:
-            raise _no_such_link()
+            again = await self._store.get_wait(row.run_id, row.id)
+            if again is None or again.token_hash == row.token_hash:
+                raise _no_such_link()
+            return await self.record_answer(again, response, by, answer, now_ms)  # it has a new link since it was read
         if not answered.won:
             raise answered_before(await self.view(answered.wait))
         if here is None:
@@ -178,7 +181,10 @@ class Waits:
 
     async def by_token(self, token: str, purpose: Purpose) -> WaitRow:
         """Raises NotFound, also for a token of the other purpose."""
-        row = await self._store.find_wait(self._links.hash(token, purpose))
+        known = self._links.hash(token, purpose)
+        row = await self._store.find_wait(known)
+        if row is None:  # the key may have changed since the link was made
+            row = await self._store.find_old_wait(known, self._parts.clock.now_ms())
         if row is None or purpose_of(row.kind) != purpose:
             raise _no_such_link()
         return row
@@ -232,7 +238,7 @@ class Waits:
         """Where it is answered while it is pending; None when no link answers it."""
         if row.status != "pending" or row.kind not in CANCELLABLE:
             return None
-        return self._links.url(row.run_id, row.id, purpose_of(row.kind))
+        return self._links.url_of(row.run_id, row.id, row.kind, row.token_hash)
 
     async def _notifications(self, rows: Sequence[WaitRow]) -> Mapping[tuple[str, str], Sequence[NotificationView]]:
         notifications: dict[tuple[str, str], list[NotificationView]] = {}

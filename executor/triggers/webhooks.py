@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Annotated, Any, Final, Literal
 
 import orjson
@@ -22,6 +22,7 @@ from executor.core import facts as f
 from executor.errors import (
     BadRequest,
     Conflict,
+    DeliveryRefused,
     Fenced,
     InputInvalid,
     NotFound,
@@ -259,7 +260,7 @@ class Webhooks:
         self, row: WebhookRow, request: Received, admit: Callable[[Auth], None] | None = None
     ) -> Delivered:
         now_ms = self._parts.clock.now_ms()
-        proof = prove(row.auth, self._known_secret(row), request, now_ms)
+        proof = await self._proof(row, request, now_ms)
         if admit is not None:
             admit(row.auth)
         start = await self.ready(row)
@@ -322,6 +323,19 @@ class Webhooks:
                 hint="the body must match the input schema of the workflow or the body schema of its webhook block",
                 errors=found,
             ) from error
+
+    async def _proof(self, row: WebhookRow, request: Received, now_ms: int) -> Proof:
+        """With the secret of a key before the present one as well, while that counts. Raises as `prove`."""
+        try:
+            return prove(row.auth, self._known_secret(row), request, now_ms)
+        except DeliveryRefused:
+            if row.secret_env is None:
+                for key in await self._parts.key_times.old():
+                    with suppress(DeliveryRefused):
+                        return prove(
+                            row.auth, self._parts.links.webhook_secret(row.id, row.generation, key), request, now_ms
+                        )
+            raise
 
     def _known_secret(self, row: WebhookRow) -> str | None:
         if row.auth == "none":

@@ -7,7 +7,7 @@ about the place the data lives in and the machine around it; those without an ef
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
@@ -69,6 +69,8 @@ def examine(db: Reading, now_ms: int, *, run: str | None = None, evidence: Evide
         counts[finding.invariant] += 1
         if len(found) < FINDINGS_MAX:
             found.append(finding)
+    if evidence.keys:
+        conditions.append(_key(db, evidence.keys))
     if run is None:
         conditions += _work(db, now_ms)
     with db.snapshot():
@@ -130,9 +132,21 @@ SELECT count(*), min(id) FROM heads WHERE owner IS NULL AND status = 'waiting' A
 _UNSENT = "SELECT count(*) FROM notifications WHERE status = 'pending' AND due_at_ms < :since"
 _FAILED_MESSAGES = "SELECT count(*) FROM notifications WHERE status = 'failed'"
 _UNSENT_ALERTS = "SELECT count(*) FROM alert_messages WHERE status = 'pending' AND due_at_ms < :since"
+_PRESENT_KEY = "SELECT id FROM secret_keys WHERE until_ms IS NULL"
 _FAILED_ALERTS = "SELECT count(*) FROM alert_messages WHERE status = 'failed'"
 _LATE_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled = 1 AND next_run_at_ms < :since"
 _FAILED_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled = 1 AND error IS NOT NULL"
+
+
+def _key(db: Reading, keys: Sequence[str]) -> Condition:
+    present = [str(id) for (id,) in db.rows(_PRESENT_KEY)]
+    if not present or present[0] == keys[0]:
+        return Condition("key", "ok", "the secret key is that of the database")
+    if present[0] in keys:
+        what = "the key has been changed, but not for what was made with the one before"
+        return Condition("key", "warning", what, "restart all processes with the new key, then run `weft secret rekey`")
+    what = "WEFT_SECRET_KEY or the key file is not the key of this database: no process can start with it"
+    return Condition("key", "error", what, "use the key of the database; docs/howto/secrets.md has how to change it")
 
 
 def _work(db: Reading, now_ms: int) -> Iterator[Condition]:

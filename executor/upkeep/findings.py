@@ -53,8 +53,10 @@ class Evidence(Struct, frozen=True):
     transcripts   by run id: the events a client was sent from the beginning, in the order it got them. Each has `seq`
                   and `type`, and may have `at_ms`, `node`, `path`, `attempt`: what is there is compared
     secrets       texts that must be nowhere in the database, in no usual encoding
+    keys          ids of the keys that processes here have, the present one first
     """
 
     acknowledged: Collection[str] = ()
     transcripts: Mapping[str, Sequence[Mapping[str, Any]]] = {}
     secrets: Collection[str] = ()
+    keys: Sequence[str] = ()

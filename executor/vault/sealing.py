@@ -25,7 +25,7 @@ class Keys:
     """`secret` seals and opens; those `before` it only open, until everything is sealed with the first."""
 
     def __init__(self, secret: bytes, *before: bytes) -> None:
-        keys = [(_id(each), each) for each in (secret, *before)]
+        keys = [(key_id(each), each) for each in (secret, *before)]
         self.id = keys[0][0]
         self._masters = dict(reversed(keys))
         self._derived: dict[str, bytes] = {}
@@ -69,7 +69,7 @@ def _derive(master: bytes) -> bytes:
     return HKDF(SHA256(), 32, None, b"weft secrets").derive(master)
 
 
-def _id(master: bytes) -> str:
+def key_id(master: bytes) -> str:
     """Tells one key from another, and says nothing about either."""
     return hmac.new(master, b"weft secrets id", hashlib.sha256).hexdigest()[:16]
 

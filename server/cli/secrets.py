@@ -7,6 +7,7 @@ import sys
 import click
 
 from server.cli.common import OK, call, show
+from server.cli.upkeep import span
 
 
 @click.group()
@@ -54,11 +55,25 @@ def delete_secret(url: str, name: str) -> int:
 
 
 @secret.command()
+@click.option(
+    "--grace",
+    "grace_s",
+    default="7d",
+    show_default=True,
+    callback=span,
+    metavar="TIME",
+    help="How long links, webhook secrets, addresses of pages and signatures of the old key count. 0s: no more.",
+)
 @click.pass_obj
-def rekey(url: str) -> int:
-    """Encrypt all secrets with the present key of the server, which also has the old one (WEFT_OLD_SECRET_KEY)."""
-    done = call(url, lambda client: client.rekey_secrets())
-    click.echo(f"{done['resealed']} secrets are encrypted with the present key.", err=True)
+def rekey(url: str, grace_s: float) -> int:
+    """Change to the present key of the server, which also has the old one (WEFT_OLD_SECRET_KEY).
+
+    Secrets are encrypted with it, and open waits get new links.
+    """
+    done = call(url, lambda client: client.rekey_secrets(grace_s=round(grace_s)))
+    resealed, relinked = done["resealed"], done["relinked"]
+    click.echo(f"{resealed} secrets are encrypted with the present key.", err=True)
+    click.echo(f"{relinked} open waits have new links.", err=True)
     return OK
 
 

@@ -71,7 +71,7 @@ def doctor(db: Path | str | None, run_id: str | None, as_json: bool) -> int:
     from executor.upkeep.opening import open_reading
 
     database = database_of(db)
-    evidence = Evidence(secrets=_secrets(database))
+    evidence = Evidence(secrets=_secrets(database), keys=_keys(database))
     try:
         with closing(open_reading(database)) as reading:
             report = examine(reading, reading.clock_ms(), run=run_id, evidence=evidence)
@@ -219,6 +219,18 @@ def _secrets(database: Path | str) -> list[str]:
         click.echo(f"Not searching for secrets: {error}", err=True)
         return []
     return [value for value in (*settings.unloggable, *own) if len(value) >= LENGTH_MIN]
+
+
+def _keys(database: Path | str) -> list[str]:
+    """Ids of the keys that a process with these settings has, the present one first; none where it would make one."""
+    from executor.vault.sealing import key_id
+    from server.settings import known_keys, load_settings
+    from server.variables import SettingsError
+
+    try:
+        return [key_id(key) for key in known_keys(load_settings(os.environ), database)]
+    except SettingsError:
+        return []
 
 
 def _gc_database(

@@ -1345,9 +1345,10 @@ class SecretView(TypedDict):
 
 
 class SecretsResealed(TypedDict):
-    """How many were encrypted with the present key."""
+    """How many secrets were encrypted with the present key, and how many open waits have a new link."""
 
     resealed: int
+    relinked: int
 
 
 class ServerStats(TypedDict):

@@ -9,7 +9,7 @@ from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.wire.secrets import SecretDeleted, SecretList, SecretSpec, SecretsResealed
+from server.wire.secrets import RekeyQuery, SecretDeleted, SecretList, SecretSpec, SecretsResealed
 
 
 async def list_all(call: Call) -> Response:
@@ -31,8 +31,13 @@ async def delete(call: Call) -> Response:
 
 
 async def reseal(call: Call) -> Response:
-    """Encrypt with the present key what an older one was used for. It can be repeated after an interruption."""
-    return json_response(SecretsResealed(await call.engine.secrets.reseal()))
+    """Encrypt secrets with the present key, and make the links of open waits with it. What was made with the key before
+    counts for `grace_s` more: links, secrets of webhooks, addresses of pages, signatures. It can be repeated, after an
+    interruption or with another time."""
+    grace_s = call.query(RekeyQuery).grace_s
+    call.note(f"{grace_s} s")
+    done = await call.engine.secrets.rekey(grace_s * 1000)
+    return json_response(SecretsResealed(done.resealed, done.relinked))
 
 
 _ONE = "/api/secrets/{name}"
@@ -57,10 +62,11 @@ TABLE = (
         "POST",
         "/api/secrets/rekey",
         reseal,
-        "Encrypt secrets with the present key",
+        "Change to the present key",
         "secrets",
         needs="admin",
         answer=SecretsResealed,
         statuses=(409,),
+        query=RekeyQuery,
     ),
 )

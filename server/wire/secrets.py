@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
+from typing import Annotated
+
+from msgspec import Meta, Struct
 
 from executor.topics.secrets import SecretView
 
@@ -26,7 +28,15 @@ class SecretDeleted(Struct, frozen=True):
     deleted: bool
 
 
+class RekeyQuery(Struct, frozen=True):
+    grace_s: Annotated[
+        int,
+        Meta(ge=0, le=90 * 86_400, description="How long what was made with the key before still counts, in seconds."),
+    ] = 7 * 86_400
+
+
 class SecretsResealed(Struct, frozen=True):
-    """How many were encrypted with the present key."""
+    """How many secrets were encrypted with the present key, and how many open waits have a new link."""
 
     resealed: int
+    relinked: int

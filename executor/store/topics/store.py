@@ -24,6 +24,7 @@ from executor.store.topics import (
     files,
     inbox,
     journal,
+    keys,
     leases,
     limits,
     load,
@@ -286,6 +287,13 @@ class TopicStore:
     use_secrets = write(secrets.use_secrets)
     reseal_secrets = audited(secrets.reseal_secrets)
     delete_secret = audited(secrets.delete_secret)
+
+    # keys of the installation
+    list_keys = read(keys.list_keys)
+    take_key = write(keys.take_key)
+    change_key = audited(keys.change_key)
+    relink = write(keys.relink)
+    find_old_wait = read(keys.find_old_wait)
 
     # what agents remember
     remember = write(memory.remember)

@@ -25,6 +25,8 @@ VALUES ({_VALUES}, (SELECT workflow FROM run_details WHERE id = :run_id))"""
 CLOSE_WAIT = f"""
 UPDATE waits SET status = :status, response = :response, answered_by = :by, answered_at_ms = :now
  WHERE run_id = :run AND id = :id AND status = 'pending' RETURNING {WAIT}"""
+# Its link may have been made anew since it was found.
+CLOSE_WAIT_OF_LINK = CLOSE_WAIT.replace(" RETURNING", " AND token_hash = :token RETURNING")
 # A run that has ended waits for nothing.
 # Of one run, `IS TRUE` keeps SQLite from the index of all pending waits.
 CANCEL_WAITS = """
@@ -127,7 +129,9 @@ def answer_wait(
     if not found:
         return None
     wait = WaitRow(*found[0])
-    return _close(tx, wait.run_id, WaitUpdate(wait.id, "answered", response, by, now_ms), message, now_ms)
+    update = WaitUpdate(wait.id, "answered", response, by, now_ms)
+    answered = _close(tx, wait.run_id, update, message, now_ms, token_hash)
+    return answered if answered is not None and answered.wait.token_hash == token_hash else None
 
 
 def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int) -> Answered | None:
@@ -139,10 +143,12 @@ def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) 
     return closed is not None and closed.won
 
 
-def _close(tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int) -> Answered | None:
-    """Once, with its message. None: there is no such wait."""
+def _close(
+    tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int, token_hash: str | None = None
+) -> Answered | None:
+    """Once, with its message. None: there is no such wait. `token_hash`: of the link, if it is closed by that."""
     take_run(tx, run_id)
-    closed = _close_wait(tx, run_id, change)
+    closed = _close_wait(tx, run_id, change, token_hash)
     if closed is not None:
         # Ending a run cancels its waits, so one that was pending has an open run.
         posted = post_message(tx, run_id, message, now_ms)
@@ -152,9 +158,11 @@ def _close(tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int)
     return Answered(False, WaitRow(*found[0])) if found else None
 
 
-def _close_wait(tx: Tx, run_id: str, change: WaitUpdate) -> WaitRow | None:
+def _close_wait(tx: Tx, run_id: str, change: WaitUpdate, token_hash: str | None = None) -> WaitRow | None:
     values = {"run": run_id, "id": change.id, "status": change.status, "response": change.response}
-    rows = tx.rows(CLOSE_WAIT, {**values, "by": change.answered_by, "now": change.at_ms})
+    of_link = {} if token_hash is None else {"token": token_hash}
+    statement = CLOSE_WAIT_OF_LINK if of_link else CLOSE_WAIT
+    rows = tx.rows(statement, {**values, "by": change.answered_by, "now": change.at_ms, **of_link})
     return WaitRow(*rows[0]) if rows else None
 
 

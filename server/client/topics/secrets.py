@@ -41,9 +41,9 @@ class Secrets:
         return Call("DELETE", "/api/secrets/{name}", (name,))
 
     @call
-    def rekey_secrets(self) -> Call[SecretsResealed]:
+    def rekey_secrets(self, *, grace_s: int = 7 * 86_400) -> Call[SecretsResealed]:
         """Encrypt with the present key what an older one was used for."""
-        return Call("POST", "/api/secrets/rekey")
+        return Call("POST", "/api/secrets/rekey", params={"grace_s": grace_s})
 
 
 class Connections:

@@ -16,6 +16,7 @@ from executor.store.alerts import AlertChannel, AlertRow
 from executor.store.connectors import ConnectorRow
 from executor.store.contract import Store
 from executor.store.files import FileHead, key_of
+from executor.store.keys import Relinked
 from executor.store.memory import Conversation, MemoryTurn
 from executor.store.people import Act, TokenRow, UserRow, acting
 from executor.store.places import Ask, Assigned
@@ -45,6 +46,7 @@ from executor.store.topics import (
     files,
     inbox,
     journal,
+    keys,
     leases,
     memory,
     outbox,
@@ -127,6 +129,7 @@ async def furnish(store: Store) -> None:
     await store.deliver(WEBHOOK, DeliveryRow("h", "earlier", "digest", T0, "delivered"), new_run("delivered"))
     await finish(store, await _claimed(store, "delivered"))
     await store.put_secret(SECRET)
+    await store.take_key("k1", T0)
     await store.remember(CHAT, _turn(1, T0))
     await store.put_connector(CONNECTOR)
     await store.put_session(SessionRow("session", "mark", T0, T0, "ada"), 0, 0)
@@ -345,6 +348,11 @@ CHANGES: dict[str, Change] = {
     "set another secret": _to(secrets.put_secret, replace(SECRET, name="OTHER")),
     "use secrets": _to(secrets.use_secrets, ["SECRET", "OTHER"], NOW),
     "seal a secret again": _to(secrets.reseal_secrets, [Resealed("SECRET", 1, "k1", b"again", "k2")]),
+    "take a key": _to(keys.take_key, "k1", NOW),
+    "take another key": _to(keys.take_key, "k2", NOW),
+    "change the key": _to(keys.change_key, "k2", NOW, NOW + 1),
+    "make a link anew": _to(keys.relink, [Relinked("open", "ask!1", _token, "n1", "k1")]),
+    "make it otherwise": _to(keys.relink, [Relinked("open", "ask!1", _token, "n2", None)]),
     "delete a secret": _to(secrets.delete_secret, "SECRET"),
     "remember": _to(memory.remember, CHAT, _turn(2, NOW)),
     "remember something else": _to(memory.remember, CHAT, _turn(3, NOW)),

@@ -53,6 +53,7 @@ SMALL = {
     "workers",
     "writers",
     "secrets",
+    "secret_keys",
     "connectors",
     "sessions",
     "drafts",

@@ -50,6 +50,7 @@ from tests.support.model_store.checkpoints import ModelCheckpoints
 from tests.support.model_store.children import ModelChildren
 from tests.support.model_store.connectors import ModelConnectors
 from tests.support.model_store.files import ModelFiles
+from tests.support.model_store.keys import ModelKeys
 from tests.support.model_store.lifecycle import ModelLifecycle
 from tests.support.model_store.load import ModelLoad
 from tests.support.model_store.memory import ModelMemory
@@ -95,6 +96,7 @@ class ModelStore(
     ModelPeople,
     ModelPlaces,
     ModelSecrets,
+    ModelKeys,
     ModelMemory,
     ModelConnectors,
     ModelLoad,
@@ -556,6 +558,14 @@ class ModelStore(
     async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None:
         run = self._runs.get(run_id)
         return None if run is None else run.waits.get(wait_id)
+
+    def _wait_of(self, run: str, wait: str) -> WaitRow | None:
+        return self._runs[run].waits.get(wait) if run in self._runs else None
+
+    def _relinked(self, row: WaitRow, was: str) -> None:
+        self._runs[row.run_id].waits[row.id] = row
+        self._by_token.pop(was, None)
+        self._by_token[row.token_hash] = row.run_id, row.id
 
     async def list_waits(
         self,

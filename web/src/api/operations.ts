@@ -597,10 +597,10 @@ export interface Operations {
     body: undefined
     answer: SecretDeleted
   }
-  /** Encrypt secrets with the present key. */
+  /** Change to the present key. */
   'POST /api/secrets/rekey': {
     path: Record<never, never>
-    query: Record<never, never>
+    query: { grace_s?: number }
     body: undefined
     answer: SecretsResealed
   }

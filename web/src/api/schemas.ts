@@ -1261,9 +1261,10 @@ export interface SecretView {
   in_environment: boolean
 }
 
-/** How many were encrypted with the present key. */
+/** How many secrets were encrypted with the present key, and how many open waits have a new link. */
 export interface SecretsResealed {
   resealed: number
+  relinked: number
 }
 
 /** Counts of the whole database end at 100,000. They may be a second old. `runs_open` and `waits_open`: by status

@@ -17,7 +17,7 @@ async def test_secrets_are_set_listed_and_deleted_and_never_read(client: httpx.A
     for response in (made, again, listed, audit):
         assert VALUE not in response.text
     assert (await client.get("/api/secrets/API_KEY")).status_code == 405
-    assert (await client.post("/api/secrets/rekey")).json() == {"resealed": 0}
+    assert (await client.post("/api/secrets/rekey")).json() == {"resealed": 0, "relinked": 0}
     assert (await client.delete("/api/secrets/API_KEY")).status_code == 200
     assert (await client.delete("/api/secrets/API_KEY")).status_code == 404
 

@@ -1,0 +1,47 @@
+"""Keys of the installation: the rows, and what a store does with them. A store never sees a key, only its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from executor.store.rows import WaitRow
+
+
+class KeyRow(Struct, frozen=True):
+    """`until_ms` None: the present key; else what was made with it counts until then."""
+
+    id: str
+    since_ms: int
+    until_ms: int | None
+
+
+class Relinked(Struct, frozen=True):
+    """The hash of the link of an open wait, made anew. `key_id`: of the key that `was` was made with; None: no one
+    knows, and that link counts no more."""
+
+    run_id: str
+    wait_id: str
+    was: str
+    token_hash: str
+    key_id: str | None
+
+
+class KeyStore(Protocol):
+    async def list_keys(self) -> list[KeyRow]:
+        """By id."""
+
+    async def take_key(self, id: str, now_ms: int) -> str:
+        """The id of the present key, which is this one if there was none."""
+
+    async def change_key(self, id: str, now_ms: int, until_ms: int) -> bool:
+        """This is the present key; those before it that still count do so until `until_ms`. Links of those that do not
+        are forgotten. False: nothing had to change."""
+
+    async def relink(self, changes: Sequence[Relinked]) -> int:
+        """One transaction. Returns how many were changed: one that is closed, or has another hash by now, stays."""
+
+    async def find_old_wait(self, token_hash: str, now_ms: int) -> WaitRow | None:
+        """The wait whose link this was, while the key that it was made with counts."""
