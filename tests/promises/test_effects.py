@@ -24,8 +24,12 @@ def request(method: str, **params: Any) -> dict[str, Any]:
     return {"type": "http", "params": {"method": method, "url": "http://127.0.0.1/x", **params}}
 
 
+SHIPPED = {block._connector.service: block._connector for block in connectors()}
+
+
 def connector(service: str, operation: str) -> dict[str, Any]:
-    return {"type": f"connector.{service}", "params": {"operation": operation, "credential": "x"}}
+    needed = dict.fromkeys(SHIPPED[service].operations[operation].required, "<start.any>")
+    return {"type": f"connector.{service}", "params": {"operation": operation, "credential": "x", **needed}}
 
 
 def with_policy(block: dict[str, Any], **policy: Any) -> dict[str, Any]:
