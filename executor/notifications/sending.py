@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import orjson
 
-from executor.errors import BlockError
+from executor.errors import BlockError, StoreError
 from executor.http.binding import opened_bytes
 from executor.http.handles import written_as
 from executor.runtime.links import Signed
@@ -42,7 +42,11 @@ async def post_signed(
         "X-Weft-Timestamp": str(at_s),
         "X-Weft-Signature": sign(parts.links.signing_key(what), at_s, content),
     }
-    if old := await parts.key_times.old():
+    try:
+        old = await parts.key_times.old()
+    except StoreError as error:
+        raise BlockError(f"the database cannot be read: {error}", retryable=True) from error
+    if old:
         own["X-Weft-Signature-New"] = own["X-Weft-Signature"]
         own["X-Weft-Signature"] = sign(parts.links.signing_key(what, old[0]), at_s, content)
     custom = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}

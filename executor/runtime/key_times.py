@@ -6,10 +6,12 @@ makes the new one the present one, and gives the one before a time; after it, no
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Final
 
-from executor.errors import ReadOnly, WrongKey
+from executor.errors import DatabaseUnavailable, ReadOnly, WrongKey
 from executor.runtime.clock import Clock
 from executor.runtime.links import Links
 from executor.store.contract import Store
@@ -18,6 +20,7 @@ from executor.store.rows import WaitRow
 
 LINKED: Final = ("approval", "form", "attention", "webhook")  # kinds of waits that links answer
 RELINKED_AT_ONCE: Final = 100
+TRIES, TRY_EVERY_S = 20, 0.5  # of the first look: what cannot be read at the moment may be read later
 HINT: Final = (
     "start it with the key of this database (WEFT_SECRET_KEY, or the key file beside it). To change the key, put the "
     "one before into WEFT_OLD_SECRET_KEY; if that is lost, set WEFT_OLD_SECRET_KEY=lost"
@@ -33,7 +36,7 @@ class KeyTimes:
     async def check(self, is_lost: bool = False) -> None:
         """Take the key if the database has none yet. `is_lost`: also if it has another one. Raises WrongKey."""
         mine = self._links.key_ids
-        present = next((row.id for row in await self._store.list_keys() if row.until_ms is None), None)
+        present = await self._present()
         if present is None:
             try:
                 present = await self._store.take_key(mine[0], self._clock.now_ms())
@@ -44,6 +47,14 @@ class KeyTimes:
         if not is_lost:
             raise WrongKey("this process has another secret key than the database", hint=HINT)
         await self.change(0)
+
+    async def _present(self) -> str | None:
+        """Raises StoreError when the database cannot be read for a while."""
+        for _ in range(TRIES):
+            with suppress(DatabaseUnavailable):
+                return next((row.id for row in await self._store.list_keys() if row.until_ms is None), None)
+            await asyncio.sleep(TRY_EVERY_S)
+        return next((row.id for row in await self._store.list_keys() if row.until_ms is None), None)
 
     async def old(self) -> list[int]:
         """The keys before the present one that count now, the last one first: their places in `Links`."""

@@ -39,7 +39,8 @@ def test_a_copy_without_the_key_shows_runs_and_no_secret(tmp_path: Path) -> None
     server.stop()
     assert [path.name for path in copy.parent.iterdir()] == ["weft.db"], "the key does not come along"
     assert SECRET.encode() not in copy.read_bytes()
-    thief = SyncServerProcess(copy.parent, {"WEFT_SECRET_KEY": "the key of someone else"})
+    keys = {"WEFT_SECRET_KEY": "the key of someone else", "WEFT_OLD_SECRET_KEY": "lost"}  # else it does not start
+    thief = SyncServerProcess(copy.parent, keys)
     with httpx.Client(base_url=thief.url, timeout=90) as client:
         assert client.get(f"/api/runs/{run['run']}").json()["status"] == "failed"
         (shown,) = client.get("/api/secrets").json()["secrets"]

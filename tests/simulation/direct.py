@@ -48,7 +48,7 @@ def main() -> int:
 
 
 def _plant(copy: Path, mutant: Mutant) -> str:
-    path = copy / mutant.file if mutant.file.startswith("server/") else copy / "executor" / mutant.file
+    path = copy / file_of(mutant)
     text = path.read_text()
     if text.count(mutant.right) != 1:
         return "MISSING, direct.txt must follow the code"
@@ -57,6 +57,11 @@ def _plant(copy: Path, mutant: Mutant) -> str:
         return _first_failure(copy, mutant.tests) or "SURVIVED"
     finally:
         path.write_text(text)
+
+
+def file_of(mutant: Mutant) -> str:
+    """Below the checkout."""
+    return mutant.file if mutant.file.startswith("server/") else f"executor/{mutant.file}"
 
 
 def _first_failure(copy: Path, tests: tuple[str, ...]) -> str | None:
