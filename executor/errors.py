@@ -27,6 +27,7 @@ WeftError                      code, message, hint, pointer into the request
 │   ├── ReadOnly               the server is read-only
 │   ├── DatabaseWriteFailed    retries are used up
 │   ├── DatabaseUnavailable    the file cannot be read or written
+│   │   ├── DatabaseDown       its server does not answer
 │   │   ├── DatabaseFull       there is no room on its disk
 │   │   ├── DatabaseDamaged    its content is not what was written
 │   │   └── DatabaseReplaced   it was deleted or replaced while it was open

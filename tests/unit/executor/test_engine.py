@@ -41,7 +41,7 @@ async def test_shortcuts_lead_to_their_topics() -> None:
 
 def test_the_engine_opens_and_closes_and_does_nothing_else() -> None:
     own = {name for name, value in vars(Engine).items() if inspect.isfunction(value) and not name.startswith("_")}
-    assert own == {"stop_working", "close", "healthy", "ready"}
+    assert own == {"stop_working", "close", "healthy", "readable", "ready"}
 
 
 async def test_a_look_that_fails_does_not_delay_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
