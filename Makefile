@@ -27,7 +27,7 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format docs sbom lock soak mutants bench bench-peers peers compare clean
+.PHONY: not-built help serve install test check browser lint format docs sbom lock soak mutants faults bench bench-peers peers compare clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
@@ -109,6 +109,10 @@ mutants: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.simulation.mutants
 	$(BIN)/python -m tests.simulation.world.mutants
 	$(BIN)/python -m tests.simulation.direct
+
+# What clients see of each fault, for docs/reference/reliability.md.
+faults: $(INSTALLED_DEV)
+	$(BIN)/python -m tests.promises.faults
 
 # For a machine that does nothing else: samples with other load are thrown away, and figures without any are left out.
 bench: $(INSTALLED_DEV)

@@ -106,8 +106,8 @@ class Proxy:
                 return_when=asyncio.FIRST_COMPLETED,
             )
             await _over([*done, *pending])
-        except (OSError, EOFError):
-            pass  # one of them has gone, or there is no server
+        except (OSError, EOFError, asyncio.CancelledError):
+            pass  # one of them has gone, there is no server, or it is cut
         finally:
             self._sessions.discard(task)
             for writer in (to_client, to_server):

@@ -20,10 +20,10 @@ from executor.store.sqlite.reading import open_reading
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check
 from tests.e2e.crash.conftest import ON_A_FILE, Servers
-from tests.e2e.crash.disk import NoDisk, SmallDisk, small_disk
 from tests.support.api import ended
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE, size
+from tests.support.small_disk import NoDisk, SmallDisk, small_disk
 from tests.support.until import until
 
 pytestmark = pytest.mark.proof
