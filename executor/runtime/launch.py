@@ -39,7 +39,7 @@ from executor.runtime.placement import as_key
 from executor.runtime.places import Place, Waiting
 from executor.runtime.results import Payload, Result, assigned, run_error
 from executor.runtime.step_note import StepNote
-from executor.runtime.steps import AttemptSteps, Border, Left, StepJournal, left_by
+from executor.runtime.steps import AttemptSteps, Border, Left, StepJournal, left_by, refused_in
 from executor.runtime.time_limit import NoHeartbeat, OutOfTime, TimeLimit
 from executor.sandbox import Bound
 from executor.store.files import files_in, names_files
@@ -265,10 +265,12 @@ class Launcher:
             return outcome if context.steps is None else left_by(context) or outcome, cache_key
         except (asyncio.CancelledError, TimeoutError):
             raise
-        except BaseException:
-            if (left := left_by(context)) is None:
-                raise
-            return left, None
+        except BaseException as error:
+            if (left := left_by(context)) is not None:
+                return left, None
+            if (refused := refused_in(context)) is not None and isinstance(error, Exception):
+                raise refused from error
+            raise
         finally:
             own.end()
 
@@ -320,7 +322,7 @@ class Launcher:
             node.policy.runner,
             self._memory,
             self._parts.connections,
-            None if node.inline else lambda: self._steps_of(own),
+            None if node.inline else partial(self._steps_of, own, asyncio.current_task()),
             limit.heartbeat,
             own.over,
             self._clock.now_ms,
@@ -342,7 +344,7 @@ class Launcher:
         waiting = self._limited[own.key, own.number] = Waiting(ask)
         await self._parts.places.take(waiting)
 
-    def _steps_of(self, own: _Attempt) -> AttemptSteps:
+    def _steps_of(self, own: _Attempt, main: asyncio.Task[Any] | None) -> AttemptSteps:
         known, limits = self._run.state.steps.get(own.key), self._services.limits
         note = partial(_keep_note, own.keep)
         journal = StepJournal(self._parts.store, self._run_id, note, own.begun, self._loop)
@@ -352,7 +354,7 @@ class Launcher:
             self._shown,
             lambda size: run_error(limits) if self._run.fold.bytes + size > limits.run_bytes else None,
         )
-        return AttemptSteps(own.node.name, own.number, {} if known is None else dict(known.by_n), journal, border)
+        return AttemptSteps(own.node.name, own.number, {} if known is None else dict(known.by_n), journal, border, main)
 
     async def _open_secrets(self, prepared: _Prepared) -> Hosts:
         """Their newest values. Returns where they may be sent to. Raises BlockError."""

@@ -35,6 +35,7 @@ from executor.journal.codec import data_of
 from executor.journal.reader import output_of, read
 from executor.runtime.attention import step_question
 from executor.runtime.step_note import StepNote
+from executor.runtime.step_order import StepOrder
 from executor.store.contract import Store
 from executor.store.patience import with_retries
 from executor.values.money import USD_MAX
@@ -114,17 +115,24 @@ class _Found(Struct, frozen=True):
 
 
 class AttemptSteps:
-    """Of one attempt. `name`: of its block; `known`: the steps that attempts before it began.
+    """Of one attempt. `name`: of its block; `known`: the steps that attempts before it began; `main`: the task of its
+    handler.
 
     Waits that are begun side by side open together: none of them makes the handler leave before all are made."""
 
     __slots__ = (
-        "_attempt", "_border", "_journal", "_known", "_leaving", "_lock", "_made", "_making", "_n", "_name", "_quiet",
-        "_under_way", "_waits",
+        "_attempt", "_border", "_journal", "_known", "_leaving", "_lock", "_made", "_making", "_n", "_name", "_order",
+        "_quiet", "_under_way", "_waits",
     )  # fmt: skip
 
     def __init__(
-        self, name: str, attempt: int, known: Mapping[int, Step], journal: StepJournal, border: Border
+        self,
+        name: str,
+        attempt: int,
+        known: Mapping[int, Step],
+        journal: StepJournal,
+        border: Border,
+        main: asyncio.Task[Any] | None,
     ) -> None:
         self._name = name
         self._attempt = attempt
@@ -132,6 +140,7 @@ class AttemptSteps:
         self._journal = journal
         self._border = border
         self._lock = threading.Lock()
+        self._order = StepOrder(main)
         self._n = self._under_way = 0
         self._quiet = asyncio.Event()
         self._quiet.set()
@@ -146,6 +155,10 @@ class AttemptSteps:
         waits = sorted(self._waits, key=lambda wait: wait[1].n)
         return Left(tuple(waits)) if waits and self._leaving else None
 
+    @property
+    def refused(self) -> BlockError | None:
+        return self._order.refused
+
     # --- see Context ---
 
     def step(
@@ -158,7 +171,14 @@ class AttemptSteps:
         return self._wait(self._call("wait", name, None, "none"), suspend)
 
     def step_from_thread(self, kind: Kind, name: str, input: Any, work: Callable[[], Any], effect: StepEffect) -> Any:
-        call = self._call(kind, name, input, effect)
+        with self._order.in_thread(name):
+            return self._step_in_thread(self._call(kind, name, input, effect), work)
+
+    def wait_from_thread(self, suspend: Suspend | MakeSuspend, name: str) -> Any:
+        with self._order.in_thread(name):
+            return self._on_loop(self.wait(suspend, name))
+
+    def _step_in_thread(self, call: _Call, work: Callable[[], Any]) -> Any:
         if (found := self._on_loop(self._enter(call))) is not None:
             return found.output
         try:
@@ -169,9 +189,6 @@ class AttemptSteps:
         except (Exception, SystemExit) as error:
             return self._on_loop(self._failed(call, error))
         return self._on_loop(self._finished(call, result))
-
-    def wait_from_thread(self, suspend: Suspend | MakeSuspend, name: str) -> Any:
-        return self._on_loop(self.wait(suspend, name))
 
     # --- one call ---
 
@@ -190,6 +207,7 @@ class AttemptSteps:
             message = f"step {name!r} was begun inside the work of another step of this block"
             raise BlockError(message, code="step_nested", retryable=False)
         with self._lock:
+            self._order.take(self._n + 1, name)
             self._n += 1
             n = self._n
         if n > STEPS_MAX:
@@ -361,6 +379,11 @@ class AttemptSteps:
             work.close()
             raise RuntimeError("this is the event loop: use `await ctx.step(...)` or `await ctx.wait(...)` here")
         return asyncio.run_coroutine_threadsafe(work, self._journal.loop).result()
+
+
+def refused_in(handler: Context) -> BlockError | None:
+    """Why a step of the handler of this context was refused, if it took numbers out of order."""
+    return handler.steps.refused if isinstance(handler.steps, AttemptSteps) else None
 
 
 def left_by(handler: Context) -> Left | None:
