@@ -64,11 +64,10 @@ async def answer(call: Call) -> Response:
     if not (needs_sign_in(wait.request) or who.may("approver")):
         raise Forbidden(f"This needs the role approver; yours is {who.role}.", needs="approver", role=who.role)
     call.note(body.action or "answered")
-    answerer = who.answerer
+    answerer = who.answerer if call.auth.required else None
+    by = body.by or (answerer.name if answerer else None)
     try:
-        answered = await waits.answer_wait(
-            run, wait.id, body.fields, body.action, body.by or answerer.name, answerer if call.auth.required else None
-        )
+        answered = await waits.answer_wait(run, wait.id, body.fields, body.action, by, answerer)
     except AlreadyAnswered as error:
         raise too_late(error) from None
     return json_response(view_of(Wait, *without_links(who, [answered])))

@@ -208,4 +208,5 @@ async def test_who_has_signed_in_needs_no_link(tmp_path: Path) -> None:
         assert not await works(client, link)
         sent = await client.post(f"/api/runs/{run}/waits/ask", json={"action": "yes"})
         assert sent.status_code == 200, sent.text
+        assert sent.json()["answered_by"] is None  # a server without a token knows no one's name
         assert (await settled(engine, run)).status == "succeeded"
