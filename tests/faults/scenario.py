@@ -33,7 +33,7 @@ from executor.triggers.webhooks import WebhookSpec
 from tests.support.snapshots import often
 
 T = TypeVar("T")
-SECRET = b"a secret of more than sixteen bytes"
+SECRET = b"a secret of 32 bytes for tests.."
 LEASE_MS = 400  # what a killed process holds is free after this
 PATIENCE_S = 60.0
 STEPS = 3

@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tests.faults.flips import Base, Damage
+from tests.faults.scenario import SECRET
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE, size
 
@@ -33,7 +34,7 @@ async def test_damage_is_refused_or_named(tmp_path: Path, file: Literal["db", "w
         db, log = base.copy(tmp_path / "damaged"), tmp_path / "log"
         log.write_bytes(b"")
         damage.do(db)
-        server = await ServerProcess.start(db, free_port(random.Random()), log)
+        server = await ServerProcess.start(db, free_port(random.Random()), log, WEFT_SECRET_KEY=f"hex:{SECRET.hex()}")
         try:
             if await server.started():
                 found[await _asked(server, damage)] += 1

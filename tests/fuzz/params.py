@@ -227,6 +227,7 @@ def agent(s: Scene) -> Made:
         description=("d", s.text()),
         arguments=({"properties": {"id": {"type": "integer"}}},),
         max_calls=(1, 5),
+        on_lost=("ask", "retry"),
     )
     plain = s.pick("always", "never", "write")
     asking = s.pick({}, {"approve": plain}, {"approve": "if", "approve_if": s.expression()})
@@ -288,6 +289,7 @@ def http(s: Scene) -> Made:
         query=({"q": s.value()}, {"q": ["a", 1]}),
         body=(s.value(), {"deep": [s.value()]}),
         connection=("crm", ""),
+        idempotency_header=("Idempotency-Key",),
         timeout_s=(0.5, 5),
         fail_on_status=(True, False),
         save_file=(True, False),

@@ -147,7 +147,7 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
             return {**ending, "cron": "0 9 * * MON-FRI", "tz": "UTC"}
         case "/api/webhooks/{id}":
             return {**ending, "headers": [], "secret_env": None}
-        case "/resume/{token}" | "/api/resume/{token}":
+        case "/resume/{token}" | "/api/resume/{token}" | "/api/runs/{id}/waits/{key}":
             return {"action": "yes", "fields": {}}
     return {}
 

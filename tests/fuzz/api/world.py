@@ -111,6 +111,7 @@ class World:
             ("/api/runs/{id}/nodes/", "key"): list(ENDING["blocks"]),
             ("/api/runs/{id}/waits/", "id"): waiting,
             ("/api/runs/{id}/waits/", "key"): ["ask", "form", "call", "go"],
+            ("POST /api/runs/{id}/waits/", "key"): ["ask"],
             ("DELETE /api/runs/{id}/waits/", "id"): doomed,
             ("DELETE /api/runs/{id}/waits/", "key"): ["ask", "form", "call"],
             ("POST /api/runs/{id}/cancel", "id"): doomed,
