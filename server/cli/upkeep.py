@@ -22,6 +22,7 @@ from server.cli.common import (
     Database,
     Refused,
     call,
+    check_variables,
     counted,
     database_file,
     database_of,
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from executor.store.contract import Store
     from executor.upkeep.doctor import Report
     from executor.upkeep.gc import Collected
+    from executor.upkeep.restore_postgres import Restored
 
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
@@ -161,7 +163,7 @@ def backup(file: Path, db: Path | str | None, force: bool) -> int:
     """
     from executor.upkeep import backup as copies
 
-    path = existing_database(_of_sqlite(db, "copies", f"pg_dump --format=custom --file={file}"))
+    path = existing_database(_of_sqlite(db, f"pg_dump --format=custom --file={file}"))
     made = _on_file(lambda: copies.backup(path, file, replace=force))
     click.echo(f"{made.path}: {counted(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
     click.echo(_about_key(path.with_suffix(".key")), err=True)
@@ -173,14 +175,19 @@ def backup(file: Path, db: Path | str | None, force: bool) -> int:
 @ANY_DATABASE
 @click.option("--force", is_flag=True, help="Replace the current database, which is kept next to the new one.")
 def restore(file: Path, db: Path | str | None, force: bool) -> int:
-    """Make FILE, a backup, the database. The server must be stopped.
+    """Make FILE, a backup, the database. All servers and workers must be stopped.
 
-    Runs that were open when the backup was made resume when the server starts, and repeat what they did after it.
+    On PostgreSQL, FILE is a dump of `pg_dump --format=custom`. Runs that were open when the backup was made resume when
+    the server starts, and repeat what they did after it.
     """
     from executor.upkeep import backup as copies
 
-    command = f"pg_restore --single-transaction --clean --if-exists --no-owner {file}"
-    path = database_file(_of_sqlite(db, "restores", command, "Stop each `weft serve` and `weft worker`, then run: "))
+    if db is None:
+        check_variables()
+        db = database_address(os.environ)
+    if isinstance(db, str):
+        return _restore_postgres(file, db, force)
+    path = database_file(db)
     if path.exists() and path.samefile(file):
         raise Refused(f"{file} is the database itself.")
     found, previous = _on_file(lambda: copies.restore(file, path, replace=force))
@@ -196,12 +203,35 @@ def restore(file: Path, db: Path | str | None, force: bool) -> int:
     return OK
 
 
-def _of_sqlite(db: Path | str | None, does: str, command: str, before: str = "Use its own means: ") -> Path | None:
-    """`--db`, when the command is about a file. `command`: what PostgreSQL has for it. Raises Refused."""
+def _restore_postgres(file: Path, address: str, force: bool) -> int:
+    from executor.store.driver import needs_psycopg
+    from executor.upkeep.findings import Evidence
+
+    def progress(line: str) -> None:
+        click.echo(line, err=True)
+
+    def work() -> Restored:
+        with needs_psycopg():
+            from executor.upkeep.restore_postgres import restore as restored
+        evidence = Evidence(secrets=_secrets(address), keys=_keys(address))
+        return restored(file, address, replace=force, evidence=evidence, progress=progress)
+
+    made = _on_file(work)
+    click.echo(f"{made.database}: {counted(made.runs, 'run')}, {made.open_runs} of them open.")
+    if made.previous is not None:
+        progress(f"The previous database is {made.previous}. Once you no longer need it: dropdb {made.previous}")
+    for condition in made.report.conditions:
+        if condition.name in ("schema", "key") and condition.level != "ok":
+            progress(f"{condition.name}: {plain(condition.what)}; {plain(condition.fix)}")
+    return OK
+
+
+def _of_sqlite(db: Path | str | None, command: str) -> Path | None:
+    """`--db`, when it is a file. `command`: what PostgreSQL has for it. Raises Refused."""
     if isinstance(db, str) or (db is None and database_address(os.environ) is not None):
         address = '"$WEFT_DB"' if db is None else "ADDRESS"
-        message = f"This command {does} SQLite files, and the database is on PostgreSQL."
-        raise Refused(message, f"{before}{command} --dbname={address}")
+        message = "This command copies SQLite files, and the database is on PostgreSQL."
+        raise Refused(message, f"Use its own means: {command} --dbname={address}")
     return db
 
 

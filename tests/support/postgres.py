@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from server.fleet_demo.database import Database
+from server.fleet_demo.database import Database, of_wheel
 from tests.support import get_postgres
 
 SETTINGS: Final = (
@@ -34,6 +34,12 @@ SETTINGS: Final = (
 def cluster() -> Database:
     """Made, not started."""
     return Database(SETTINGS, _programs(), parent=_short_temporary_folder())
+
+
+def clients() -> str:
+    """PATH with the folder of pg_dump, pg_restore and others of the same version as the server's first."""
+    folder = "" if os.environ.get("WEFT_TEST_DATABASE") else f"{(_programs() or of_wheel()) / 'bin'}{os.pathsep}"
+    return folder + os.environ["PATH"]
 
 
 def _programs() -> Path | None:
