@@ -165,6 +165,8 @@ class Region(Struct, frozen=True, omit_defaults=True):
     ends       plan-wide numbers of the nodes whose outputs are a scope's results, in plan order: those without
                out-edges, or (a body with `results: all`) every node but start sentinels. A container is its end
                sentinel
+    may_end    plan-wide numbers of the nodes that count among the ends only when they leave by a handle without an
+               edge: they have out-edges, but none by `out`
     limit      parallel: most branches open at one time; loop, cleanup: 1; root: 0
     count      literal number of branches or iterations when the document gives one, else None
     on_branch_error  parallel: what an unhandled failure inside a branch does
@@ -186,6 +188,12 @@ class Region(Struct, frozen=True, omit_defaults=True):
     start: int = -1
     end: int = -1
     cleanup: int = -1
+    may_end: tuple[int, ...] = ()
+
+    @property
+    def all_ends(self) -> tuple[int, ...]:
+        """`ends` and `may_end`, in plan order."""
+        return tuple(sorted((*self.ends, *self.may_end))) if self.may_end else self.ends
 
 
 class Group(Struct, frozen=True):
@@ -266,7 +274,17 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
     @cached_property
     def root_ends(self) -> frozenset[int]:
         """The nodes of the root whose output may be that of the run, by plan-wide number."""
-        return frozenset(self.regions[0].ends)
+        return frozenset(self.regions[0].all_ends)
+
+    @cached_property
+    def wired_handles(self) -> dict[int, frozenset[str]]:
+        """Of each node of a `may_end`, by plan-wide number: the handles with an edge. It is no end when it leaves by
+        one of them."""
+        return {
+            number: frozenset(edge.handle for edge in self.nodes[number].out)
+            for region in self.regions
+            for number in region.may_end
+        }
 
     @cached_property
     def sources(self) -> tuple[tuple[int, ...], ...]:

@@ -99,9 +99,10 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
             indegree[edge.target - first] += 1
     entries = tuple(layout.start[block] for block in flow.entries)
     ends = tuple(first + i for i, node in enumerate(nodes) if not node.out)
+    may_end = tuple(first + i for i, node in enumerate(nodes) if _may_end(node, _spec(wiring, node.block)))
     cleanup = layout.places.region.get(container + CLEANUP_SUFFIX, -1)
     if container == ROOT:
-        return Region("", "root", -1, first, nodes, tuple(indegree), entries, ends, cleanup=cleanup)
+        return Region("", "root", -1, first, nodes, tuple(indegree), entries, ends, cleanup=cleanup, may_end=may_end)
     for entry in entries:
         indegree[entry - first] += 1  # the virtual edge from the start sentinel
     if container.endswith(CLEANUP_SUFFIX):
@@ -111,7 +112,7 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
     params = block.params
     every = params.get("results") == "all"
     if every:
-        ends = tuple(first + i for i, node in enumerate(nodes) if node.sentinel != "start")
+        ends, may_end = tuple(first + i for i, node in enumerate(nodes) if node.sentinel != "start"), ()
     on_branch_error: OnBranchError = "fail"
     if kind == "parallel":
         # As the constant: msgspec leaves out what is the default itself, not what is equal to it.
@@ -131,7 +132,15 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
         start=layout.start[container],
         end=layout.places.node[container],
         cleanup=cleanup,
+        may_end=may_end,
     )
+
+
+def _may_end(node: Node, spec: BlockSpec) -> bool:
+    """Blocks that only choose a way are not ends where the way that they choose is not connected: all that they put
+    out is the choice."""
+    only_chooses = spec.cases is not None and OUT not in spec.handles
+    return bool(node.out) and not only_chooses and all(edge.handle != OUT for edge in node.out)
 
 
 def _cleanup(

@@ -12,11 +12,13 @@ from executor.values.payload import MISSING
 
 
 class Cell(Struct, gc=False):
-    """An output. `own_brief`: None, if it is `data`. A run holds thousands, and JSON has no cycles: the garbage
+    """An output. `own_brief`: None, if it is `data`. `ends`: False, if the node left by a handle with an edge, and is
+    an end of its scope only where it does not. A run holds thousands, and JSON has no cycles: the garbage
     collector need not look at them."""
 
     data: bytes
     own_brief: bytes | None = None
+    ends: bool = True
     _value: Any = MISSING
 
     @property

@@ -32,7 +32,7 @@ NULL = b"null"
 
 class Fold:
     """`values` after the events so far; `bytes`: of all their outputs. `branch_errors`: what branches that are given up
-    failed of; `ran`: those of the last nodes of the root that did."""
+    failed of; `ran`: those of the ends of the root that did."""
 
     __slots__ = ("_ends", "_plan", "branch_errors", "bytes", "ran", "values")
 
@@ -53,8 +53,9 @@ class Fold:
             return None
         if kind is NodeSucceeded:  # nearly all of the others
             key: NodeKey = event.key  # type: ignore[union-attr]  # `kind` is its type
-            self.values.succeeded(key, output or NULL)
-            self._add_ran(key)
+            route: str | None = event.route  # type: ignore[union-attr]
+            self.values.succeeded(key, output or NULL, route)
+            self._add_ran(key, route)
             if output is not None:
                 self.bytes += len(output)
             return output
@@ -86,7 +87,7 @@ class Fold:
                 if self._plan.regions[body].kind == "loop":
                     values.scope_closed((*path, (body, event.first - 1)))
             case RegionExited():
-                self._add_ran(event.key)
+                self._add_ran(event.key, "out")
                 return self._exited(event, output)
         return None
 
@@ -96,7 +97,7 @@ class Fold:
             self.values.failed(event.key, error)
         elif event.route is not None:
             self.values.passed(event.key)
-            self._add_ran(event.key)
+            self._add_ran(event.key, event.route)
         elif event.caught is not None and event.caught[0] == "branch":
             self.branch_errors.setdefault(event.caught[1], error)
 
@@ -115,6 +116,6 @@ class Fold:
             return output
         return self.values.exit(event.key)
 
-    def _add_ran(self, key: NodeKey) -> None:
-        if not key[0] and key[1] in self._ends:
+    def _add_ran(self, key: NodeKey, route: str | None) -> None:
+        if not key[0] and key[1] in self._ends and self.values.ends(key[1], route):
             self.ran.add(key[1])

@@ -27,7 +27,7 @@ VALUE_ROWS: dict[str, Any] = {
     "values": tuple[int, int, int, bytes | None, int, int, int, int],  # a container; the last number is a scope's
     "inner": tuple[int, bool, int, int],  # container, whether it is over, index, scope
     "result": tuple[int, int, bytes],
-    "cell": tuple[int, int, bytes, int | bytes | None],
+    "cell": tuple[int, int, bytes, int | bytes | None, bool],
 }
 _LISTS = ("values", "inner", "result", "cell")
 _NO_SCOPE = -1
@@ -56,7 +56,8 @@ def _walk(root: ScopeCells) -> Iterator[tuple[str, Any, int]]:
     for number, scope in enumerate(scopes):  # it grows
         for node, cell in scope.cells.copy().items():  # a list of pairs would be a hundred thousand new objects
             brief = _brief(cell)
-            yield "cell", (number, node, cell.data, brief), len(cell.data) + (len(brief) if type(brief) is bytes else 0)
+            size = len(cell.data) + (len(brief) if type(brief) is bytes else 0)
+            yield "cell", (number, node, cell.data, brief, cell.ends), size
         for region, container in scope.containers.copy().items():
             inner = ((False, container.open.copy()), (True, container.retained.copy()))
             results = container.results.copy()
@@ -115,10 +116,10 @@ class SavedValues:
                 for number, index, data in rows:
                     self._containers[number].results[index] = data
             case "cell":
-                for scope, node, data, brief in rows:
+                for scope, node, data, brief, ends in rows:
                     if type(brief) is int:
                         brief = data[:brief] + b"}"
-                    self._scope(scope).cells[node] = Cell(data, brief)
+                    self._scope(scope).cells[node] = Cell(data, brief, ends)
 
     def _scope(self, number: int) -> ScopeCells:
         """Scopes are numbered before their rows come."""

@@ -41,23 +41,28 @@ class Values:
         self.env = env
         self.variables: dict[str, Any] = copy(plan.variables)
         self.root = ScopeCells()
+        self._wired_handles = plan.wired_handles
 
     # what happened
 
-    def succeeded(self, key: NodeKey, output: bytes) -> None:
+    def succeeded(self, key: NodeKey, output: bytes, route: str | None = "out") -> None:
         """Record an output (JSON). A break block marks its loop."""
         path, node = key
-        self._open(path).cells[node] = Cell(output)
+        self._open(path).cells[node] = Cell(output, ends=self.ends(node, route))
         if self.plan.nodes[node].type == "break":
             self.break_at(path)
 
     def passed(self, key: NodeKey) -> None:
         """Passed over by skip_if, or failed with on_error: continue: the output is null."""
-        self._record_output(key, Cell(b"null"))
+        self._record_output(key, b"null", "out")
 
     def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
         """The output becomes {"error": error}, for the blocks behind the error handle."""
-        self._record_output(key, Cell(trimmed(orjson.dumps({"error": error}))))
+        self._record_output(key, trimmed(orjson.dumps({"error": error})), "error")
+
+    def ends(self, node: int, route: str | None) -> bool:
+        """Whether a node that leaves by this handle counts among the ends of its region, if it is one of them."""
+        return route not in self._wired_handles.get(node, ())
 
     def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
         """A start sentinel is done. `items`: the JSON list that `<loop.item>` reads, when it runs over a collection."""
@@ -109,8 +114,8 @@ class Values:
 
     def _result(self, region: int, scope: ScopeCells) -> bytes:
         """What an iteration or branch has come to: what its last blocks put out."""
-        ran = (scope.cells.get(node) for node in self.plan.regions[region].ends)
-        return b"[" + b",".join(cell.brief for cell in ran if cell is not None) + b"]"
+        ran = (scope.cells.get(node) for node in self.plan.regions[region].all_ends)
+        return b"[" + b",".join(cell.brief for cell in ran if cell is not None and cell.ends) + b"]"
 
     def exit(self, end_key: NodeKey) -> bytes:
         """The output of a container that is done, recorded as the output of its end sentinel:
@@ -168,7 +173,7 @@ class Values:
     def run_output(self, ran: Collection[int]) -> Any:
         """Output of the single end block among the nodes that ran, else an object by block name, {} when there is
         none."""
-        cells = [(n, self.root.cells[n]) for n in self.plan.regions[0].ends if n in ran and n in self.root.cells]
+        cells = [(n, self.root.cells[n]) for n in self.plan.regions[0].all_ends if n in ran and n in self.root.cells]
         if len(cells) == 1:
             return orjson.loads(cells[0][1].data)
         output: dict[str, Any] = {}
@@ -288,14 +293,14 @@ class Values:
                 return container, index
         return None
 
-    def _record_output(self, key: NodeKey, cell: Cell) -> None:
+    def _record_output(self, key: NodeKey, output: bytes, route: str) -> None:
         """Record what stands for an output. References name a container by its end sentinel, even when its start
         failed."""
         path, number = key
         node = self.plan.nodes[number]
         if node.sentinel == "start":
             number = self.plan.regions[node.body].end
-        self._open(path).cells[number] = cell
+        self._open(path).cells[number] = Cell(output, ends=self.ends(number, route))
 
     def _exit(self, end_key: NodeKey, cell: Cell) -> None:
         path, node = end_key

@@ -160,8 +160,10 @@ def _output_of(world: World, run: RunAtEnd) -> None:
     if run.status != "succeeded" or any(name in (last.data or b"") for name in (b'"response"', b'"continued_as"')):
         return
     plan = _plan(world, run)
-    ends = {plan.nodes[number].id: plan.nodes[number].name for number in plan.regions[0].ends}
-    ran = [r for r in run.records if not r.path and r.node in ends and _ran(r)]
+    ends = {plan.nodes[number].id: plan.nodes[number].name for number in plan.root_ends}
+    wired = {plan.nodes[number].id: handles for number, handles in plan.wired_handles.items()}
+    of_root = [r for r in run.records if not r.path and r.node in ends and _ran(r)]
+    ran = [r for r in of_root if _route(r) not in wired.get(str(r.node), ())]
     output = orjson.loads(_output(world, last))
     for record in ran:
         if record.type == "node.succeeded":
@@ -173,6 +175,11 @@ def _output_of(world: World, run: RunAtEnd) -> None:
 def _ran(record: Record) -> bool:
     passed = record.type == "node.failed" and orjson.loads(record.data or b"{}").get("route") == "out"
     return passed or record.type in ("node.succeeded", "region.exited")
+
+
+def _route(record: Record) -> str | None:
+    route: str | None = orjson.loads(record.data or b"{}").get("route", "out")
+    return route
 
 
 def _output(world: World, record: Record) -> bytes:
