@@ -220,6 +220,12 @@ class RunRow(Struct, frozen=True):
     fair: str = ""
     limited: bool = False  # `claim` says so of a run that has places of limits
 
+    def stale_since_ms(self, now_ms: int) -> int | None:
+        """When the lease of its owner lapsed. None: it has no owner, or one whose lease lasts."""
+        if self.lease_owner is None or self.lease_until_ms is None or self.lease_until_ms > now_ms:
+            return None
+        return self.lease_until_ms
+
 
 class ClockRepair(Struct, frozen=True):
     """Outcome of `repair_clock_skew`: how many runs, and how far ahead of now the furthest of their times was."""

@@ -23,6 +23,7 @@ class History:
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
+        self._clock = parts.clock
 
     async def state(self, run: str, seq: int | None = None) -> RunState:
         """The run as it stood after event `seq`, at most the last one; None: as it stands. Raises NotFound."""
@@ -38,10 +39,14 @@ class History:
             if seq is None and plan.has_limits and row.finished_at_ms is None:
                 found = why_view.with_limits(found, await self._store.places_of(run), row.epoch)
             full = await self._store.waits_for(run) if seq is None else None
-        if full is None:
+            since_ms = row.stale_since_ms(self._clock.now_ms()) if seq is None else None
+        if since_ms is not None:
+            held_up = f"the worker of the run stopped responding at {since_ms} ms, and another one will continue it"
+        elif full is not None:
+            held_up = f"the run waits for limit {full.key} ({full.held} of {full.at_most})"
+        else:
             return found
-        waits = f"the run waits for limit {full.key} ({full.held} of {full.at_most})"
-        return [why if why.state in _DECIDED else replace(why, reasons=(waits, *why.reasons)) for why in found]
+        return [why if why.state in _DECIDED else replace(why, reasons=(held_up, *why.reasons)) for why in found]
 
     async def diff(self, a: str, b: str) -> RunDiff:
         """Where two runs went different ways. Blocks are the same when their ids are, whatever version of the workflow

@@ -236,7 +236,8 @@ class Runs:
         view = await self._with_usage(view)
         # After its children: one that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
-        return replace(view, unread=unread) if unread else view
+        since_ms = row.stale_since_ms(self._parts.clock.now_ms())
+        return replace(view, unread=unread, stale=since_ms is not None, stale_since_ms=since_ms)
 
     async def _with_usage(self, view: RunView) -> RunView:
         """Most runs have no steps, and nothing is read for them."""

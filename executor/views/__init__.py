@@ -182,7 +182,9 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     requests that a waiting run has received but not processed. `usage`: what its steps and those of all runs below it
     used and cost, by model; what it has from the run that it was made from counts for that one alone. `by`: who started
     it, `user:ada`, `token:ID` or `server-token`; None: a trigger, another run, or a server without a token.
-    `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one."""
+    `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one.
+    `stale`: its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease
+    of that worker lapsed."""
 
     id: str
     workflow: str
@@ -211,6 +213,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     by: str | None = None
     continues: str | None = None
     continued_as: str | None = None
+    stale: bool = False
+    stale_since_ms: int | None = None
 
 
 class RunEvent(Struct, frozen=True):

@@ -226,16 +226,22 @@ def question(wait: Json) -> str:
 
 
 def run_lines(runs: Sequence[Json], now_ms: int | None = None) -> list[str]:
-    """One run a line: id, status, workflow, version, age."""
+    """One run a line: id, status, workflow, version, age, and whether its worker stopped responding."""
     now = int(time.time() * 1000) if now_ms is None else now_ms
     names = [f"{run['workflow']}@{run['version']}" if run.get("version") else str(run["workflow"]) for run in runs]
     names = [plain(name) for name in names]
     width = max(map(len, names), default=0)
     return [
         f"{run['id']}  {styled_status(run['status'])}{' ' * (9 - len(run['status']))}  {name:<{width}}"
-        f"  {age((now - run['created_at_ms']) / 1000)}"
+        f"  {age((now - run['created_at_ms']) / 1000)}{'  ' + stale_text(run, now) if run.get('stale') else ''}"
         for run, name in zip(runs, names, strict=True)
     ]
+
+
+def stale_text(run: Json, now_ms: int) -> str:
+    """`stale: its worker stopped responding 12s ago`."""
+    since = age((now_ms - run["stale_since_ms"]) / 1000)
+    return click.style(f"stale: its worker stopped responding {since} ago", fg="yellow")
 
 
 def workflow_lines(workflows: Sequence[Json], now_ms: int | None = None) -> list[str]:

@@ -1029,7 +1029,9 @@ class RunDetail(TypedDict):
     handled. `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs
     and requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`,
-    `token:ID` or `server-token`; null for triggers, child runs and servers without a token."""
+    `token:ID` or `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker
+    stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
+    worker lapsed."""
 
     id: str
     workflow: str
@@ -1058,6 +1060,8 @@ class RunDetail(TypedDict):
     by: str | None
     continues: str | None
     continued_as: str | None
+    stale: bool
+    stale_since_ms: int | None
     urls: RunUrls
 
 
@@ -1187,7 +1191,7 @@ class RunState(TypedDict):
 
 class RunSummary(TypedDict):
     """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
-    `duration_ms`: from its first start to its end, null before that."""
+    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`: as in RunDetail."""
 
     id: str
     workflow: str
@@ -1203,6 +1207,8 @@ class RunSummary(TypedDict):
     duration_ms: int | None
     draft_id: str | None
     draft_rev: int | None
+    stale: bool
+    stale_since_ms: int | None
 
 
 class RunUrls(TypedDict):

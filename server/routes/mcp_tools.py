@@ -201,7 +201,8 @@ async def _runs(call: Call, asked: RunsAsked) -> Any:
         return await _run_told(call, asked.run)
     _check_reach(call, asked.workflow)
     rows = await call.engine.runs.list(asked.workflow, asked.status, None, asked.limit, None)
-    return {"runs": [orjson.loads(to_json(run_summary(row))) for row in rows]}
+    now_ms = call.engine.parts.clock.now_ms()
+    return {"runs": [orjson.loads(to_json(run_summary(row, now_ms))) for row in rows]}
 
 
 async def _run_told(call: Call, run: str) -> dict[str, Any]:

@@ -106,14 +106,15 @@ class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
     `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
     requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
-    `server-token`; null for triggers, child runs and servers without a token."""
+    `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
+    and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed."""
 
     urls: RunUrls
 
 
 class RunSummary(Struct, frozen=True):
     """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
-    `duration_ms`: from its first start to its end, null before that."""
+    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`: as in RunDetail."""
 
     id: str
     workflow: str
@@ -129,6 +130,8 @@ class RunSummary(Struct, frozen=True):
     duration_ms: int | None
     draft_id: str | None
     draft_rev: int | None
+    stale: bool
+    stale_since_ms: int | None
 
 
 class RunCounts(Struct, frozen=True):
@@ -237,8 +240,9 @@ def accepted(submitted: Submitted) -> RunAccepted:
     return view_of(RunAccepted, submitted, urls=run_urls(submitted.run))
 
 
-def run_summary(row: RunRow) -> RunSummary:
+def run_summary(row: RunRow, now_ms: int) -> RunSummary:
     """A run as lists show it."""
+    since_ms = row.stale_since_ms(now_ms)
     began_ms = row.started_at_ms or row.created_at_ms
     return view_of(
         RunSummary,
@@ -246,4 +250,6 @@ def run_summary(row: RunRow) -> RunSummary:
         error=fragment(row.error),
         input_summary=beginning(row.input, SUMMARY_CHARS),
         duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
+        stale=since_ms is not None,
+        stale_since_ms=since_ms,
     )

@@ -966,7 +966,8 @@ export interface RunDeleted {
  * `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
  * `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
  * requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
- * `server-token`; null for triggers, child runs and servers without a token. */
+ * `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
+ * and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. */
 export interface RunDetail {
   id: string
   workflow: string
@@ -995,6 +996,8 @@ export interface RunDetail {
   by: string | null
   continues: string | null
   continued_as: string | null
+  stale: boolean
+  stale_since_ms: number | null
   urls: RunUrls
 }
 
@@ -1114,7 +1117,7 @@ export interface RunState {
 }
 
 /** A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
- * `duration_ms`: from its first start to its end, null before that. */
+ * `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`: as in RunDetail. */
 export interface RunSummary {
   id: string
   workflow: string
@@ -1130,6 +1133,8 @@ export interface RunSummary {
   duration_ms: number | null
   draft_id: string | null
   draft_rev: number | null
+  stale: boolean
+  stale_since_ms: number | null
 }
 
 /** Paths on this server, beginning with a slash. */

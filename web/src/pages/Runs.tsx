@@ -232,7 +232,15 @@ function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
         ) : null}
       </span>
       <span role="cell" className="runs__what mono" title={run.error?.message ?? input}>
-        {run.error ? <span className="runs__error">{run.error.message}</span> : input}
+        {run.error ? (
+          <span className="runs__error">{run.error.message}</span>
+        ) : run.stale_since_ms !== null ? (
+          <span className="runs__stale" data-testid="stale">
+            Worker stopped responding, <Ago at={run.stale_since_ms} />. Another one will continue.
+          </span>
+        ) : (
+          input
+        )}
       </span>
       <span role="cell" className="label" title={dateTime(began)}>
         <Ago at={began} />

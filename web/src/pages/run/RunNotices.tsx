@@ -11,7 +11,7 @@ import { firstError, isEnded, type OpenWait } from '../../run'
 import { nameOf } from '../../document/document'
 import { goToFirstError, selectNode } from '../../actions/jump'
 import { placeOf } from '../../run'
-import { roughly, timeOfDay } from '../../ui/time'
+import { dateTime, roughly, timeOfDay } from '../../ui/time'
 import { useClock } from '../../ui/useClock'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
@@ -22,6 +22,7 @@ import { isForPeople } from '../../panels/shell/waiting'
 import { titleOf, tooLate } from '../answer'
 import { Link } from '../../ui/navigation'
 import { useWhyNot } from '../../panels/run/useWhyNot'
+import { useStale } from './useStale'
 import './notices.css'
 
 const SHOWN = 3
@@ -47,6 +48,7 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
   const shown = all ? sorted : sorted.slice(0, SHOWN)
   return (
     <section className="runnotes" aria-label="Needs attention">
+      <StaleNote />
       {failing && message && !questions ? (
         <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
           <Icon name="failed" />
@@ -106,6 +108,21 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
         ) : null}
       </Dialog>
     </section>
+  )
+}
+
+/** The process that executes the run stopped responding; it is the server that hands the run to another one. */
+function StaleNote(): ReactElement | null {
+  const since = useStale()
+  const now = useClock(1000)
+  if (since === null) return null
+  return (
+    <div className="runnote" data-tone="wait" role="status" data-testid="run-stale">
+      <Icon name="warning" />
+      <p className="runnote__text" title={dateTime(since)}>
+        Worker stopped responding, {roughly(now - since)} ago. Another one will continue.
+      </p>
+    </div>
   )
 }
 
