@@ -172,6 +172,7 @@ class Region(Struct, frozen=True, omit_defaults=True):
     on_branch_error  parallel: what an unhandled failure inside a branch does
     start, end  the sentinels; of the root's cleanup both are the trigger
     cleanup    index of the cleanup region; -1: there is none
+    single     the result of a scope is the output of its one end, not a list (a body with `results: value`)
     """
 
     id: str
@@ -189,6 +190,7 @@ class Region(Struct, frozen=True, omit_defaults=True):
     end: int = -1
     cleanup: int = -1
     may_end: tuple[int, ...] = ()
+    single: bool = False
 
     @property
     def all_ends(self) -> tuple[int, ...]:

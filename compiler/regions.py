@@ -133,6 +133,7 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
         end=layout.places.node[container],
         cleanup=cleanup,
         may_end=may_end,
+        single=params.get("results") == "value",
     )
 
 

@@ -198,7 +198,8 @@ class SandboxError(BlockError):
     """JavaScript or Python failed or was stopped. Never retried: the same text with the same values fails again.
 
     Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs;
-    `python_missing` for a program in Python on a machine where that was not built.
+    `python_missing` for a program in Python on a machine where that was not built; `number_inexact` for an integer that
+    JavaScript would change.
     `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
     """
 

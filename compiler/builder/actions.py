@@ -73,10 +73,12 @@ class Sleep(Block):
 
 
 class Set(Block):
-    """Makes a value: any JSON, with references."""
+    """Makes a value: any JSON, with references. `first`: a list; the value is the first in it that is not null."""
 
-    def __init__(self, value: Any = UNSET, **options: Unpack[Options]) -> None:
-        self._begin("set", {"value": value}, options)
+    def __init__(
+        self, value: Any = UNSET, *, first: Sequence[Any] | UnsetType = UNSET, **options: Unpack[Options]
+    ) -> None:
+        self._begin("set", {"value": value, "first": first}, options)
 
 
 class Variables(Block):

@@ -5,12 +5,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from compiler.document import SettingsDoc
 from compiler.schema_of import TypeUnknown, schema_of
 from compiler.tracing.errors import TraceError
-from compiler.tracing.graph import Item, Junction, Node, Scope
+from compiler.tracing.graph import Junction, Node, Scope
 from compiler.tracing.trace import Trace, current
 from compiler.tracing.values import Condition, Traced, field_of, kind_of, reference
 
@@ -54,7 +54,7 @@ def each(
     if (kind := kind_of(items._schema)) not in ("", "array"):
         raise TraceError(f"weft.each takes a list: {reference(items)} is of type {kind}.")
     name = _name_of(function, "each")
-    params: dict[str, Any] = {"mode": "each", "items": items}
+    params: dict[str, Any] = {"mode": "each", "items": items, "results": "value"}
     if one_at_a_time:
         if on_error != "fail" or concurrency is not None:
             raise TraceError("weft.each: concurrency and on_error are for items side by side, not one_at_a_time.")
@@ -67,10 +67,8 @@ def each(
     with trace.inside(box.body):
         returned = function(Traced(box, box.body, ("item",), field_of(items._schema, 0)))
         one = _end_with(trace, returned, f"weft.each: {name}")
-    take = "(one) => (Array.isArray(one) ? one[0] : one)" if on_error != "fail" else "(one) => one[0]"
     schema = {"type": "array", "items": one if on_error == "fail" else {}}
-    listed: list[U] = _computed(trace, f"{name}-list", f"return <{box.id}.results>.map({take});", schema, box)
-    return listed
+    return cast(list[U], Traced(box, box.scope, ("results",), schema))
 
 
 def attempt(
@@ -89,7 +87,7 @@ def attempt(
     trace = current("attempt")
     if failed is None and finally_ is None:
         raise TraceError("weft.attempt takes what to do after a failure, or finally_.")
-    box = trace.add("attempt", "parallel", {"mode": "count", "count": 1}, id=id)
+    box = trace.add("attempt", "parallel", {"mode": "count", "count": 1, "results": "value"}, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
     with trace.inside(box.body):
         schema = _end_with(trace, do(), "weft.attempt")
@@ -99,20 +97,18 @@ def attempt(
             finally_()
         if not box.cleanup.items:
             raise TraceError("weft.attempt: finally_ makes no calls.")
+    done = Traced(box, box.scope, ("results", 0), schema)
     if failed is None:
-        only: T = _computed(trace, f"{box.id}-value", f"return <{box.id}.results>[0][0];", schema, box)
-        return only
+        return cast(T, done)
     junction = Junction(box.scope, box)
     junction.done = [(box.id, "out")]
     way = Scope((box.id, "error"), box.scope, box, box.scope.container)
     junction.ways = [way]
     trace.join(junction)
     with trace.inside(way):
-        other = _as_code(trace, failed(Traced(box, way, ("error",), _ERROR)), box)
-    code = f"return <{box.id}.error ?? null> === null ? <{box.id}.results[0][0]> : {other};"
-    both = schema if other == "null" else {}
-    value: T | U = _computed(trace, f"{box.id}-value", code, both, junction)
-    return value
+        other = _of_way(trace, failed(Traced(box, way, ("error",), _ERROR)))
+    values = [_or_null(done), *other]
+    return cast(T | U, _first(trace, f"{box.id}-value", values, {} if other else schema, junction))
 
 
 class When:
@@ -157,11 +153,10 @@ def when(
             raise TraceError("weft.when: `otherwise` is there without `then`. Write both, or use ~ of the condition.")
         return branch
     with trace.inside(branch.ways[_THEN]):
-        one = _as_code(trace, then(), node)
+        values = _of_way(trace, then())
     with trace.inside(branch.ways[_ELSE]):
-        other = _as_code(trace, otherwise() if otherwise is not None else None, node)
-    code = f'return <{node.id}.case> === "{_THEN}" ? {one} : {other};'
-    return _computed(trace, f"{node.id}-value", code, {}, branch.junction)
+        values += _of_way(trace, otherwise() if otherwise is not None else None)
+    return _first(trace, f"{node.id}-value", values, {}, branch.junction)
 
 
 @contextmanager
@@ -283,31 +278,30 @@ def _end_with(trace: Trace, value: Any, called: str) -> dict[str, Any]:
     return (value._schema if isinstance(value, Traced) else None) or {}
 
 
-def _as_code(trace: Trace, value: Any, owner: Node) -> str:
-    """What a way returns, as JavaScript for the block behind it."""
+def _of_way(trace: Trace, value: Any) -> list[str]:
+    """What a way returns, as a reference that is null if the run took another way. Nothing for None."""
     if value is None:
-        return "null"
-    if isinstance(value, Traced):
-        outside = value._scope.holds(owner.scope)
-        if outside:
-            trace.touch(owner, [value])
-        if outside or value._scope is trace.scope:
-            value._node.needed = True
-            text = reference(value)
-            return text if outside or " ?? " in text else f"{text[:-1]} ?? null>"
-    node = trace.add("value", "set", {"value": value}, items=trace.scope.last())
-    return f"<{node.id} ?? null>"
+        return []
+    if not isinstance(value, Traced) or value._scope is not trace.scope:
+        # A value from outside is there whichever way the run takes: a block of the way has it only in this one.
+        node = trace.add("value", "set", {"value": value}, items=trace.scope.last())
+        value = Traced(node, node.scope)
+    value._node.needed = True
+    return [_or_null(value)]
 
 
-def _computed(trace: Trace, name: str, code: str, schema: dict[str, Any], behind: Item) -> Any:
-    """A block that only makes a value of what is there; without readers it is left out."""
-    node = trace.add(name, "function", {}, items=[behind])
-    node.params = {"code": code}
+def _or_null(value: Traced) -> str:
+    text = reference(value)
+    return text if " ?? " in text else f"{text[:-1]} ?? null>"
+
+
+def _first(trace: Trace, name: str, values: list[str], schema: dict[str, Any], behind: Junction) -> Any:
+    """A block that has the value of the way that the run took; without readers it is left out."""
+    node = trace.add(name, "set", {}, items=[behind])
+    node.params = {"first": values} if values else {"value": None}
     node.needed = False
-    node.joins = isinstance(behind, Junction)
-    if schema:
-        node.output_schema = {"type": "object", "properties": {"result": schema}}
-    return Traced(node, node.scope, ("result",), schema)
+    node.joins = True
+    return Traced(node, node.scope, (), schema)
 
 
 def _form(fields: Any) -> Any:

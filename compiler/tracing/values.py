@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[^\W\d]\w*")
 _FIELD = re.compile(r"[\w$@][\w$@ -]*")  # as compiler.bind
+_EXACT = 2**53
 
 _TRUTH = (
     "a traced value has no truth value: it is known only when a run executes the workflow. Instead of `if` and `while` "
@@ -161,6 +162,8 @@ class Condition:
     def compare(cls, left: Traced, operator: str, right: Any) -> Condition:
         if isinstance(right, Traced):
             return cls(f"{reference(left)} {operator} {reference(right)}", (left, right))
+        if isinstance(right, int) and abs(right) > _EXACT:
+            raise TraceError(f"conditions keep whole numbers up to 2^53: compare {right} inside a step, or as text.")
         if right is None or isinstance(right, str | int | float):
             return cls(f"{reference(left)} {operator} {json.dumps(right, ensure_ascii=False)}", (left,))
         kind = type(right).__name__
@@ -182,7 +185,7 @@ class Condition:
 
 
 def reference(value: Traced) -> str:
-    """`<fetch.items[0].title>`; `<when-value.result ?? null>` of a value that the compiler cannot know to be there."""
+    """`<fetch.items[0].title>`; `<when-value ?? null>` of a value that the compiler cannot know to be there."""
     parts = [value._node.id]
     for part in value._path:
         if isinstance(part, int):

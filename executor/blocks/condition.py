@@ -158,7 +158,10 @@ async def _evaluate(ctx: Context, case: dict[str, Any], when: Bound) -> Any:
     except BlockError as error:
         title = case.get("title") or case.get("id")
         raise BlockError(
-            f'Evaluation error in condition "{title}": {error.message}', code=error.code, retryable=error.retryable
+            f'Evaluation error in condition "{title}": {error.message}',
+            code=error.code,
+            retryable=error.retryable,
+            hint=error.hint,
         ) from error
 
 

@@ -132,7 +132,10 @@ async def _holds(ctx: Context) -> bool:
         return truthy((await ctx.evaluate([condition]))[0])
     except BlockError as error:
         raise BlockError(
-            f"Evaluation error in loop condition: {error.message}", code=error.code, retryable=error.retryable
+            f"Evaluation error in loop condition: {error.message}",
+            code=error.code,
+            retryable=error.retryable,
+            hint=error.hint,
         ) from error
 
 

@@ -1,9 +1,17 @@
-"""`set`: gives a name to a value: its output is what its `value` param resolves to."""
+"""`set`: gives a name to a value: its output is what its `value` param resolves to, or the first in `first` that is not
+null."""
 
 from __future__ import annotations
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    if "value" in params and "first" in params:
+        message = "has both a value and a list to choose from."
+        return (Finding("params_invalid", "/first", message, "Leave one of the two empty.", of_block=True),)
+    return ()
 
 
 class Set:
@@ -20,15 +28,26 @@ class Set:
                     "title": "Value",
                     "description": "Any JSON value, including references.",
                     "x-ui": {"order": 1, "widget": "json", "rows": 6},
-                }
+                },
+                "first": {
+                    "type": "array",
+                    "title": "First of",
+                    "description": "Values to choose from: the output is the first one that is not null. With a "
+                    "reference to the last block of each branch, that of the branch that ran.",
+                    "minItems": 1,
+                    "x-ui": {"order": 2, "widget": "json", "advanced": True},
+                },
             },
         },
         inline=True,
-        sentence="= {value}",
+        check=_check,
+        sentence="= {value} | = first of {first}",
         icon="equal",
     )
 
     async def run(self, ctx: Context) -> Done:
+        if "first" in ctx.params:
+            return Done(next((value for value in ctx.params["first"] or () if value is not None), None))
         return Done(ctx.params.get("value"))
 
 

@@ -71,10 +71,10 @@ ITEMS: dict[str, Any] = {
     "x-ui": {"order": 3, "widget": "reference"},
 }
 RESULTS: dict[str, Any] = {
-    "enum": ["ends", "all"],
+    "enum": ["ends", "value", "all"],
     "title": "Results include",
     "default": "ends",
-    "x-titles": {"ends": "Last blocks only", "all": "All blocks"},
+    "x-titles": {"ends": "Lists of the last blocks", "value": "The last block", "all": "Lists of all blocks"},
     "x-weft": "literal",
 }
 EXPIRES_IN_S: dict[str, Any] = {

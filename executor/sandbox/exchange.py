@@ -6,7 +6,9 @@ import hashlib
 import json
 import struct
 from collections.abc import Collection, Sequence
-from typing import Any
+from decimal import Decimal
+from itertools import chain
+from typing import Any, Final
 
 import orjson
 
@@ -14,19 +16,34 @@ from executor.errors import SandboxError
 from executor.sandbox import Bound, Language, Reason
 
 _REPORTED = {"index": int, "stdout": str}
+# The integers up to here are doubles; it has 16 digits.
+_SAFE: Final = 2**53
+_ZEROS: Final = bytes.maketrans(b"123456789", b"000000000")
+_MANY: Final = b"0" * 16
 
 
 def request_of(
-    kind: str, calls: Sequence[Bound], seed: str, memory: int, known: Collection[str] = frozenset(), **extra: Any
+    kind: str,
+    calls: Sequence[Bound],
+    seed: str,
+    memory: int,
+    known: Collection[str] = frozenset(),
+    language: Language = "javascript",
+    **extra: Any,
 ) -> bytes:
     """Values are encoded one by one and counted: what would not fit into the guest's `memory` bytes is not built here
-    either. Raises SandboxError: expression_memory, code_memory."""
+    either. Raises SandboxError: expression_memory, code_memory; number_inexact, for a number that JavaScript would
+    change."""
     words = struct.unpack("<4I", hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16])
     items: list[dict[str, Any]] = []
     for call in calls:
         values: list[bytes] = []
         for name, value in call.values.items():
-            values.append(encoded(name) + b":" + encoded(value))
+            data = encoded(value)
+            # Most values have no 16 digits in a row, which is quick to see.
+            if language == "javascript" and len(data) >= len(_MANY) and _MANY in data.translate(_ZEROS):
+                _refuse_inexact(name, value)
+            values.append(encoded(name) + b":" + data)
             memory -= len(values[-1])
             if memory < 0:
                 code = "code_memory" if kind == "code" else "expression_memory"
@@ -40,6 +57,37 @@ def request_of(
             }
         )
     return encoded({"kind": kind, "calls": items, "seed": words, **extra})
+
+
+def _refuse_inexact(name: str, value: Any) -> None:
+    """Raises SandboxError: an integer in `value` would come out of JavaScript as another one."""
+    level: list[Any] = [value]
+    while level:  # without places, which cost ten times as much: most values with many digits are fractions
+        integers = [item for item in level if type(item) is int]
+        if integers and (min(integers) < -_SAFE or max(integers) > _SAFE):
+            _refuse_inexact_at(name, value)
+        level = [
+            *chain.from_iterable(item for item in level if type(item) is list),
+            *chain.from_iterable(item.values() for item in level if type(item) is dict),
+        ]
+
+
+def _refuse_inexact_at(name: str, value: Any) -> None:
+    stack: list[tuple[str, Any]] = [("", value)]
+    while stack:
+        place, item = stack.pop()
+        if type(item) is int and abs(item) > _SAFE and (read := Decimal(repr(float(item)))) != item:
+            at = f", at {place[:200]}" if place else ""
+            raise SandboxError(
+                f"<{name}> has the number {item}{at}, which JavaScript would change to {read:.0f}: "
+                "its whole numbers are exact up to 2^53",
+                code="number_inexact",
+                hint="Pass it as text, or refer only to the fields that are needed. Code in Python keeps it.",
+            )
+        if isinstance(item, dict):
+            stack += [(f"{place}.{key}", inner) for key, inner in item.items()]
+        elif isinstance(item, list):
+            stack += [(f"{place}[{n}]", inner) for n, inner in enumerate(item)]
 
 
 def encoded(value: Any) -> bytes:

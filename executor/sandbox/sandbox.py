@@ -57,9 +57,10 @@ class Sandbox:
         them are simple, no guest is needed for the same results.
 
         A result is what JSON.stringify makes of it: undefined, NaN and infinities are null; a function, a symbol or a
-        BigInt as the result itself is an error. Numbers are doubles: integers beyond 2^53 lose digits on their way in.
-        `owner`: the run; runs take turns.
-        Raises SandboxError: expression_failed, expression_timeout, expression_memory; `extra["index"]` says which one.
+        BigInt as the result itself is an error. Numbers are doubles: an integer beyond 2^53 that would lose digits on
+        its way in is an error. `owner`: the run; runs take turns.
+        Raises SandboxError: expression_failed, expression_timeout, expression_memory; `extra["index"]` says which one;
+        number_inexact.
         """
         if not calls:
             return []
@@ -121,14 +122,14 @@ class Sandbox:
         `owner`: the run; runs take turns, and one run's programs get half of the threads at most. `waiting` is entered
         until a thread takes the program. `elsewhere`: it runs in the guest of another process, with the same bounds.
         Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has what was printed, if known;
-        python_missing.
+        python_missing, number_inexact (JavaScript).
         """
         limits = self.limits
         if len(code.source.encode("utf-8", "surrogatepass")) > limits.code_source:
             raise SandboxError(too_long(limits.code_source), code="code_failed", stdout="")
         soft_ms = max(1, min(timeout_ms, limits.code_max_ms))
         memory = limits.python_memory if language == "python" else limits.code_memory
-        build = partial(request_of, "code", [code], seed, memory, console=limits.console, now=now_ms)
+        build = partial(request_of, "code", [code], seed, memory, language=language, console=limits.console, now=now_ms)
         how = {"now_ms": now_ms, "soft_ms": soft_ms, "hard_ms": soft_ms + limits.code_grace_ms}
         try:
             if elsewhere is None:

@@ -7,8 +7,9 @@ conversions from one type to another. For them it raises Unsure, and the guest d
 it may begin again there. Whatever is added here has to pass tests/unit/executor/sandbox/test_simple.py, which compares
 both over generated expressions and values.
 
-Values are those of Python's JSON, and UNDEFINED. Numbers are int up to 2^53 or finite float: NaN, infinities and larger
-integers are the guest's. Nothing here distinguishes -0 from 0.
+Values are those of Python's JSON, and UNDEFINED. Numbers are int up to 64 bits or finite float: NaN, infinities and
+arithmetic beyond 2^53 are the guest's. Integers that the guest would refuse, because it would change them, are passed
+on and compared as they are. Nothing here distinguishes -0 from 0.
 """
 
 from __future__ import annotations
@@ -35,6 +36,7 @@ _ITEM = 32
 _DEPTH_MAX = 60
 _KEPT_MAX = 128 * 1024  # characters of sources, whose closures take 200 times as much at worst; each counted as 64 more
 _SAFE: Final = 2**53  # integers up to here are exact as doubles
+_INTEGERS: Final = range(-(2**63), 2**64)  # what JSON in and out of the guest keeps as integers
 
 Values = Mapping[str, Any]
 Closure = Callable[[Values, Values], Any]
@@ -147,7 +149,7 @@ def _checked(level: Collection[Any], room: int) -> int:
             raise Unsure
         if int in kinds:
             numbers = [value for value in level if type(value) is int]
-            if not (min(numbers) >= -_SAFE and max(numbers) <= _SAFE):
+            if min(numbers) not in _INTEGERS or max(numbers) not in _INTEGERS:
                 raise Unsure
         if float in kinds and not all(math.isfinite(value) for value in level if type(value) is float):
             raise Unsure
@@ -577,7 +579,9 @@ _RELATIONS = {
 
 
 def _numbers(a: Any, b: Any) -> bool:
-    return (type(a) is int or type(a) is float) and (type(b) is int or type(b) is float)
+    """Two that arithmetic is exact about, or as inexact as that of the guest?"""
+    are_numbers = (type(a) is int or type(a) is float) and (type(b) is int or type(b) is float)
+    return are_numbers and -_SAFE <= a <= _SAFE and -_SAFE <= b <= _SAFE
 
 
 def _safe(value: float) -> float:

@@ -115,7 +115,10 @@ class Values:
     def _result(self, region: int, scope: ScopeCells) -> bytes:
         """What an iteration or branch has come to: what its last blocks put out."""
         ran = (scope.cells.get(node) for node in self.plan.regions[region].all_ends)
-        return b"[" + b",".join(cell.brief for cell in ran if cell is not None and cell.ends) + b"]"
+        outputs = [cell.brief for cell in ran if cell is not None and cell.ends]
+        if self.plan.regions[region].single and len(outputs) < 2:
+            return outputs[0] if outputs else b"null"
+        return b"[" + b",".join(outputs) + b"]"
 
     def exit(self, end_key: NodeKey) -> bytes:
         """The output of a container that is done, recorded as the output of its end sentinel:

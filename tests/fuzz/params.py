@@ -166,7 +166,7 @@ def chat_trigger(s: Scene) -> Made:
 
 
 def set_(s: Scene) -> Made:
-    return {"value": s.value()}, [None]
+    return ({"first": [s.value(), s.value()]} if s.chance(4) else {"value": s.value()}), [None]
 
 
 def variables(s: Scene) -> Made:
@@ -436,7 +436,7 @@ def loop(s: Scene) -> Made:
         {"mode": "until", "condition": "true", "max": 5, "on_max": "fail"},
         {"mode": "do_while", "condition": "<loop.index> < 1"},
     )
-    return s.pick(*modes) | s.some(results=("ends", "all")), ["out"]
+    return s.pick(*modes) | s.some(results=("ends", "value", "all")), ["out"]
 
 
 def parallel(s: Scene) -> Made:
@@ -447,7 +447,9 @@ def parallel(s: Scene) -> Made:
         {"items": [1, 2, 3]},
         {"count": 0},
     )
-    optional = s.some(concurrency=(1, 2), on_branch_error=("fail", "continue", "collect"), results=("ends", "all"))
+    optional = s.some(
+        concurrency=(1, 2), on_branch_error=("fail", "continue", "collect"), results=("ends", "value", "all")
+    )
     return s.pick(*modes) | optional, ["out"]
 
 

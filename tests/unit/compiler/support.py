@@ -47,7 +47,7 @@ _CASE_LIST = {
     },
 }
 _LITERAL = {"type": "object", "x-weft": "literal"}
-_SIZE = {"mode": {}, "count": {}, "items": {}, "results": {"enum": ["ends", "all"]}}
+_SIZE = {"mode": {}, "count": {}, "items": {}, "results": {"enum": ["ends", "value", "all"]}}
 SPECS = [
     _spec("start", "trigger", {"fields": {"type": "array"}}, trigger=True, preferred=True, inline=True),
     _spec("webhook", "trigger", trigger=True),

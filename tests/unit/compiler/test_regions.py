@@ -91,6 +91,7 @@ def test_results_may_hold_every_block() -> None:
 
     assert ends() == ["p:end"]
     assert ends(results="all") == ["a", "p:end"]
+    assert ends(results="value") == ["p:end"]
 
 
 def test_regions_are_numbered_from_the_outside_in() -> None:

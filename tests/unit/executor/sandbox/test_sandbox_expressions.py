@@ -120,9 +120,17 @@ async def test_names_of_fields_are_only_names(sandbox: Sandbox) -> None:
     assert await evaluate(sandbox, "[__v.o.admin === undefined, Object.keys(__v.o).length]", o=trap) == [True, 3]
 
 
-async def test_large_integers_are_read_as_doubles(sandbox: Sandbox) -> None:
-    assert await evaluate(sandbox, "__v.n", n=2**64) == 2**64
-    assert await evaluate(sandbox, "__v.n", n=10**40) == 1e40
+async def test_large_integers_are_read_as_doubles_that_print_the_same(sandbox: Sandbox) -> None:
+    for number in (2**53, -(2**53), 2**53 + 2, 10**18, 12345678901234567000):
+        assert await evaluate(sandbox, "[__v.n][0]", n=number) == number
+
+
+async def test_integers_that_would_become_others_are_refused(sandbox: Sandbox) -> None:
+    for number in (2**53 + 1, -(2**53) - 1, 2**63):
+        for value, place in ((number, ""), ([0, {"a": number}], r", at \[1\]\.a")):
+            with pytest.raises(SandboxError, match=f"^<n> has the number {number}{place}, which JavaScript") as caught:
+                await evaluate(sandbox, "[__v.n][0]", n=value)
+            assert caught.value.code == "number_inexact"
 
 
 async def test_what_is_not_json_is_refused(sandbox: Sandbox) -> None:

@@ -50,7 +50,9 @@ async def compare(sandbox: Sandbox, seed: int, answers: int) -> None:
             if number % 10:
                 continue
         asked = [Bound(call.source + ASIDE, call.values, call.texts) for call in calls]
-        assert await outcome(sandbox, calls) == await outcome(sandbox, asked), (seed, number, calls)
+        guests = await outcome(sandbox, asked)
+        if not guests.startswith("number_inexact"):  # the guest refuses what is kept without it
+            assert await outcome(sandbox, calls) == guests, (seed, number, calls)
 
 
 async def test_it_answers_as_the_guest_does(sandbox: Sandbox) -> None:
@@ -128,7 +130,8 @@ def test_what_is_for_the_guest(source: str) -> None:
         ("__v.x < 1", "1"),
         ("__v.x == 1", "1"),
         ("__v.x + 1", 2**53),
-        ("__v.x", 2**53 + 1),
+        ("1 - __v.x", 2**53 + 1),
+        ("__v.x", 2**64),
         ("__v.x", 2.0**60),
         ("1 / __v.x", 0),
         ("1 % __v.x", 0),
@@ -150,6 +153,22 @@ def test_what_is_for_the_guest(source: str) -> None:
 def test_where_it_is_not_sure(source: str, value: Any) -> None:
     with pytest.raises(Unsure):
         simple(source, {"x": value})
+
+
+@pytest.mark.parametrize(
+    ("source", "result"),
+    [
+        ("__v.x", 2**60 + 1),
+        ("__v.x === __v.y", False),
+        ("__v.x < __v.y", True),
+        ("__v.x == null", False),
+        ("'id ' + __v.x", f"id {2**60 + 1}"),
+        ("__v.row.name", "Ada"),
+    ],
+)
+def test_integers_that_javascript_would_change_are_kept(source: str, result: Any) -> None:
+    values = {"x": 2**60 + 1, "y": 2**60 + 3, "row": {"id": 2**60 + 1, "name": "Ada"}}
+    assert simple(source, values) == result
 
 
 def test_nested_beyond_what_is_simple() -> None:

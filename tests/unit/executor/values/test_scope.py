@@ -5,6 +5,7 @@ from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
 from compiler.keys import Path
 from compiler.plan import Plan, Ref
@@ -336,6 +337,20 @@ def test_a_branch_that_failed(nested: Nested, mode: str, result: Any) -> None:
     run.values.scope_closed(it(1))
     run.values.scope_closed(it(0), ERROR)
     assert run.exit("c1") == {"results": [result, ["ok"]]}
+
+
+def test_results_are_values_where_the_body_has_one_end(nested: Nested) -> None:
+    plan = nested("parallel", on_branch_error="collect")
+    run = Run(replace(plan, regions=(plan.regions[0], replace(plan.regions[1], single=True))))
+    run.size("c1", 4)
+    run.done("a1", "one", it(0))
+    run.values.scope_closed(it(0))
+    run.values.scope_closed(it(1), ERROR)
+    run.values.scope_closed(it(2))
+    run.done("a1", "two", it(3))
+    run.done("b1", "ends", it(3))
+    run.values.scope_closed(it(3))
+    assert run.exit("c1") == {"results": ["one", {"error": ERROR}, None, ["two", "ends"]]}
 
 
 def test_siblings_do_not_see_each_other(nested: Nested) -> None:
