@@ -171,7 +171,8 @@ class WebhookNotReady(WeftError):
 class BlockError(WeftError):
     """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
     the attempt need not count, because the other side asked to come later, or because it was not begun. `uncertain`:
-    the other side may have done what was asked, so that another attempt may do it twice."""
+    the other side may have done what was asked, so that another attempt may do it twice. `traceback`: the frames of the
+    user's files, see executor/tracebacks.py."""
 
     code = "block_failed"
 
@@ -185,6 +186,7 @@ class BlockError(WeftError):
         deferred: Literal["asked", "not_begun"] | None = None,
         uncertain: bool = False,
         hint: str = "",
+        traceback: str = "",
         **extra: Any,
     ) -> None:
         super().__init__(message, code=code, hint=hint, **extra)
@@ -192,6 +194,7 @@ class BlockError(WeftError):
         self.retry_at_ms = retry_at_ms
         self.deferred = deferred
         self.uncertain = uncertain
+        self.traceback = traceback
 
 
 class SandboxError(BlockError):

@@ -25,6 +25,7 @@ from executor.blocks.python_modules import load_module, steps_of
 from executor.blocks.shared_params import invalid
 from executor.errors import BlockError, Fenced
 from executor.runners.call import place_of
+from executor.tracebacks import log_raised, traceback_of
 from executor.values.payload import encode
 
 Function = Callable[..., Any]
@@ -99,24 +100,34 @@ class Python:
             signature.bind(**keywords)
         except TypeError as error:
             raise invalid(f"{name}: {error}", hint=f"it is {name}{_shown(signature)}") from None
+        about = f"run {ctx.run_id}, block {ctx.key}"
         if ctx.runner != "inline":
             context = CONTEXT if CONTEXT in signature.parameters else None
-            return Done(await call_elsewhere(ctx, place_of(function), name, encode(arguments), context))
+            try:
+                return Done(await call_elsewhere(ctx, place_of(function), name, encode(arguments), context))
+            except BlockError as error:
+                log_raised(name, about, error)
+                raise
         try:
             if inspect.iscoroutinefunction(function):
                 returned = await function(**keywords)
             else:
-                work, about = partial(_called, function, keywords), f"run {ctx.run_id}, block {ctx.key}"
+                work = partial(_called, function, keywords)
                 returned = await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting)
             return Done(returned if step is None else write(returned))
-        except (BlockError, Fenced):
+        except Fenced:
+            raise
+        except BlockError as error:
+            error.traceback = traceback_of(error, function)
+            log_raised(name, about, error)
             raise
         except Unfit as error:
             raise BlockError(f"{name} returned {error.message}", code="output_invalid", retryable=False) from error
         except (Exception, SystemExit) as error:
             # The author of the function has to correct it, so the message is that of the function.
-            message = f"{name}: {type(error).__name__}: {error}"
-            raise BlockError(message, code="function_failed", retryable=True) from error
+            message, traceback = f"{name}: {type(error).__name__}: {error}", traceback_of(error, function)
+            log_raised(name, about, error)
+            raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
 
     def _output_of(self, params: Params) -> dict[str, Any] | None:
         step = self._steps.get(str(params.get("function")))

@@ -11,7 +11,6 @@ calls it. What it returns is the output; `Done` and `Suspend` say more.
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -25,6 +24,7 @@ from compiler.signature import CONTEXT, Signature, fields_of, is_struct, output_
 from executor.blocks.base import Context, Done, Outcome, Suspend
 from executor.blocks.shared_params import invalid
 from executor.errors import BlockError, Fenced
+from executor.tracebacks import log_raised, traceback_of
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -34,8 +34,6 @@ CATEGORIES: Final = get_args(Category)
 EFFECTS: Final = get_args(Effect)
 TYPE_PATTERN: Final = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,63}")
 _OUTCOMES: Final = (Done, Suspend)
-
-_log = logging.getLogger(__name__)
 
 
 class TypedBlock(Generic[P, R]):
@@ -65,22 +63,28 @@ class TypedBlock(Generic[P, R]):
             raise invalid(f"{error.message} (at {error.pointer or '/'})") from error
         if self.signature.context:
             arguments[CONTEXT] = ctx
+        about = f"run {ctx.run_id}, block {ctx.key}"
         try:
             if self._waits:
                 return _outcome(await self._call(**arguments))
-            work, about = partial(self._in_thread, arguments), f"run {ctx.run_id}, block {ctx.key}"
+            work = partial(self._in_thread, arguments)
             functions = ctx.services.functions
             return _outcome(await functions.call(work, function=self.spec.type, about=about, waiting=ctx.waiting))
-        except (BlockError, Fenced):
+        except Fenced:
+            raise
+        except BlockError as error:
+            error.traceback = traceback_of(error, self.work)
+            log_raised(self.spec.type, about, error)
             raise
         except Unfit as error:
             message = f"{self.spec.type} returned {error.message}"
             raise BlockError(message, code="output_invalid", retryable=False) from error
         except (Exception, SystemExit) as error:
-            # Its author has to correct it: the message is that of the function, and the log says where it was raised.
-            _log.warning("block type %s raised, run %s, block %s", self.spec.type, ctx.run_id, ctx.key, exc_info=True)
+            # Its author has to correct it: the message is that of the function.
             message = f"{self.spec.type}: {type(error).__name__}: {error}"
-            raise BlockError(message, code="function_failed", retryable=True) from error
+            log_raised(self.spec.type, about, error)
+            traceback = traceback_of(error, self.work)
+            raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
 
     def _in_thread(self, arguments: Mapping[str, Any]) -> Any:
         try:

@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import assert_never
 
+from msgspec.structs import replace
+
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node, Plan
 from executor.core import commands as c
@@ -370,7 +372,7 @@ class _Turn:
         """No attempt is left: the node's error edges, on_error continue, an enclosing catcher, or the run."""
         node = self.plan.nodes[key[1]]
         if not error.block:
-            error = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
+            error = replace(error, block=node.block)
         if self.state.scopes[key[0]].dead:
             self.emit(NodeFailed(key, attempt, error))
             return

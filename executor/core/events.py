@@ -26,13 +26,15 @@ Caught = tuple[Literal["branch", "container", "cleanup"], Path]
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why an attempt failed. `code` is stable and for machines, `message` for people."""
+    """Why an attempt failed. `code` is stable and for machines, `message` for people. `traceback`: of Python code of
+    users, the frames of their files."""
 
     code: str
     message: str
     retryable: bool = False
     block: str | None = None
     hint: str = ""
+    traceback: str = ""
 
 
 class RunStarted(Struct, frozen=True, gc=False, tag="run.started", omit_defaults=True):

@@ -40,6 +40,7 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     message: str
     retryable: bool = False
     hint: str = ""
+    traceback: str = ""
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
@@ -100,13 +101,19 @@ def result_of(answer: bytes) -> Any:
 def error_of(failure: Failure) -> BlockError | Fenced:
     if failure.code == FENCED:
         return Fenced(failure.message)
-    return BlockError(failure.message, code=failure.code, retryable=failure.retryable, hint=failure.hint)
+    return BlockError(
+        failure.message,
+        code=failure.code,
+        retryable=failure.retryable,
+        hint=failure.hint,
+        traceback=failure.traceback,
+    )
 
 
 def failure_of(error: BlockError | Fenced) -> Failure:
     if isinstance(error, Fenced):
         return Failure(FENCED, error.message)
-    return Failure(error.code, error.message, error.retryable, error.hint)
+    return Failure(error.code, error.message, error.retryable, error.hint, error.traceback)
 
 
 def place_of(function: Callable[..., Any]) -> str:

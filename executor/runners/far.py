@@ -12,9 +12,11 @@ from typing import Any, Protocol
 
 import msgspec
 from msgspec import Raw
+from msgspec.structs import replace
 
 from executor.errors import BlockError, Fenced
 from executor.runners.call import Answer, Call, Failure, Said, decode_call, encode, failure_of, found
+from executor.tracebacks import traceback_of
 from executor.values.payload import encode as encode_payload
 
 
@@ -75,10 +77,12 @@ def carry_out(data: bytes, voice: Voice) -> bytes:
     try:
         output = encode_payload(_call(call, voice))
     except (BlockError, Fenced) as error:
-        return encode(Answer(failure=failure_of(error)))
+        failure = failure_of(error)
+        return encode(Answer(failure=replace(failure, traceback=failure.traceback or _traceback(call, error))))
     except BaseException as error:
         message = f"{call.function}: {type(error).__name__}: {error}"
-        return encode(Answer(failure=Failure("function_failed", _unicode(message), True)))
+        failure = Failure("function_failed", _unicode(message), True, traceback=_traceback(call, error))
+        return encode(Answer(failure=failure))
     return encode(Answer(Raw(output)))
 
 
@@ -103,6 +107,13 @@ def _call(call: Call, voice: Voice) -> Any:
     finally:
         if context.has_said:
             voice.ask(Said("sync"))  # what was said before has arrived when the result does
+
+
+def _traceback(call: Call, error: BaseException) -> str:
+    try:
+        return _unicode(traceback_of(error, found(call.place)))
+    except (ImportError, AttributeError):  # there is no function to look into
+        return ""
 
 
 def _unicode(text: str) -> str:

@@ -15,7 +15,7 @@ from functools import lru_cache, partial
 from typing import Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
@@ -25,7 +25,7 @@ from executor.blocks.over import Over
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.doing import Doing
-from executor.errors import BlockError, Fenced, Lost
+from executor.errors import BlockError, Fenced, Lost, NotFound
 from executor.http.binding import Hosts
 from executor.journal.codec import Codec
 from executor.runtime.ahead import Ahead
@@ -46,6 +46,7 @@ from executor.store.files import files_in, names_files
 from executor.store.patience import with_retries
 from executor.store.places import Ask
 from executor.store.rows import CacheRow, NewRun
+from executor.tracebacks import shortened, traceback_of
 from executor.tracing import with_parent
 from executor.values.coerce import truthy
 from executor.values.payload import check, dump
@@ -163,7 +164,8 @@ class Launcher:
                 await check_output(node, result.payload.output, self._services.sandbox.matches)
             return result
         except BlockError as error:
-            info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
+            traceback = error.traceback or self._traceback(node, error)
+            info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint, traceback)
             info = _not_again(node, info) if error.uncertain else info
             return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
         except Lost as error:
@@ -191,7 +193,17 @@ class Launcher:
             reference = secrets.token_hex(4)
             log.exception("block %s (%s) raised [%s]", node.block, node.type, reference)
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
-            return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
+            traceback = self._traceback(node, error)
+            return self._erred(
+                key, attempt, ErrorInfo("internal_error", message, False, node.block, traceback=traceback)
+            )
+
+    def _traceback(self, node: Node, error: BaseException) -> str:
+        """Of a handler that is not a part of weft."""
+        try:
+            return traceback_of(error, type(self._registry.handler(node.type)))
+        except NotFound:  # the block type is not here
+            return ""
 
     def place_left(self, key: NodeKey, attempt: int) -> Place | None:
         """The place that an attempt had, or waited for. It has ended: the append that says so leaves it."""
@@ -503,8 +515,9 @@ class Launcher:
         return Result(fact, Payload())
 
     def _shown(self, error: ErrorInfo) -> ErrorInfo:
-        message, hint = (unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))
-        return ErrorInfo(error.code, message, error.retryable, error.block, hint)
+        texts = (error.message, error.hint, error.traceback)
+        message, hint, traceback = (unicode(self._redactor.redact_cut(text)) for text in texts)
+        return ErrorInfo(error.code, message, error.retryable, error.block, hint, shortened(traceback))
 
 
 def _not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
@@ -512,7 +525,7 @@ def _not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
     author wants it."""
     if not info.retryable or node.policy.on_uncertain == "retry":
         return info
-    return ErrorInfo(info.code, info.message, False, info.block, info.hint or UNCERTAIN_HINT)
+    return structs.replace(info, retryable=False, hint=info.hint or UNCERTAIN_HINT)
 
 
 def _keep_note(keep: Keep, note: StepNote) -> None:

@@ -23,6 +23,7 @@ from typing import Any, Final, TypeVar
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from executor.blocks.base import Context, MakeSuspend, Suspend
@@ -38,6 +39,7 @@ from executor.runtime.step_note import StepNote
 from executor.runtime.step_order import StepOrder
 from executor.store.contract import Store
 from executor.store.patience import with_retries
+from executor.tracebacks import traceback_of
 from executor.values.money import USD_MAX
 from executor.values.payload import dump
 from executor.values.payload import encode as encode_payload
@@ -187,7 +189,7 @@ class AttemptSteps:
         except (Fenced, Lost):
             raise
         except (Exception, SystemExit) as error:
-            return self._on_loop(self._failed(call, error))
+            return self._on_loop(self._failed(call, error, work))
         return self._on_loop(self._finished(call, result))
 
     # --- one call ---
@@ -236,7 +238,7 @@ class AttemptSteps:
             self._journal.keep(StepNote(StepFinished(_NO_KEY, self._attempt, call.n, error=error)))
             raise
         except (Exception, SystemExit) as error:
-            return await self._failed(call, error)
+            return await self._failed(call, error, work)
         return await self._finished(call, result)
 
     async def _wait(self, call: _Call, suspend: Suspend | MakeSuspend) -> Any:
@@ -311,6 +313,7 @@ class AttemptSteps:
                 code=error["code"],
                 retryable=error.get("retryable", False),
                 hint=error.get("hint", ""),
+                traceback=error.get("traceback", ""),
             )
         return _Found(None if output is None else orjson.loads(output))
 
@@ -336,9 +339,10 @@ class AttemptSteps:
             self._ended()
         return orjson.loads(data)
 
-    async def _failed(self, call: _Call, error: BaseException) -> Any:
-        """Raises what every later entry raises as well."""
-        info = self._border.shown(_info_of(error))
+    async def _failed(self, call: _Call, error: BaseException, work: Any = None) -> Any:
+        """Raises what every later entry raises as well. `work`: what raised `error`, if it is code of users."""
+        traceback = "" if work is None else traceback_of(error, work)
+        info = self._border.shown(replace(_info_of(error), traceback=traceback))
         try:
             await self._journal.record(StepFinished(_NO_KEY, self._attempt, call.n, error=info))
         finally:
@@ -349,6 +353,7 @@ class AttemptSteps:
             code=info.code,
             retryable=info.retryable,
             hint=info.hint,
+            traceback=info.traceback,
             retry_at_ms=None if asked is None else asked.retry_at_ms,
             deferred=None if asked is None else asked.deferred,
         ) from error

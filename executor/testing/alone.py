@@ -16,8 +16,8 @@ BLOCK = "block"  # its id in the document
 
 
 class Ran(Struct, frozen=True):
-    """What became of it. `error`: code and message of the last attempt, None if it succeeded. `route`: the exit.
-    `log`: its lines; `text`: what it emitted."""
+    """What became of it. `error`: code, message and traceback of the last attempt, None if it succeeded.
+    `route`: the exit. `log`: its lines; `text`: what it emitted."""
 
     status: str
     output: Any

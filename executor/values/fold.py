@@ -93,6 +93,7 @@ class Fold:
 
     def _failed(self, event: NodeFailed) -> None:
         error = msgspec.to_builtins(event.error)
+        error.pop("traceback", None)  # a workflow may send its values to anyone
         if event.route == "error":
             self.values.failed(event.key, error)
         elif event.route is not None:

@@ -26,6 +26,7 @@ ErrorJson = Annotated[
                 "retryable": {"type": "boolean"},
                 "block": {"anyOf": [{"type": "string"}, {"type": "null"}]},
                 "hint": {"type": "string"},
+                "traceback": {"type": "string"},
             },
             "required": ["code", "message"],
         }

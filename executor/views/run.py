@@ -23,6 +23,7 @@ from executor.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph
 from executor.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
 
 # Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
+TRACEBACKS_MAX = 20  # of failed nodes; of further ones the view of the node has it
 OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
 # What a person wants to hear first about a node that is in several states at once.
 _WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
@@ -56,6 +57,8 @@ async def build(
                 output = None if data is None else orjson.loads(data), size
             else:
                 output = await told.slices.decoded(data), size
+        if state.error is not None and len(failed) >= TRACEBACKS_MAX:
+            state.error = {name: value for name, value in state.error.items() if name != "traceback"}
         node = node_view(plan, state, output)
         nodes.append(node)
         if state.status == "failed":

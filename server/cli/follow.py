@@ -16,7 +16,7 @@ import click
 import msgspec
 
 from executor.journal.projection import OPEN, meaning
-from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
+from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status, traceback_lines
 from server.client import PASSING, ApiError, Event, ServerUnreachable, open_waits, standing
 
 if TYPE_CHECKING:
@@ -181,6 +181,9 @@ def _report(run: RunDetail) -> str:
     click.echo(f"{styled_status(status)}{reason}", err=True)
     if reason and (hint := error.get("hint")):
         click.echo(f"  {plain(str(hint))}", err=True)
+    if reason:
+        for line in traceback_lines(error):
+            click.echo(line, err=True)
     if status == "succeeded":
         if failed := run.get("failed_nodes"):
             more = f" and {len(failed) - FAILED_SHOWN} more" if len(failed) > FAILED_SHOWN else ""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from server.cli.common import FAILED, OK, call, counted, show
-from server.cli.render import error_text, plain, short, step_lines, styled_status, with_clock
+from server.cli.render import error_text, plain, short, step_lines, styled_status, traceback_lines, with_clock
 
 if TYPE_CHECKING:
     from server.client import AsyncClient
@@ -39,14 +39,19 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     if error := about.get("error"):
         place = f" at {error['block']}" if error.get("block") else ""
         click.echo(f"{styled_status(about['status'])}{plain(place)}: {plain(error_text(error))}")
+        _echo_traceback(None if node else error)
     elif about.get("finished_at_ms"):
         click.echo(styled_status(about["status"]))
     for item in found:
         click.echo(f"{item['key']}  {styled_status(item['state'])}")
         for reason in item["reasons"]:
             click.echo(f"  {plain(with_clock(reason))}")
-    for line in step_lines(detail.get("steps") or ()):
+    _echo_traceback(detail.get("error"))
+    steps = detail.get("steps") or ()
+    for step, line in zip(steps, step_lines(steps), strict=True):
         click.echo(f"  {line}")
+        if (step.get("error") or {}).get("traceback", "") not in (detail.get("error") or {}).get("traceback", ""):
+            _echo_traceback(step["error"])  # the block did not fail because of it
     checkpoint = detail.get("checkpoint")
     if checkpoint is not None:
         cut = checkpoint["value_truncated"]
@@ -54,6 +59,11 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
         label = with_clock(f"attempt {checkpoint['attempt']} saved a checkpoint at {checkpoint['at_ms']} ms: ")
         click.echo(f"  {label}{plain(value)}")
     return OK
+
+
+def _echo_traceback(error: Json | None) -> None:
+    for line in traceback_lines(error, indent=4):
+        click.echo(line)
 
 
 @click.command()

@@ -66,7 +66,16 @@ def event_line(event: Event) -> str:
     if detail := event_detail(event):
         parts.append(detail)
     lines = str(event.data.get("message", "")).split("\n") if event.type == "node.log" else []
-    return "\n".join(["  ".join(parts), *(f"{'':>{LOG_INDENT}}{plain(line)}" for line in lines[1:])])
+    below = [f"{'':>{LOG_INDENT}}{plain(line)}" for line in lines[1:]]
+    if event.type != "run.finished":  # the failure of the block came right before it
+        below += traceback_lines(event.data.get("error"), indent=7)
+    return "\n".join(["  ".join(parts), *below])
+
+
+def traceback_lines(error: Json | None, indent: int = 2) -> list[str]:
+    """The frames of the user's files in which Python code failed."""
+    text = str((error or {}).get("traceback") or "")
+    return [click.style(f"{'':>{indent}}{plain(line)}", dim=True) for line in text.splitlines()]
 
 
 def event_detail(event: Event) -> str:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import signal
 import sys
 from threading import Thread
 
+from executor.tracebacks import log
 from server.process import serve
 
 
 def main() -> int:
     Thread(target=_end_with_stdin, daemon=True).start()
+    log.setLevel(logging.INFO)  # tracebacks of functions, with all their frames
     return serve()
 
 

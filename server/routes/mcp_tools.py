@@ -212,7 +212,7 @@ async def _run_told(call: Call, run: str) -> dict[str, Any]:
     told: dict[str, Any] = {"run": view.id, "workflow": view.workflow, "status": view.status}
     told |= {"page": run_urls(view.id).page}
     if view.error is not None:
-        told["error"] = view.error
+        told["error"] = {name: value for name, value in view.error.items() if name != "traceback"}
     if view.output is not None:
         told["output"] = orjson.loads(to_json(view.output))
     waits = without_links(call.who, (*view.waits, *view.child_waits))

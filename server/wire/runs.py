@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
+import orjson
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
@@ -240,6 +241,13 @@ def accepted(submitted: Submitted) -> RunAccepted:
     return view_of(RunAccepted, submitted, urls=run_urls(submitted.run))
 
 
+def _without_traceback(error: bytes | None) -> Any:
+    """A list has no room for it."""
+    if error is None or b'"traceback"' not in error:
+        return fragment(error)
+    return {name: value for name, value in orjson.loads(error).items() if name != "traceback"}
+
+
 def run_summary(row: RunRow, now_ms: int) -> RunSummary:
     """A run as lists show it."""
     since_ms = row.stale_since_ms(now_ms)
@@ -247,7 +255,7 @@ def run_summary(row: RunRow, now_ms: int) -> RunSummary:
     return view_of(
         RunSummary,
         row,
-        error=fragment(row.error),
+        error=_without_traceback(row.error),
         input_summary=beginning(row.input, SUMMARY_CHARS),
         duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
         stale=since_ms is not None,

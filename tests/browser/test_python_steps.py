@@ -66,6 +66,41 @@ def test_functions_on_the_canvas(servers: Servers, contexts: Contexts, tmp_path:
     expect(editor.page.get_by_text("paid 3.15 for A-17").first).to_be_visible()
 
 
+FAILS = """import weft
+
+
+def helper(prices: dict[str, int]) -> int:
+    return prices["missing"]
+
+
+@weft.step
+def price(name: str) -> int:
+    return helper({name: 1})
+
+
+@weft.workflow
+def order(name: str = "a"):
+    return price(name)
+"""
+
+
+def test_the_traceback_of_a_function(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    path = tmp_path / "flow.py"
+    path.write_text(FAILS)
+    server = servers(WEFT_FUNCTIONS=str(path))
+    editor = Editor(contexts(server.url).page(), server.url)
+    editor.open(traced(path))
+    editor.run()
+    editor.has_status("price", "failed")
+    editor.select("price")
+    editor.at("tab-output").click()
+    traceback = editor.page.get_by_label("Traceback", exact=True)
+    expect(traceback).to_be_hidden()
+    editor.at("traceback").get_by_text("Traceback").first.click()
+    expect(traceback).to_contain_text(f'File "{path}", line 5, in helper')
+    expect(traceback).to_contain_text('return prices["missing"]')
+
+
 def stands_apart(editor: Editor, document: dict[str, Any]) -> None:
     """No card stands upon another one, what is in a container lies inside it, and edges lead to the right."""
     boxes = {id: box_of(editor.block(id)) for id in document["blocks"]}

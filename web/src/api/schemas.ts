@@ -52,7 +52,7 @@ export interface AttemptView {
   started_at_ms?: number | null
   finished_seq?: number | null
   finished_at_ms?: number | null
-  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
 }
 
 /** Newest first. `next`: pass it as `before`; null at the end. */
@@ -690,10 +690,10 @@ export interface NodeShown {
   /** The resolved parameters; null when it did not start, or when cut. */
   input: Json
   /** Why the parameters could not be resolved. */
-  input_error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  input_error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   /** Null also when cut. */
   output: Json
-  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   route: string | null
   reason: string | null
   because: string | null
@@ -729,7 +729,7 @@ export interface NodeView {
   finished_at_ms?: number | null
   route?: string | null
   reason?: string | null
-  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   output?: Json
   lost?: number
   cached?: boolean
@@ -975,7 +975,7 @@ export interface RunDetail {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   input: Json
   output: Json
-  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   seq: number
   created_at_ms: number
   started_at_ms: number | null
@@ -1088,7 +1088,7 @@ export interface RunResult {
   workflow: string
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   output: Json
-  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   urls: RunUrls
   waits: WaitView[]
 }
@@ -1123,7 +1123,7 @@ export interface RunSummary {
   workflow: string
   version: number | null
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
-  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
   seq: number
   created_at_ms: number
   started_at_ms: number | null
@@ -1396,7 +1396,7 @@ export interface StepView {
   usage?: Record<string, number>
   cost?: number | null
   prices?: string
-  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
+  error?: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; traceback?: string; [other: string]: unknown } | null
 }
 
 /** A token without its secret. `user`: whose it is, null when it was made with the server's token. Its role is never

@@ -91,6 +91,7 @@ async def test_values_cross_and_a_function_speaks_from_there(cluster: DaskCluste
     with pytest.raises(BlockError) as failed:
         await runner.call(call(work.leave), heard)
     assert failed.value.code == "function_failed"
+    assert f'File "{work.__file__}"' in failed.value.traceback and ", in leave" in failed.value.traceback
     await runner.close()
 
 

@@ -29,7 +29,7 @@ export function Section({
   )
 }
 
-const PLAIN = new Set(['code', 'message', 'hint', 'retryable', 'block'])
+const PLAIN = new Set(['code', 'message', 'hint', 'retryable', 'block', 'traceback'])
 
 export function ErrorCard({ error, handled = false }: { error: ErrorInfo; handled?: boolean }): ReactElement {
   const more = Object.fromEntries(
@@ -49,6 +49,14 @@ export function ErrorCard({ error, handled = false }: { error: ErrorInfo; handle
           .filter(Boolean)
           .join(' · ')}
       </p>
+      {error.traceback ? (
+        <details className="errorcard__more" data-testid="traceback">
+          <summary>Traceback</summary>
+          <pre className="rawvalue" tabIndex={0} aria-label="Traceback">
+            {error.traceback}
+          </pre>
+        </details>
+      ) : null}
       {Object.keys(more).length ? (
         <details className="errorcard__more">
           <summary>Details</summary>
