@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import inspect
+import os
+from contextvars import ContextVar
 from pathlib import PurePath
-from types import FrameType
+from types import CodeType, FrameType
+from typing import Final
 
-_HERE = str(PurePath(__file__).parent)
+_HERE: Final = str(PurePath(__file__).parent)
+_STANDARD: Final = str(PurePath(os.__file__).parent)
+# Those of the trace under way: code of the user may have caught one.
+raised: ContextVar[list[TraceError] | None] = ContextVar("weft_trace_errors", default=None)
 
 
 class TraceError(Exception):
@@ -21,14 +27,23 @@ class TraceError(Exception):
         self.message = message
         where = f"{PurePath(self.file).name}, line {self.line}: " if self.line else ""
         super().__init__(where + message)
+        if (errors := raised.get()) is not None:
+            errors.append(self)
 
 
 def user_place() -> tuple[str, int]:
-    """File and line of the innermost frame that is neither of this package nor of the standard library between."""
+    """File and line of the innermost frame that is neither of this package nor of the standard library."""
     frame: FrameType | None = inspect.currentframe()
     while frame is not None:
-        file = frame.f_code.co_filename
-        if not file.startswith(_HERE) and PurePath(file).name not in ("contextlib.py", "inspect.py"):
-            return file, frame.f_lineno
+        if is_of_user(frame.f_code):
+            return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return "", 0
+
+
+def is_of_user(code: CodeType) -> bool:
+    """Neither of this package nor of the standard library?"""
+    file = code.co_filename
+    if file.startswith(("<frozen", _HERE)):
+        return False
+    return not file.startswith(_STANDARD) or "site-packages" in file or "dist-packages" in file

@@ -14,15 +14,17 @@ from compiler.bind import RESERVED
 from compiler.document import BLOCKS_MAX
 from compiler.references import find, normalize, parse
 from compiler.schema_of import Unfit, write
-from compiler.tracing.errors import TraceError, user_place
+from compiler.tracing.errors import TraceError, raised, user_place
 from compiler.tracing.graph import Item, Junction, Node, Scope, edges_of, nodes_of
-from compiler.tracing.values import Condition, Traced, reference
+from compiler.tracing.source import Sources
+from compiler.tracing.values import Condition, Traced, reference, written
 
 if TYPE_CHECKING:
     from compiler.tracing.steps import Step
 
 START: Final = "start"
 _BODY = ("item", "index", "items", "iteration")  # what a container has inside
+_ALWAYS_READ = ("input", "loop", "parallel")  # names of references that need no block
 _current: ContextVar[Trace | None] = ContextVar("weft_trace", default=None)
 
 
@@ -45,9 +47,11 @@ class Trace:
         self.root = Scope((START, "out"))
         self.scope = self.root
         self.steps: dict[str, Step[Any, Any]] = {}
+        self.sources = Sources()
         start = Node(self.root, START, "start", {})  # in no list: its edges are the entry of the root
         self._nodes = {normalize(START): start}
         self._refs: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._written: set[str] = set()  # references that were made by f-strings
 
     @property
     def start(self) -> Node:
@@ -55,11 +59,21 @@ class Trace:
 
     @contextmanager
     def recording(self) -> Generator[None]:
-        token = _current.set(self)
+        """At the end, raises the first TraceError, also if the workflow function caught it."""
+        errors: list[TraceError] = []
+        tokens = _current.set(self), raised.set(errors), written.set(self._written)
         try:
             yield
+        except Exception as error:
+            if errors and errors[0] is not error:
+                raise errors[0] from error
+            raise
         finally:
-            _current.reset(token)
+            _current.reset(tokens[0])
+            raised.reset(tokens[1])
+            written.reset(tokens[2])
+        if errors:
+            raise errors[0]
 
     @contextmanager
     def inside(self, scope: Scope) -> Generator[Scope]:
@@ -84,6 +98,7 @@ class Trace:
         """A block in the current scope. `params` may hold traced values. `after`: traced values that it waits for,
         `items`: the same of the scope itself, `reads`: values that are in the params as text already; `barrier`: it
         waits for all before it, and all after it wait for it. Raises TraceError."""
+        self.sources.refuse_try()
         node = Node(self.scope, self._free_id(name, id), type, {})
         node.params = self.plain(params, node)
         for value in (*after, *reads):
@@ -175,13 +190,20 @@ class Trace:
                 stack.extend(one)
             elif isinstance(one, str) and "<" in one:
                 for found in find(one):
-                    self._reads_text(found.text, one, node)
+                    if not found.env:
+                        self._reads_text(found.text, one, node)
 
     def _reads_text(self, text: str, whole: str, node: Node) -> None:
         parsed = parse(text)
-        source = self._nodes.get(normalize(str(parsed.segments[0]))) if parsed is not None else None
-        if parsed is None or source is None:
+        first = normalize(str(parsed.segments[0])) if parsed is not None else ""
+        source = self._nodes.get(first)
+        if parsed is None or (source is None and first not in _ALWAYS_READ):
             return
+        if source is None or f"<{text}>" not in self._written:
+            raise TraceError(
+                f"<{text[:80]}> in a text is read as a reference when a run executes the workflow. Write the traced "
+                'value in an f-string, f"use {value}"; a text that holds such words comes from a step.'
+            )
         path = parsed.segments[1:]
         inner = source.body is not None and bool(path) and path[0] in _BODY and source.body.holds(node.scope)
         scope = source.body if inner and source.body is not None else source.scope

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Generator, Mapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
 from compiler.diagnostics import suggest
@@ -20,12 +21,18 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[^\W\d]\w*")
 _FIELD = re.compile(r"[\w$@][\w$@ -]*")  # as compiler.bind
 _EXACT = 2**53
+# The references that texts got by f-strings, in the trace under way.
+written: ContextVar[set[str] | None] = ContextVar("weft_written", default=None)
 
 _TRUTH = (
     "a traced value has no truth value: it is known only when a run executes the workflow. Instead of `if` and `while` "
     "write weft.when(...), instead of `and`, `or`, `not` write &, | and ~ with parentheses, or decide inside a step."
 )
 _ITERATE = "a traced value cannot be iterated: its length is not known yet. Write weft.each(items, function)."
+_HASH = (
+    "a traced value cannot be a key, in a set or gathered: it is not known yet. Calls run side by side already, unless "
+    "one uses the value of the other: leave asyncio.gather out."
+)
 _COMPUTE = "a traced value cannot be computed with: it is not known yet. Compute inside a step and use its result."
 
 
@@ -68,10 +75,13 @@ class Traced:
     def __format__(self, spec: str) -> str:
         if spec:
             raise TraceError(f"a traced value cannot be formatted with {spec!r}: format it inside a step.")
-        return reference(self)
+        return str(self)
 
     def __str__(self) -> str:
-        return reference(self)
+        text = reference(self)
+        if (texts := written.get()) is not None:
+            texts.add(text)
+        return text
 
     def __repr__(self) -> str:
         return f"<traced {reference(self)}>"
@@ -108,7 +118,8 @@ class Traced:
     def __invert__(self) -> Condition:
         return ~Condition.of(self)
 
-    __hash__ = None  # type: ignore[assignment]
+    def __hash__(self) -> int:
+        raise TraceError(_HASH)
 
     def __bool__(self) -> bool:
         raise TraceError(_TRUTH)

@@ -21,6 +21,7 @@ from compiler.document import FORMAT
 from compiler.schema_of import TypeUnknown
 from compiler.signature import Signature, SignatureUnusable, signature_of
 from compiler.tracing.errors import TraceError
+from compiler.tracing.source import refuse_silent
 from compiler.tracing.steps import Step
 from compiler.tracing.trace import Trace, active
 from compiler.tracing.values import Traced
@@ -78,6 +79,7 @@ class FunctionWorkflow(Generic[P, R]):
                 one.name: Traced(trace.start, trace.root, (one.name,), one.schema) for one in self.signature.parameters
             }
             with trace.recording():
+                refuse_silent(self.function, trace.sources)
                 returned = _called(self.function, values)
                 _return(trace, returned)
             self._traced = {**self._envelope(), **trace.document()}, trace.steps

@@ -1,0 +1,231 @@
+"""Usual mistakes of people who write Python: each is an error, early, that names the line and what to write instead."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+import weft
+
+Flow = Callable[..., Any]
+
+
+@weft.step(effect="none")
+def load(order: str) -> dict[str, Any]:
+    return {"order": order}
+
+
+@weft.step(effect="none")
+def mail(text: str) -> str:
+    return text
+
+
+@weft.step(effect="none")
+async def fetch(url: str) -> str:
+    return url
+
+
+def helper(found: Any) -> Any:
+    if found is None:
+        return mail("nothing")
+    return mail(found)
+
+
+def loaded(order: Any) -> Any:
+    return load(order)
+
+
+def is_none(order: str, note: str | None = None) -> Any:
+    if note is None:  # here
+        return load(order)
+    return mail(note)
+
+
+def is_not_none(order: str) -> Any:
+    found = load(order)
+    customer = found.customer  # type: ignore[attr-defined]
+    return mail("hi") if customer is not None else None  # here
+
+
+async def is_none_awaited(order: str) -> Any:
+    page = await fetch.with_options(retries=2)(order)
+    return mail("none") if None is page else page  # here
+
+
+def is_none_in_a_lambda(orders: list[str]) -> Any:
+    return weft.each(orders, lambda order: mail("none") if order is None else mail(order))  # here
+
+
+def is_none_in_a_function_inside(orders: list[str]) -> Any:
+    def one(order: Any) -> Any:
+        if (found := load(order)) is None:  # here
+            return mail("none")
+        return found
+
+    return weft.each(orders, one)
+
+
+def is_true(order: str) -> Any:
+    return mail("yes") if weft.when(load(order) == {}, lambda: load(order)) is True else None  # here
+
+
+def matches(order: str) -> Any:
+    match load(order):  # here
+        case None:
+            return mail("none")
+        case {"customer": _}:
+            return mail("someone")
+        case _:
+            return mail("else")
+
+
+def tries(order: str) -> Any:
+    try:
+        return load(order)  # here
+    except ValueError:
+        return mail("failed")
+
+
+def tries_around_a_helper(order: str) -> Any:
+    try:
+        found = weft.each(
+            [order],
+            load,
+        )
+    except weft.TraceError:
+        found = loaded(order)
+    try:
+        for _ in range(2):
+            found = loaded(order)  # here
+    except* ValueError:
+        mail("failed")
+    return found
+
+
+def tries_around_weft(order: str) -> Any:
+    try:
+        answer = weft.approve("Go on?")  # here
+    except Exception:
+        return mail("failed")
+    return answer
+
+
+def cleans_up(order: str) -> Any:
+    try:
+        found = load(order)
+    finally:
+        mail("cleaned up")  # here
+    return found
+
+
+def suppresses(order: str) -> Any:
+    with suppress(ValueError):
+        load(order)  # here
+    return mail("done")
+
+
+def hides_an_error(order: str, amount: float) -> Any:
+    try:
+        total = amount * 2  # here
+    except Exception:
+        total = 0
+    return mail(f"{order}: {total}")
+
+
+async def gathers(order: str) -> Any:
+    return await asyncio.gather(fetch(order), fetch("b"))  # here
+
+
+def is_a_key(order: str) -> Any:
+    return mail({order: "a"}["a"])  # here
+
+
+def is_in_a_set(order: str) -> Any:
+    return mail(str({load(order)}))  # here
+
+
+def has_a_reference_in_a_constant(x: str) -> Any:
+    return mail("use <start.x>")  # here
+
+
+def has_the_input_in_a_constant(x: str) -> Any:
+    return mail('write <input type="text"> or <input.x>')  # here
+
+
+MISTAKES: list[tuple[Flow, str]] = [
+    (is_none, r"`is` looks at the placeholder.*weft\.when\(value == None"),
+    (is_not_none, r"`is` looks at the placeholder.*!= for `is not`"),
+    (is_none_awaited, r"`is` looks at the placeholder"),
+    (is_none_in_a_lambda, r"`is` looks at the placeholder"),
+    (is_none_in_a_function_inside, r"`is` looks at the placeholder"),
+    (is_true, r"`is` looks at the placeholder"),
+    (matches, r"`match` looks at the placeholder.*match inside a step"),
+    (tries, r"`try` around a call catches nothing.*weft\.attempt\(do, failed\)"),
+    (tries_around_weft, r"`try` around a call catches nothing"),
+    (cleans_up, r"calls in `finally` are no cleanup.*weft\.attempt\(do, finally_=\.\.\.\)"),
+    (suppresses, r"`suppress` around a call catches nothing"),
+    (hides_an_error, r"cannot be computed with.*Compute inside a step"),
+    (gathers, r"side by side already.*leave asyncio\.gather out"),
+    (is_a_key, r"cannot be a key"),
+    (is_in_a_set, r"cannot be a key, in a set"),
+    (has_a_reference_in_a_constant, r'<start\.x> in a text is read as a reference.*f"use {value}"'),
+    (has_the_input_in_a_constant, r"<input\.x> in a text is read as a reference"),
+]
+
+
+@pytest.mark.parametrize(("mistake", "message"), MISTAKES, ids=[flow.__name__ for flow, _ in MISTAKES])
+def test_a_mistake_is_an_error_with_its_line(mistake: Flow, message: str) -> None:
+    with pytest.raises(weft.TraceError, match=message) as caught:
+        weft.workflow(mistake).document()
+
+    assert caught.value.file == __file__
+    assert caught.value.line == line_of(mistake)
+
+
+def test_a_mistake_in_a_function_that_is_called_names_the_line_there() -> None:
+    @weft.workflow
+    def calls(order: str) -> Any:
+        return helper(load(order))
+
+    with pytest.raises(weft.TraceError, match=r"`is` looks at the placeholder") as caught:
+        calls.document()
+    assert caught.value.line == inspect.getsourcelines(helper)[1] + 1
+
+
+def test_the_first_error_that_was_caught_is_raised() -> None:
+    with pytest.raises(weft.TraceError, match=r"use a plain `for`") as caught:
+        weft.workflow(tries_around_a_helper).document()
+    assert caught.value.line == inspect.getsourcelines(tries_around_a_helper)[1] + 2
+
+
+def test_what_python_knows_while_it_traces_is_no_mistake() -> None:
+    def noted(order: Any, note: Any = None) -> Any:
+        return mail("nothing" if note is None else note)
+
+    @weft.workflow
+    def fine(order: str) -> Any:
+        last = None
+        for name in ("a", "b"):
+            last = load(name)["order"] if last is None else load.with_options(after=last)(name)["order"]
+        try:
+            settings = json.loads("{")
+        except ValueError:
+            settings = None
+        if settings is None:
+            mail("a < b and c > d, <b>bold</b>, <nothing.known>, ${NAME}")
+        noted(order)
+        return noted(order, last)
+
+    assert [*fine.document()["blocks"]] == ["start", "load", "load-2", "mail", "mail-2", "mail-3", "result"]
+
+
+def line_of(function: Flow) -> int:
+    """Of the comment `# here`."""
+    lines, first = inspect.getsourcelines(function)
+    return first + next(n for n, line in enumerate(lines) if line.rstrip().endswith("# here"))
