@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import inspect
-import os
 from contextvars import ContextVar
 from pathlib import PurePath
 from types import CodeType, FrameType
 from typing import Final
 
 _HERE: Final = str(PurePath(__file__).parent)
-_STANDARD: Final = str(PurePath(os.__file__).parent)
+_STANDARD: Final = str(PurePath(inspect.__file__).parent)
 # Those of the trace under way: code of the user may have caught one.
 raised: ContextVar[list[TraceError] | None] = ContextVar("weft_trace_errors", default=None)
 
