@@ -25,6 +25,7 @@ from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.databases.databases import POSTGRES
 from executor.engine import Engine
+from executor.errors import WrongKey
 from executor.http.client import GuardedClient
 from executor.runners.runners import Runners
 from executor.runtime.bus import Bus
@@ -33,6 +34,7 @@ from executor.services import MailSettings, Services
 from executor.store.contract import Store
 from executor.store.driver import needs_psycopg
 from executor.store.sqlite.store import SQLiteStore
+from executor.vault import key_file
 
 # Here one run may be all there is to do: each of its steps waits for its commit, and switching to another thread and
 # back would take as long as a fast disk needs. A server has other clients, who must not wait for the disk.
@@ -68,15 +70,18 @@ async def open_engine(
     env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       where resume links lead: the server on the same database, if there is one
-    secret         keys those links, 16 bytes or more; without it they end with this program
+    secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
+                   SQLite file, `runs.key` beside `runs.db`, which is made when it is not there and which a server on
+                   the same file uses too. On PostgreSQL there is no such file: without it links end with this program,
+                   which can store no secrets, and approvals are answered by run and node
     processes      child processes at the same time, for blocks with `policy.runner: process`; None: one for each core
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
 
-    Raises StoreError: the database cannot be used, or the driver of PostgreSQL is missing. Raises TraceError: a
-    workflow cannot become a document.
+    Raises StoreError: the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
+    Raises TraceError: a workflow cannot become a document.
     """
-    with _store(database) as (store, bus, path):
+    with _store(database) as (store, bus, path), _key(secret, path) as secret:
         sandbox = Sandbox()
         called: dict[str, Callable[..., Any]] = {**steps_of(workflows), **(functions or {})}
         registry = _registry(called, blocks, sandbox)
@@ -130,6 +135,23 @@ def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str
     else:
         with _path(database) as path:
             yield SQLiteStore(path, commit_here_below_s=COMMIT_HERE_BELOW_S), None, str(path)
+
+
+@contextmanager
+def _key(secret: bytes | None, path: str | None) -> Iterator[bytes | None]:
+    """The key of the engine on the file at `path`. One that is made here and is not that of the database goes again."""
+    if secret is not None or path is None:
+        yield secret
+        return
+    file = key_file.key_path(path)
+    key, is_new = key_file.read_or_make(file)
+    try:
+        yield key
+    except WrongKey as error:
+        if is_new:
+            file.unlink()
+        hint = "pass the key of this database as secret=; it is WEFT_SECRET_KEY of its server, or its key file"
+        raise WrongKey(error.message, hint=hint) from None
 
 
 @contextmanager

@@ -60,7 +60,6 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import secrets
 import shlex
 from collections.abc import Mapping, Sequence
 from importlib.util import find_spec
@@ -73,13 +72,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from compiler.document import POOL_PATTERN
+from executor.errors import StoreError
 from executor.http.addresses import Allowed
 from executor.llm.endpoints import Endpoints
 from executor.services import AlertSettings, MailSettings
+from executor.vault import key_file
 from executor.vault.command import SecretsCommand
 from server import setting_values as checked
 from server.oidc.settings import OidcSettings
-from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make, write_once
+from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make
 from server.variables import (
     DEFAULT_DB,
     DEFAULT_HOST,
@@ -536,27 +537,23 @@ def read_secret(settings: Settings) -> bytes:
     the key file beside the database, made on first use."""
     if settings.secret_key:
         return _key_of(settings.secret_key)
-    path = Path(settings.db_path).with_suffix(".key")
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if not path.exists():
-        write_once(path, secrets.token_hex(32))
-    return _key_in(path)
+    try:
+        return key_file.read_or_make(key_file.key_path(settings.db_path))[0]
+    except StoreError as error:
+        raise SettingsError(error.message) from None
 
 
 def _key_in(path: Path) -> bytes:
     try:
-        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
-    except (OSError, ValueError) as error:
-        raise SettingsError(f"the key file {path} cannot be read: {error}") from None
-    if len(key) != 32:
-        raise SettingsError(f"the key file {path} is damaged: it must contain 64 hexadecimal digits")
-    return key
+        return key_file.read(path)
+    except StoreError as error:
+        raise SettingsError(error.message) from None
 
 
 def known_keys(settings: Settings, database: Path | str) -> list[bytes]:
     """The keys of a process on this database, the present one first; empty if it would make one. Raises
     SettingsError."""
-    file = Path(database).with_suffix(".key") if isinstance(database, Path) else None
+    file = key_file.key_path(database) if isinstance(database, Path) else None
     if settings.secret_key is None and (file is None or not file.exists()):
         return []
     present = _key_of(settings.secret_key) if settings.secret_key else _key_in(file or Path())

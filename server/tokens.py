@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from executor.vault.key_file import write_once
 from server.variables import SettingsError, database_address, database_path, is_loopback
 
 OFF = "off"  # what WEFT_TOKEN says instead of a token
@@ -64,19 +65,3 @@ def find(environ: Mapping[str, str], url: str) -> str | None:
         return None  # of several servers: the token is WEFT_TOKEN
     path = token_path(database_path(environ))
     return read(path) if os.access(path, os.R_OK) else None
-
-
-def write_once(path: Path, text: str) -> None:
-    """A file for its owner alone. It is written beside its name and linked into place, so that two processes which
-    start together agree on one."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(text + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        os.unlink(draft)

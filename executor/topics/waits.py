@@ -30,7 +30,7 @@ from executor.runtime.find import find_run
 from executor.runtime.links import Purpose, purpose_of, token_of
 from executor.runtime.parts import Parts
 from executor.store.rows import RunRow, WaitRow, WaitStatus
-from executor.views import NotificationView, WaitView
+from executor.views import NotificationView, WaitShown, WaitView
 from executor.views import wait as wait_view
 
 # A node key may open a wait in each attempt: 100 by its retry policy, and 10 that were lost.
@@ -94,15 +94,25 @@ class Waits:
 
     async def answer(
         self,
-        link: str,
+        link: str | WaitShown | None = None,
         fields: Mapping[str, Any] | None = None,
         action: str | None = None,
         by: str | None = None,
         who: Answerer | None = None,
+        *,
+        run: str | None = None,
+        node: str | None = None,
     ) -> WaitView:
-        """Answer a wait, once, by its resume link or the token in it. `by`: the name that they say they have; `who`:
-        whom they have signed in as, which is recorded if the wait is for certain people. Raises NotFound, AnswerInvalid
-        (still open), SignInRequired, NotYours, AlreadyAnswered (`extra["wait"]` says by whom)."""
+        """Answer a wait, once: by its resume link or the token in it, or by the wait as `list` returns it, or by `run`
+        and `node`, the key of the node that waits. `by`: the name that they say they have; `who`: whom they have signed
+        in as, which is recorded if the wait is for certain people. Raises NotFound, AnswerInvalid (still open),
+        SignInRequired, NotYours, AlreadyAnswered (`extra["wait"]` says by whom)."""
+        if isinstance(link, WaitShown):
+            return await self.answer_wait(link.run, link.id, fields, action, by, who)
+        if link is None and run is not None and node is not None:
+            return await self.answer_wait(run, node, fields, action, by, who)
+        if link is None or run is not None or node is not None:
+            raise TypeError("answer() takes a link, or a wait, or run= and node=")
         return await self._answer(await self.by_token(token_of(link), "resume"), fields, action, by, who)
 
     async def answer_wait(
