@@ -32,6 +32,7 @@ from compiler.wiring import ROOT, Wiring
 
 RESERVED: Final = ("loop", "parallel", "workflow", "variable", "input")
 LOOP_FIELDS: Final = ("index", "iteration", "item", "items", "results", "break")
+OUTCOME: Final = "outcome"  # how a container has ended: in its cleanup
 PARALLEL_FIELDS: Final = ("index", "iteration", "item", "items")
 ALIASES: Final = {"currentItem": "item"}
 # Guessing at names costs a comparison with each of them.
@@ -139,6 +140,9 @@ class Binder:
             return None
         else:
             block, used = self._lookup(parsed.segments)
+            if parsed.segments[used:] == (OUTCOME,) and f"{block}{CLEANUP_SUFFIX}" in self._around(reader):
+                region = self._places.region[f"{block}{CLEANUP_SUFFIX}"]
+                return Ref(found.text, "scope", region=region, path=(OUTCOME,), default=parsed.default)
             around = block if block is not None and block in self._around(reader) else None
         if around is None:
             return None

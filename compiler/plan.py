@@ -55,7 +55,7 @@ class Ref(Struct, frozen=True, omit_defaults=True):
 
     kind      block     output of node `node` (a plan-wide number; for a container its end sentinel)
               scope     a field of the enclosing container whose body is region `region`: path[0] is index, iteration,
-                        item, items, results, or break
+                        item, items, results, or break; or a cleanup, and path[0] is outcome
               variable  workflow variable; path[0] is its name
               input     run input
               env       environment value; path == (NAME,)

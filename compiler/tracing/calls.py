@@ -3,16 +3,18 @@ records blocks that the canvas has as well; all raise TraceError."""
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from compiler.document import SettingsDoc
 from compiler.schema_of import TypeUnknown, schema_of
 from compiler.tracing.errors import TraceError
-from compiler.tracing.graph import Junction, Node, Scope
+from compiler.tracing.graph import Junction, Node, Scope, nodes_of
 from compiler.tracing.trace import Trace, current
-from compiler.tracing.values import Condition, Traced, field_of, kind_of, reference
+from compiler.tracing.values import Condition, Perhaps, Traced, field_of, kind_of, reference
 
 if TYPE_CHECKING:
     from compiler.tracing.workflow import FunctionWorkflow
@@ -75,28 +77,35 @@ def attempt(
     do: Callable[[], T],
     failed: Callable[[Any], U] | None = None,
     *,
-    finally_: Callable[[], Any] | None = None,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
     id: str | None = None,
 ) -> T | U:
-    """What `do` returns, or if a step in it fails for good, what `failed` returns. All three are traced.
+    """What `do` returns, or if a step in it fails for good, what `failed` returns. All of them are traced.
 
-    failed    gets the error: `code`, `message`; without it, the run fails as it would have without `attempt`
-    finally_  the cleanup: its calls run when those of `do` have ended, also if these failed or were cancelled. It uses
-              values from before the attempt, none of `do`
+    failed     gets the error: `code`, `message`; without it, the run fails as it would have without `attempt`
+    cancelled  its calls run when `do` ends because the run does: it is cancelled, takes too long, or fails elsewhere
+    finally_   the cleanup: its calls run when those of `do` have ended, also if these failed or were cancelled
+
+    `cancelled` and `finally_` may take an argument, which has the calls of `do` by name: `lambda done: undo(done.pay)`.
+    The value of a call that did not succeed is None.
     """
     trace = current("attempt")
-    if failed is None and finally_ is None:
-        raise TraceError("weft.attempt takes what to do after a failure, or finally_.")
+    if failed is None and cancelled is None and finally_ is None:
+        raise TraceError("weft.attempt takes what to do after a failure or a cancel, or finally_.")
+    if cancelled is not None and finally_ is not None:
+        # An attempt in the other one: finally_ comes after the calls of `cancelled`, also if one of them fails.
+        do, cancelled = cast(Callable[[], T], partial(attempt, do, cancelled=cancelled)), None
     box = trace.add("attempt", "parallel", {"mode": "count", "count": 1, "results": "value"}, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
     with trace.inside(box.body):
         schema = _end_with(trace, do(), "weft.attempt")
     if finally_ is not None:
-        box.cleanup = Scope((box.id, "finally"), box.scope, box, box.id)
-        with trace.inside(box.cleanup):
-            finally_()
-        if not box.cleanup.items:
-            raise TraceError("weft.attempt: finally_ makes no calls.")
+        _clean_up(trace, box, finally_, "finally_")
+    if cancelled is not None:
+        for item in _clean_up(trace, box, cancelled, "cancelled").items:
+            if isinstance(item, Node):
+                item.policy = {**item.policy, "skip_if": f'<{box.id}.outcome> !== "cancelled"'}
     done = Traced(box, box.scope, ("results", 0), schema)
     if failed is None:
         return cast(T, done)
@@ -109,6 +118,68 @@ def attempt(
         other = _of_way(trace, failed(Traced(box, way, ("error",), _ERROR)))
     values = [_or_null(done), *other]
     return cast(T | U, _first(trace, f"{box.id}-value", values, {} if other else schema, junction))
+
+
+class Done:
+    """The calls that a cleanup cleans up for, by name: `done.reserve`, `done["reserve-2"]`."""
+
+    def __init__(self, calls: Mapping[str, Traced]) -> None:
+        self._calls = calls
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self[name]
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._calls:
+            made = ", ".join(self._calls) or "none"
+            raise TraceError(f"what is cleaned up for has no call {name!r}. Its calls: {made}.")
+        call = self._calls[name]
+        call._node.needed = True
+        return call
+
+
+def _clean_up(trace: Trace, box: Node, handler: Callable[..., Any], called: str) -> Scope:
+    scope = box.cleanup = Scope((box.id, "finally"), box.scope, box, box.id)
+    with trace.inside(scope):
+        if _takes_one(handler):
+            calls = _done_in(box)
+            handler(Done({call.id: Perhaps(call, scope, (), call.output_schema) for call in calls}))
+        else:
+            handler()
+    if not scope.items:
+        raise TraceError(f"weft.attempt: {called} makes no calls.")
+    return scope
+
+
+def _takes_one(handler: Callable[..., Any]) -> bool:
+    try:
+        parameters = inspect.signature(handler).parameters.values()
+    except (TypeError, ValueError):
+        return False
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(one.default is one.empty and one.kind in positional for one in parameters)
+
+
+def _done_in(box: Node) -> list[Node]:
+    """The calls in it that its cleanup can read, which are not those of each item. Attempts become loops that run once:
+    a cleanup reads the blocks of a loop, and not those of a parallel."""
+    assert box.body is not None
+    inner = nodes_of(box.body)
+    for node in (box, *inner):
+        if node.type == "parallel" and node.params["mode"] == "count":
+            node.type, node.params = "loop", {**node.params, "mode": "for"}
+    return [node for node in inner if _is_readable(box, node.scope)]
+
+
+def _is_readable(box: Node, scope: Scope) -> bool:
+    while scope is not box.body:
+        owner, parent = scope.owner, scope.parent
+        if owner is None or parent is None or scope is owner.cleanup or (scope is owner.body and owner.type != "loop"):
+            return False
+        scope = parent
+    return True
 
 
 class When:

@@ -169,6 +169,9 @@ class Trace:
         value there."""
         if not value._scope.holds(node.scope):
             hint = "Return it from the function and use what weft.when, weft.each or weft.attempt returns."
+            if _cleans(value._scope, node.scope) is not None:
+                call = value._node.id
+                hint = f"A cleanup gets its calls as an argument: `lambda done: ...` reads done[{call!r}]."
             raise TraceError(f"{reference(value)} exists only in a branch or body that ends before this. {hint}")
         self._refs.setdefault((value._node.id, *(p for p in value._path if isinstance(p, str))), user_place())
         source, waiting = value._node, node
@@ -211,6 +214,8 @@ class Trace:
             raise TraceError(
                 f"a text of one traced value alone would not be a text: pass {whole} itself, without f-string."
             )
+        if not scope.holds(node.scope) and (cleanup := _cleans(scope, node.scope)) is not None and "??" in text:
+            scope = cleanup
         self._reads(node, Traced(source, scope, path))
 
     def _free_id(self, name: str, wanted: str | None) -> str:
@@ -247,3 +252,14 @@ class Trace:
                 if other is not None:
                     shown = ".".join(parts[:length])
                     raise TraceError(f"<{shown}> would read the block {other!r}: give that call another id.", place)
+
+
+def _cleans(scope: Scope, reader: Scope) -> Scope | None:
+    """The cleanup around the reader of the container that `scope` lies in."""
+    at: Scope | None = reader
+    while at is not None:
+        owner = at.owner
+        if owner is not None and owner.cleanup is at and owner.body is not None and owner.body.holds(scope):
+            return at
+        at = at.parent
+    return None

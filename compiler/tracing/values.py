@@ -70,7 +70,7 @@ class Traced:
         except KeyError:
             hint = suggest(str(part), (self._schema or {})["properties"])
             raise TraceError(f"{reference(self)} has no field {part!r}.{' ' + hint if hint else ''}") from None
-        return Traced(self._node, self._scope, (*self._path, part), schema)
+        return type(self)(self._node, self._scope, (*self._path, part), schema)
 
     def __format__(self, spec: str) -> str:
         if spec:
@@ -151,6 +151,12 @@ class Traced:
     __neg__ = __pos__ = __abs__ = _refuse
 
 
+class Perhaps(Traced):
+    """What a cleanup reads of a call that it cleans up for: null if that did not run."""
+
+    __slots__ = ()
+
+
 class Condition:
     """A JavaScript expression with references, for `weft.when`. `reads`: the values in it."""
 
@@ -203,7 +209,7 @@ def reference(value: Traced) -> str:
             parts.append(f"[{part}]")
         else:
             parts.append(f".{part}" if _NAME.fullmatch(part) else f'["{part}"]')
-    return f"<{''.join(parts)}{' ?? null' if value._node.joins else ''}>"
+    return f"<{''.join(parts)}{' ?? null' if value._node.joins or isinstance(value, Perhaps) else ''}>"
 
 
 def kind_of(schema: Mapping[str, Any] | None) -> str:

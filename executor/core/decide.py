@@ -424,7 +424,8 @@ class _Turn:
         container = self.state.containers.get((key[0], body)) if body >= 0 else None
         if body >= 0 and (container is None or container.cleanup is not Cleanup.NOT_BEGUN):
             return False
-        self.emit(CleanupOpened(key, self.at_ms + self.plan.settings.cleanup_timeout_ms, error))
+        given_up = body >= 0 and self.state.scopes[key[0]].dead
+        self.emit(CleanupOpened(key, self.at_ms + self.plan.settings.cleanup_timeout_ms, error, given_up))
         return True
 
     def _stop_cleanup(self, key: NodeKey) -> bool:

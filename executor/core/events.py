@@ -94,11 +94,13 @@ class RegionExited(Struct, frozen=True, gc=False, tag="region.exited"):
 
 class CleanupOpened(Struct, frozen=True, gc=False, tag="cleanup.opened", omit_defaults=True):
     """The body of a container has ended, and its cleanup begins; `key` is its END sentinel, or the trigger: the cleanup
-    of the run. It is stopped at `due_ms`. `error`: what the container fails with afterwards."""
+    of the run. It is stopped at `due_ms`. `error`: what the container fails with afterwards. `given_up`: the container
+    ends because what is around it does, such as a run that is cancelled."""
 
     key: NodeKey
     due_ms: int
     error: ErrorInfo | None = None
+    given_up: bool = False
 
 
 class CleanupStopped(Struct, frozen=True, gc=False, tag="cleanup.stopped"):

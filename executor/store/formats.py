@@ -13,7 +13,7 @@ from typing import Final
 
 from executor.store.rows import Record
 
-FORMAT: Final = 4  # of the newest events that this code folds; 0: those of the first release
+FORMAT: Final = 5  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.
 SINCE: Mapping[str, int] = MappingProxyType(
     {
@@ -28,7 +28,9 @@ SINCE: Mapping[str, int] = MappingProxyType(
 
 
 # An event that is older than what it can say now: the JSON of the member, and the format with which that came.
-SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType({"wait.opened": (b'"beside":true', 4)})
+SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
+    {"wait.opened": (b'"beside":true', 4), "cleanup.opened": (b'"given_up":true', 5)}
+)
 
 
 def needed(records: Iterable[Record]) -> int:
@@ -39,7 +41,5 @@ def needed(records: Iterable[Record]) -> int:
 
 
 def _format_of(record: Record) -> int:
-    if record.type in SINCE:
-        return SINCE[record.type]
-    said, since = SAYS_SINCE[record.type]
-    return since if said in (record.data or b"") else 0
+    said, since = SAYS_SINCE.get(record.type, (b"", 0))
+    return since if since and said in (record.data or b"") else SINCE.get(record.type, 0)

@@ -164,6 +164,8 @@ def _cleaning(plan: Plan, state: State, event: CleanupOpened) -> str | None:
     key = event.key
     if cleanup_of(plan, key[1]) < 0:
         return "it has no cleanup"
+    if event.given_up and not state.scopes[key[0]].dead:
+        return "what is around its container is not given up"
     if plan.nodes[key[1]].sentinel is None:
         if state.root_cleanup is not Cleanup.NOT_BEGUN:
             return "the cleanup of the run has begun before"

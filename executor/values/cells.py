@@ -49,6 +49,7 @@ class ContainerCells:
     last      loops: the newest closed iteration; it is the previous one of the iteration now running
     retained  closed branches that a later iteration of an outer loop may still read
     broken    index of the iteration in which a break block ran, or -1
+    outcome   a cleanup: how what it cleans up for has ended
     """
 
     __slots__ = (
@@ -61,6 +62,7 @@ class ContainerCells:
         "last",
         "last_index",
         "open",
+        "outcome",
         "results",
         "retained",
     )
@@ -77,6 +79,7 @@ class ContainerCells:
         self.decoded: list[Any] = []
         self.done = 0
         self.broken = -1
+        self.outcome = ""
 
     @property
     def items(self) -> Any:

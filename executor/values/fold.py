@@ -13,6 +13,7 @@ import orjson
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.core.events import (
+    CleanupOpened,
     Event,
     NodeFailed,
     NodeSkipped,
@@ -24,6 +25,7 @@ from executor.core.events import (
     ScopesOpened,
     VariablesPatched,
 )
+from executor.core.evolve import cleanup_of
 from executor.values.payload import trimmed
 from executor.values.scope import Values
 
@@ -86,6 +88,9 @@ class Fold:
                 body = self._plan.nodes[start].body
                 if self._plan.regions[body].kind == "loop":
                     values.scope_closed((*path, (body, event.first - 1)))
+            case CleanupOpened():
+                outcome = "cancelled" if event.given_up else "succeeded" if event.error is None else "failed"
+                values.cleanup_opened(event.key, cleanup_of(self._plan, event.key[1]), outcome)
             case RegionExited():
                 self._add_ran(event.key, "out")
                 return self._exited(event, output)

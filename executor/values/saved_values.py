@@ -24,7 +24,7 @@ BYTES_MAX = 256 * 1024  # and about so much of outputs
 VALUE_ROWS: dict[str, Any] = {
     "fold": tuple[int, list[int], bytes],
     "branch_error": tuple[Path, bytes],
-    "values": tuple[int, int, int, bytes | None, int, int, int, int],  # a container; the last number is a scope's
+    "values": tuple[int, int, int, bytes | None, int, int, int, str, int],  # a container; the last number is a scope's
     "inner": tuple[int, bool, int, int],  # container, whether it is over, index, scope
     "result": tuple[int, int, bytes],
     "cell": tuple[int, int, bytes, int | bytes | None, bool],
@@ -66,7 +66,7 @@ def _walk(root: ScopeCells) -> Iterator[tuple[str, Any, int]]:
                 last = len(scopes)
                 scopes.append(container.last)
             items = container.items_data
-            counts = container.last_index, container.done, container.broken
+            counts = container.last_index, container.done, container.broken, container.outcome
             yield "values", (number, region, container.count, items, *counts, last), len(items or b"")
             for over, ones in inner:
                 for index, one in ones.items():
@@ -104,7 +104,7 @@ class SavedValues:
             case "values":
                 for scope, region, count, items, *counts, last in rows:
                     container = ContainerCells(count, items)
-                    container.last_index, container.done, container.broken = counts
+                    container.last_index, container.done, container.broken, container.outcome = counts
                     container.last = None if last == _NO_SCOPE else self._scope(last)
                     self._scope(scope).containers[region] = container
                     self._containers.append(container)

@@ -69,6 +69,11 @@ class Values:
         path, node = start_key
         self._open(path).containers[self.plan.nodes[node].body] = ContainerCells(count, items)
 
+    def cleanup_opened(self, key: NodeKey, region: int, outcome: str) -> None:
+        """The cleanup of the container with this end sentinel begins. `outcome`: how the container has ended."""
+        container = self._open(key[0]).containers[region] = ContainerCells(1, None)
+        container.outcome = outcome
+
     def patch(self, ops: Sequence[Sequence[Any]]) -> None:
         """Apply `[op, path, value]` patches to the variables, all or (BlockError) none."""
         paths.apply(self.variables, ops)
@@ -250,6 +255,8 @@ class Values:
                     value = [*value, *map(orjson.loads, results)]
             case "results" if is_loop:
                 value = []
+            case "outcome" if container is not None:
+                value = container.outcome
             case "break":
                 value = container is not None and container.broken == index
         return paths.read(value, ref.path[1:])

@@ -10,6 +10,9 @@ import sys
 from pathlib import Path
 
 from compiler.builder.source import canonical
+from compiler.compile import compile_document
+from executor.blocks.python_modules import load_module
+from executor.blocks.registry import Registry
 from tests.support.python_source import executed
 
 ROOT = Path(__file__).parents[2]
@@ -33,3 +36,11 @@ def test_the_function_cleans_up_although_it_fails(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("gave back gpu-1\nfailed "), done.stdout
     assert "there is nothing to learn from" in done.stdout
+
+
+def test_what_a_cancel_undoes_is_sound(tmp_path: Path) -> None:
+    file = tmp_path / "weft_test_order.py"
+    file.write_text(FILES["order.py"])
+    order = load_module(str(file)).order
+    result = compile_document(order.document(), Registry.load())
+    assert {found.code for found in result.diagnostics} <= {"case_unwired", "block_type_unknown"}

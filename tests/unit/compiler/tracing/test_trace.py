@@ -273,7 +273,7 @@ def test_a_cleanup_beside_a_way_for_errors() -> None:
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda: attempt(lambda: pay(1)), r"takes what to do after a failure, or finally_\."),
+        (lambda: attempt(lambda: pay(1)), r"takes what to do after a failure or a cancel, or finally_\."),
         (lambda: attempt(lambda: pay(1), finally_=lambda: None), r"finally_ makes no calls\."),
     ],
 )

@@ -78,6 +78,7 @@ function checkOne(found: Found, context: CheckContext): Verdict | null {
       const fields = kindOf(doc, target.container, specs) === 'parallel' ? PARALLEL_FIELDS : LOOP_FIELDS
       const name = target.path[0]
       if (typeof name !== 'string' || (fields as readonly string[]).includes(name) || name === 'currentItem') return OK
+      if (name === 'outcome') return OK // in a cleanup: how the container has ended. The compiler knows where
       return bad(
         `${nameOf(doc, target.container)} has no ${name} here.`,
         near(found, target.parsed.segments.length - target.path.length, name, fields),
