@@ -65,7 +65,8 @@ async def open_engine(
     database       a SQLite file, made when it is not there, or a postgresql:// address; None: a file in a temporary
                    folder, removed at the end
     functions      what blocks of type `python` may call, by name
-    workflows      functions with `@weft.workflow`, whose steps are among these functions
+    workflows      functions with `@weft.workflow`, whose steps are among these functions; those that others of them
+                   call are stored
     blocks         more block types, beside those of installed packages
     env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
@@ -83,7 +84,8 @@ async def open_engine(
     """
     with _store(database) as (store, bus, path), _key(secret, path) as secret:
         sandbox = Sandbox()
-        called: dict[str, Callable[..., Any]] = {**steps_of(workflows), **(functions or {})}
+        flows = list(workflows)
+        called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
         registry = _registry(called, blocks, sandbox)
         _collect_imported()
         engine = await Engine.open(
@@ -104,6 +106,7 @@ async def open_engine(
             bus=bus,
         )
         try:
+            await engine.workflows.give(flows)
             yield engine
         finally:
             await engine.close()

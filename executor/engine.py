@@ -103,7 +103,7 @@ class Engine:
         self.waits = Waits(parts)
         self.signals = Signals(parts)
         self.callbacks = Callbacks(parts, self.waits)
-        self.runs = Runs(parts, self.waits)
+        self.runs = Runs(parts, self.waits, self.workflows)
         self.chats = Chats(parts, self.webhooks, self.runs)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)

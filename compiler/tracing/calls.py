@@ -301,9 +301,15 @@ def approve(
 
 
 def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:
-    """A run of another workflow, which is stored under this name when the run starts. The value is its output."""
+    """A run of another workflow. A workflow function is stored together with this one; one that is named is stored when
+    the run starts. The value is its output."""
     trace = current("call")
+    called = None if isinstance(workflow, str) else workflow
     name = workflow if isinstance(workflow, str) else workflow.name
+    known = trace.workflows.get(name)
+    if known is not None and called is not None and known is not called:
+        raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
+    trace.workflows[name] = called or known
     params = {"workflow": name} | ({"input": input} if input is not None else {})
     node = trace.add(f"call-{name}", "run_workflow", params, id=id)
     return Traced(node, node.scope)

@@ -21,6 +21,7 @@ from compiler.tracing.values import Condition, Traced, reference, written
 
 if TYPE_CHECKING:
     from compiler.tracing.steps import Step
+    from compiler.tracing.workflow import FunctionWorkflow
 
 START: Final = "start"
 _BODY = ("item", "index", "items", "iteration")  # what a container has inside
@@ -47,6 +48,7 @@ class Trace:
         self.root = Scope((START, "out"))
         self.scope = self.root
         self.steps: dict[str, Step[Any, Any]] = {}
+        self.workflows: dict[str, FunctionWorkflow[Any, Any] | None] = {}
         self.sources = Sources()
         start = Node(self.root, START, "start", {})  # in no list: its edges are the entry of the root
         self._nodes = {normalize(START): start}

@@ -12,7 +12,7 @@ document is made: runs execute the document, and call the steps.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
@@ -47,7 +47,7 @@ class FunctionWorkflow(Generic[P, R]):
             self.signature: Signature = signature_of(function)
         except (SignatureUnusable, TypeUnknown) as error:
             raise TraceError(f"{error}.", self._defined) from None
-        self._traced: tuple[dict[str, Any], dict[str, Step[Any, Any]]] | None = None
+        self._traced: tuple[dict[str, Any], Trace] | None = None
 
     def document(self) -> dict[str, Any]:
         """In the format weft/1. The function is called the first time. Raises TraceError, with the line."""
@@ -56,7 +56,12 @@ class FunctionWorkflow(Generic[P, R]):
     @property
     def steps(self) -> dict[str, Step[Any, Any]]:
         """Those that it calls, by name. Raises TraceError."""
-        return self._trace()[1]
+        return self._trace()[1].steps
+
+    @property
+    def calls(self) -> dict[str, FunctionWorkflow[Any, Any] | None]:
+        """The workflows that it calls, by name; None: one that is only named. Raises TraceError."""
+        return self._trace()[1].workflows
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """In another workflow function: a run of its own, as `weft.call`. Raises TraceError elsewhere."""
@@ -69,9 +74,9 @@ class FunctionWorkflow(Generic[P, R]):
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
             raise TraceError(f"{self.name}: {error}.") from None
-        return cast(R, call(self.name, dict(bound.arguments)))
+        return cast(R, call(self, dict(bound.arguments)))
 
-    def _trace(self) -> tuple[dict[str, Any], dict[str, Step[Any, Any]]]:
+    def _trace(self) -> tuple[dict[str, Any], Trace]:
         if self._traced is None:
             trace = Trace()
             trace.start.params = self._start()
@@ -82,7 +87,7 @@ class FunctionWorkflow(Generic[P, R]):
                 refuse_silent(self.function, trace.sources)
                 returned = _called(self.function, values)
                 _return(trace, returned)
-            self._traced = {**self._envelope(), **trace.document()}, trace.steps
+            self._traced = {**self._envelope(), **trace.document()}, trace
         return self._traced
 
     def _envelope(self) -> dict[str, Any]:
@@ -137,6 +142,25 @@ def workflow(
         return FunctionWorkflow(function, name or function.__name__.replace("_", "-"), settings or {})
 
     return made(function) if function is not None else made
+
+
+def called_by(
+    workflows: Iterable[FunctionWorkflow[Any, Any]], given: Iterable[FunctionWorkflow[Any, Any]] = ()
+) -> dict[str, FunctionWorkflow[Any, Any]]:
+    """The workflow functions that these call, also through others, by name; of those that are only named, the ones
+    among `workflows` and `given`. Raises TraceError: two have one name."""
+    left = list(workflows)
+    known = {one.name: one for one in (*given, *left)}
+    found: dict[str, FunctionWorkflow[Any, Any]] = {}
+    while left:
+        for name, called in left.pop().calls.items():
+            called = called or known.get(name)
+            if called is not None and name not in found:
+                found[name] = called
+                left.append(called)
+            elif called is not None and found[name] is not called:
+                raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
+    return found
 
 
 def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:

@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from compiler.tracing.steps import Step, steps_in
-from compiler.tracing.workflow import FunctionWorkflow
+from compiler.tracing.workflow import FunctionWorkflow, called_by
 
 
 def load_module(place: str) -> ModuleType:
@@ -42,11 +42,12 @@ def load_module(place: str) -> ModuleType:
 
 
 def steps_of(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
-    """The steps among these, and those that workflows among these call, by name. Raises ValueError, TraceError."""
+    """The steps among these, and those that workflows among these call, also in other workflows, by name. Raises
+    ValueError, TraceError."""
     found = list(values)
-    for value in list(found):
-        if isinstance(value, FunctionWorkflow):
-            found += value.steps.values()
+    workflows = [value for value in found if isinstance(value, FunctionWorkflow)]
+    for workflow in (*workflows, *called_by(workflows).values()):
+        found += workflow.steps.values()
     return steps_in(found)
 
 

@@ -71,7 +71,10 @@ class ChildRuns:
             if row is None:
                 which = f"version {request.version} of workflow" if request.version is not None else "workflow"
                 raise BlockError(
-                    f"there is no {which} {request.workflow[:200]!r}", code="workflow_not_found", retryable=False
+                    f"there is no {which} {request.workflow[:200]!r}",
+                    code="workflow_not_found",
+                    retryable=False,
+                    hint="Store it under this name first: `weft deploy FILE`, or engine.workflows.save.",
                 )
             plan = await self._plan(row.document, request.trigger)
             origin = Origin(row.name, row.version)

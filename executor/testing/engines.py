@@ -45,7 +45,8 @@ async def engine(
     attempts, take real time."""
     time = ManualClock() if clock is None else clock
     sandbox = Sandbox(threads=1)
-    called: dict[str, Callable[..., Any]] = {**steps_of(workflows), **(functions or {})}
+    flows = list(workflows)
+    called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
     extra = [*connectors(), *([Python(called)] if called else ()), *blocks]
     with TemporaryDirectory(prefix="weft-test-", ignore_cleanup_errors=True) as folder:
         path = Path(folder, "weft.db") if database is None else database
@@ -65,6 +66,7 @@ async def engine(
         if isinstance(time, ManualClock):
             time.watch(opened)
         try:
+            await opened.workflows.give(flows)
             yield opened
         finally:
             if isinstance(time, ManualClock):

@@ -14,6 +14,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described, as_document
 from compiler.keys import parse_wait
 from compiler.plan import Plan
+from compiler.tracing.workflow import FunctionWorkflow
 from executor.core import facts as f
 from executor.core.messages import Cancel, encode
 from executor.errors import BadRequest, Conflict, NotFound
@@ -28,6 +29,7 @@ from executor.runtime.watched import Watched
 from executor.store.people import present_actor
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
 from executor.topics.waits import Waits
+from executor.topics.workflows import Workflows
 from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
 from executor.views import node as node_view
 from executor.views import run as run_view
@@ -54,8 +56,9 @@ class _Asked(NamedTuple):
 
 
 class Runs:
-    def __init__(self, parts: Parts, waits: Waits) -> None:
+    def __init__(self, parts: Parts, waits: Waits, workflows: Workflows) -> None:
         self._parts = parts
+        self._workflows = workflows
         self._store = parts.store
         self._rows = SharedRows(parts.store)
         self._waits = waits
@@ -102,6 +105,8 @@ class Runs:
             row = await find_version(self._store, workflow, version)
             document = row.document
         else:
+            if isinstance(workflow, FunctionWorkflow):
+                await self._workflows.save_called(workflow)
             document = orjson.dumps(as_document(workflow))
         compiled = await self._parts.compiler.compile(document, trigger)
         plan = plan_of(compiled)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
@@ -14,6 +14,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.document import as_document
 from compiler.imports import as_ours
 from compiler.plan import Plan
+from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
 from executor.journal.reader import load_plan
 from executor.runtime.compiler import plan_of
@@ -39,6 +40,8 @@ class Workflows:
         self._parts = parts
         self._store = parts.store
         self._scheduler = scheduler
+        self._given: list[FunctionWorkflow[Any, Any]] = []
+        self._called: set[FunctionWorkflow[Any, Any]] = set()  # stored already
 
     async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
         """Plan and diagnostics; never raises for what is wrong with the document."""
@@ -62,8 +65,10 @@ class Workflows:
         return missing_connections(read, self._parts.registry, known)
 
     async def save(self, document: Any, name: str | None = None) -> SavedWorkflow:
-        """Store it and make it the active version; the same document is the same version. Raises CompileError,
-        BadRequest."""
+        """Store it and make it the active version; the same document is the same version. Workflow functions that it
+        calls are stored as well. Raises CompileError, BadRequest."""
+        if isinstance(document, FunctionWorkflow):
+            await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
             document = as_document(document)
         compiled = await self.compile(document)
@@ -86,6 +91,22 @@ class Workflows:
         data, now_ms = orjson.dumps(document), self._parts.clock.now_ms()
         stored = await self._store.put_workflow(name, data, digest, now_ms, declared)
         return await self._saved(stored, document, compiled)
+
+    async def give(self, workflows: Iterable[FunctionWorkflow[Any, Any]]) -> None:
+        """Workflows of this program: those that one of them calls are stored. Raises as `save_called`."""
+        self._given += workflows
+        await self.save_called(*self._given)
+
+    async def save_called(self, *workflows: FunctionWorkflow[Any, Any]) -> None:
+        """Store the workflow functions that these call, each once. Raises CompileError, BadRequest, TraceError."""
+        for one in called_by(workflows, self._given).values():
+            if one not in self._called:
+                self._called.add(one)
+                try:
+                    await self.save(one)
+                except BaseException:
+                    self._called.discard(one)
+                    raise
 
     async def active(self) -> list[WorkflowRow]:
         """The active version of each."""

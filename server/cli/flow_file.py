@@ -20,10 +20,12 @@ from server.cli.common import Refused
 LINES_MAX = 4  # of a traceback
 
 
-def read(text: str) -> Any:
-    """The document of the workflow that is named, or of the only one in the file. Raises Refused."""
+def read(text: str) -> tuple[Any, list[dict[str, Any]]]:
+    """The document of the workflow that is named, or of the only one in the file; and those of the workflow functions
+    that it calls, which are to be stored before it runs. Raises Refused."""
     path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
     from compiler.builder.defined import document_of
+    from compiler.tracing.workflow import FunctionWorkflow, called_by
     from executor.blocks.python_modules import load_module
 
     file = Path(path)
@@ -32,7 +34,9 @@ def read(text: str) -> Any:
     with redirect_stdout(sys.stderr):
         try:
             module = load_module(path)
-            return document_of(_found(module, path, name), file.stem)
+            found = _found(module, path, name)
+            called = called_by([found]) if isinstance(found, FunctionWorkflow) else {}
+            return document_of(found, file.stem), [one.document() for one in called.values() if one is not found]
         except Refused:
             raise
         except (Exception, SystemExit) as error:

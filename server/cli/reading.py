@@ -24,9 +24,14 @@ def is_python(text: str) -> bool:
 
 def read_document(path: str) -> Any:
     """The JSON of a file, or what a Python file defines; `-` is stdin. Raises Refused."""
+    return read_documents(path)[0]
+
+
+def read_documents(path: str) -> tuple[Any, list[dict[str, Any]]]:
+    """And the documents of the workflow functions that it calls. Raises Refused."""
     if is_python(path):
         return flow_file.read(path)
-    return parse_json(read_text(path), path)
+    return parse_json(read_text(path), path), []
 
 
 def read_input(text: str | None, option: str = "--input") -> Any:

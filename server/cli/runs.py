@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from server.cli.common import CANCELLED, FAILED, OK, WAITING, Refused, call, print_warnings, show
-from server.cli.reading import is_file, read_document, read_input
+from server.cli.reading import is_file, read_documents, read_input
 from server.cli.render import run_lines
 
 if TYPE_CHECKING:
@@ -51,7 +51,8 @@ def run(
     follow: bool,
     as_json: bool,
 ) -> int:
-    """Run a stored workflow, or the document in a file.
+    """Run a stored workflow, or the document in a file. Workflow functions that a workflow in a Python file calls are
+    stored first.
 
     With --follow the exit code tells the result: 0 succeeded, 1 failed, 2 cancelled, 3 waiting for an answer or a
     signal.
@@ -60,7 +61,7 @@ def run(
 
     value = read_input(input_text)
     paths = _files(files, value)
-    what = read_document(workflow) if is_file(workflow) else workflow
+    what, called = read_documents(workflow) if is_file(workflow) else (workflow, [])
     if version is not None and what is not workflow:
         raise Refused("--version is for stored workflows.", "Leave it out to run a file, or name a stored workflow.")
 
@@ -68,6 +69,8 @@ def run(
         nonlocal value
         for field, path in paths:
             value = {**(value or {}), field: await client.upload(path)}
+        for document in called:
+            print_warnings(await client.deploy(document))
         started = await client.start(
             what, input=value, trigger=trigger, version=version, idempotency_key=key, stop_after=stop_after
         )

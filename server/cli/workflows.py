@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, show
-from server.cli.reading import read_document
+from server.cli.reading import read_documents
 from server.cli.render import plain, version_lines, workflow_lines
 
 if TYPE_CHECKING:
     from server.client import AsyncClient
-    from server.client.answers import VersionPage, WorkflowDeleted
+    from server.client.answers import SavedWorkflow, VersionPage, WorkflowDeleted
 
 
 @click.command()
@@ -23,12 +24,20 @@ if TYPE_CHECKING:
 @click.option("--name", help="Name of the workflow. Default: the name in the document.")
 @click.pass_obj
 def deploy(url: str, file: str, name: str | None) -> int:
-    """Store the workflow in FILE as the active version of NAME."""
-    document = read_document(file)
-    saved = call(url, lambda client: client.deploy(document, name))
-    print_warnings(saved)
-    click.echo(_stored_line(saved))
+    """Store the workflow in FILE as the active version of NAME.
+
+    Workflow functions that it calls are stored before it, under their own names.
+    """
+    document, called = read_documents(file)
+    for each, under in (*((one, None) for one in called), (document, name)):
+        saved = call(url, partial(_deploy, each, under))
+        print_warnings(saved)
+        click.echo(_stored_line(saved))
     return OK
+
+
+def _deploy(document: Any, name: str | None, client: AsyncClient) -> Awaitable[SavedWorkflow]:
+    return client.deploy(document, name)
 
 
 @click.command()

@@ -17,16 +17,16 @@ from msgspec import Struct
 from compiler.builder.defined import defined_in, document_of
 from compiler.compile import compile_document
 from compiler.tracing.errors import TraceError
-from compiler.tracing.steps import Step
+from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.python import python_blocks
-from executor.blocks.python_modules import load_module
+from executor.blocks.python_modules import load_module, steps_of
 from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.sandbox.sandbox import Sandbox
 
 
 class Found(Struct, frozen=True):
-    """`documents` by name; `steps`: the file has functions for blocks of type `python`."""
+    """`documents` by name; `steps`: the file has functions for blocks of type `python`, or calls those of others."""
 
     documents: dict[str, Any]
     steps: bool
@@ -55,7 +55,7 @@ def read(file: str) -> Found:
     """Raises ValueError for documents with errors, and what the file raises."""
     module = load_module(file)
     documents = dict(_documents(module, Path(file).stem))
-    steps = any(isinstance(value, Step) for value in vars(module).values())
+    steps = bool(steps_of(vars(module).values()))
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
     own = python_blocks([*named, *([file] if steps else ())])
     if not documents:
@@ -75,9 +75,13 @@ def read(file: str) -> Found:
 
 
 def _documents(module: ModuleType, stem: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of everything in the module that is a workflow in Python: name and document."""
+    """Of everything in the module that is a workflow in Python, and of the workflow functions that these call: name and
+    document."""
     seen: set[str] = set()
-    for value in defined_in(vars(module)).values():
+    found = [*defined_in(vars(module)).values()]
+    functions = [value for value in found if isinstance(value, FunctionWorkflow)]
+    found += [value for value in called_by(functions).values() if value not in functions]
+    for value in found:
         document = document_of(value, stem)
         name = document["name"]
         if name in seen:

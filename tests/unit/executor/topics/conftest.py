@@ -15,6 +15,8 @@ from executor.services import Services
 from executor.topics.events import Events
 from executor.topics.runs import Runs
 from executor.topics.waits import Waits
+from executor.topics.workflows import Workflows
+from executor.triggers.schedules import Schedules
 from tests.support.clock import ManualClock
 from tests.support.model_store.store import ModelStore
 
@@ -52,4 +54,4 @@ async def events(parts: Parts) -> AsyncIterator[Events]:
 
 @pytest.fixture
 def runs(parts: Parts) -> Runs:
-    return Runs(parts, Waits(parts))
+    return Runs(parts, Waits(parts), Workflows(parts, Schedules(parts).scheduler))
