@@ -51,10 +51,11 @@ class Answer(Struct, frozen=True, omit_defaults=True):
 
 
 class Said(Struct, frozen=True, omit_defaults=True):
-    """What a function says while it runs; `value` is a text for log and emit. The others are answered: `checkpoint`
-    when the value is on disk, `sync` when what was said before has arrived."""
+    """What a function says while it runs; `value` is a text for log and emit. The others are answered: `begun`, before
+    the function is called, when the server has noted it; `checkpoint` when the value is on disk, `sync` when what was
+    said before has arrived."""
 
-    kind: Literal["log", "emit", "checkpoint", "sync"]
+    kind: Literal["begun", "log", "emit", "checkpoint", "sync"]
     value: Any = None
 
 
@@ -78,7 +79,8 @@ class Runner(Protocol):
     async def call(self, call: Call, listener: Listener) -> Any:
         """What the function returned. A call that is cancelled has no effect from then on that weft records.
 
-        Raises BlockError and Fenced as the function does, and Lost: it is unknown how far it got."""
+        Raises BlockError and Fenced as the function does, Lost: it is unknown how far it got, and BlockError, deferred:
+        the function was not called."""
         ...
 
     async def close(self) -> None: ...
@@ -114,6 +116,12 @@ def failure_of(error: BlockError | Fenced) -> Failure:
     if isinstance(error, Fenced):
         return Failure(FENCED, error.message)
     return Failure(error.code, error.message, error.retryable, error.hint, error.traceback)
+
+
+def not_called(message: str) -> BlockError:
+    """Where a function was to run is gone, and the function was not called: it is called again, and no attempt is used
+    up."""
+    return BlockError(f"{message} before the function was called", code="runner_unavailable", deferred="not_begun")
 
 
 def place_of(function: Callable[..., Any]) -> str:

@@ -1,11 +1,13 @@
 """What runs on the scheduler and the workers of a Dask cluster. weft is installed there, too.
 
 The scheduler repeats a task whose worker has died. Whether a function may be called again is the plan's to decide, and
-the next call is another attempt: so each execution asks the scheduler first, and only the first one is permitted.
+the next call is another attempt: so each execution asks the scheduler first, and only the first one is permitted. It
+is permitted by the client, which has noted then that the function is called: what is lost before was not called.
 """
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import msgspec
@@ -17,34 +19,43 @@ from executor.errors import BlockError
 from executor.runners.call import Said
 from executor.runners.far import carry_out
 
-CLAIM = "weft_claim"
+CLAIM = "weft_begin"
+PERMIT = "weft_permit"
 KNOWN = "weft_known"
 BEGUN_BEFORE = b""
 
 
 class Claims(SchedulerPlugin):
-    """On the scheduler: the tasks that have begun, and who hears of them, until they are forgotten there."""
+    """On the scheduler: the tasks that have begun, or ask their client whether they may, and who hears of them, until
+    they are forgotten there."""
 
-    name = "weft-claims"
+    name = "weft-begins"
     idempotent = True
 
     def __init__(self) -> None:
-        self._begun: dict[Any, str] = {}
+        self._begun: dict[Any, tuple[str, asyncio.Future[bool]]] = {}
 
     async def start(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         scheduler.handlers[CLAIM] = self.claim
+        scheduler.handlers[PERMIT] = self.permit
         scheduler.handlers[KNOWN] = self.known
 
-    def claim(self, key: Any, topic: str) -> bool:
-        """Whether this is the first execution. A task that is forgotten, as it was cancelled or lost, does not begin:
-        a worker may have it all the same, and nothing here knows any more whether it began before."""
+    async def claim(self, key: Any, topic: str) -> bool:
+        """Whether this is the first execution, and the client knows of it. A task that is forgotten, as it was
+        cancelled or lost, does not begin: a worker may have it all the same, and nothing here knows any more whether it
+        began before."""
         key = tuple(key)
         if key in self._begun or key not in self._scheduler.tasks:
             return False
-        self._begun[key] = topic
+        permitted = asyncio.get_running_loop().create_future()
+        self._begun[key] = topic, permitted
         self._tell(key, begun=True)
-        return True
+        return await permitted
+
+    def permit(self, key: Any) -> None:
+        """The client has noted that the function is called."""
+        self._decide(self._begun.get(tuple(key)), True)
 
     def known(self, key: Any) -> bool:
         """Whether the task has come in, and can be cancelled."""
@@ -54,19 +65,26 @@ class Claims(SchedulerPlugin):
         if key not in self._begun:
             return
         if finish == "forgotten":
-            del self._begun[key]
+            self._decide(self._begun.pop(key), False)
         elif finish == "released" and start in ("processing", "memory"):
             self._tell(key, lost=True)  # with its worker; or it was cancelled, and this is of no interest
 
     def restart(self, scheduler: Scheduler) -> None:
+        for asked in self._begun.values():
+            self._decide(asked, False)
         self._begun.clear()
 
+    def _decide(self, asked: tuple[str, asyncio.Future[bool]] | None, permitted: bool) -> None:
+        if asked is not None and not asked[1].done():
+            asked[1].set_result(permitted)
+
     def _tell(self, key: Any, **what: bool) -> None:
-        self._scheduler.log_event(self._begun[key], {"key": list(key), **what})
+        self._scheduler.log_event(self._begun[key][0], {"key": list(key), **what})
 
 
 def execute(call: bytes, key: tuple[str, str, int], topic: str) -> bytes:
-    """On a worker, in one of its threads: see `carry_out`. BEGUN_BEFORE: it was not called, for it was called once."""
+    """On a worker, in one of its threads: see `carry_out`. BEGUN_BEFORE: it was not called here, for it
+    was called once, or is not wanted any more."""
     worker = get_worker()
     claim = getattr(worker.scheduler, CLAIM)
     if not sync(worker.loop, claim, key=list(key), topic=topic):

@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from executor.errors import BlockError, Lost
-from executor.runners.call import Call, Listener, Said, encode, result_of
+from executor.runners.call import Call, Listener, Said, encode, not_called, result_of
 
 Client = Any  # of distributed, which is an extra, and has no types for most of its methods
 
@@ -28,15 +28,20 @@ Key = tuple[str, str, int]
 
 
 class _Waiting:
-    """A call that was submitted. `begun` is set when its function is being called, or when it has ended."""
+    """A call that was submitted. `begun` is set when its function is being called, or when it has ended; `is_called` is
+    true from the moment before it may be called."""
 
-    __slots__ = ("begun", "is_lost", "listener", "working")
+    __slots__ = ("begun", "is_called", "is_lost", "listener", "working")
 
     def __init__(self, listener: Listener, working: asyncio.Future[bytes]) -> None:
         self.listener = listener
         self.working = working
         self.begun = asyncio.Event()
+        self.is_called = False
         self.is_lost = False
+
+    def lost(self, message: str, *, together: bool = False) -> Lost | BlockError:
+        return Lost(message, together=together) if self.is_called else not_called(message)
 
 
 class DaskRunner:
@@ -72,12 +77,12 @@ class DaskRunner:
             if not waiting.is_lost or (task is not None and task.cancelling()):
                 raise
             listener.log(f"({LOST})")
-            raise Lost(LOST) from None
+            raise waiting.lost(LOST) from None
         except Lost as error:
             listener.log(f"({error.message})")
             if error.together:
                 self._drop(client)
-            raise
+            raise waiting.lost(error.message, together=error.together) from error
         finally:
             working.cancel()
             if self._calls.get(key) is waiting:
@@ -150,6 +155,8 @@ class DaskRunner:
         if waiting is None:
             return
         if message.get("begun"):
+            waiting.is_called = True
+            self._permit(message["key"])
             waiting.begun.set()
             return
         if message.get("lost"):
@@ -161,6 +168,12 @@ class DaskRunner:
             waiting.listener.log(said.value)
         elif said.kind == "emit":
             waiting.listener.emit(said.value)
+
+    def _permit(self, key: list[Any]) -> None:
+        """The function may be called. If this does not arrive, the call is lost with the scheduler."""
+        if self._client is not None:
+            permitting = _permit(self._client, key)
+            asyncio.run_coroutine_threadsafe(permitting, self._client.loop.asyncio_loop)
 
 
 def is_news(record: logging.LogRecord) -> bool:
@@ -194,6 +207,13 @@ async def _outcome(client: Client, call: bytes, key: Key, topic: str) -> bytes:
     if answer == BEGUN_BEFORE:
         raise Lost(LOST)
     return answer
+
+
+async def _permit(client: Client, key: list[Any]) -> None:
+    from executor.runners.cluster import PERMIT
+
+    with contextlib.suppress(Exception):
+        await getattr(client.scheduler, PERMIT)(key=key)
 
 
 async def _cancel(client: Client, future: Any, key: Key) -> None:

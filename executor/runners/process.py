@@ -22,7 +22,17 @@ from typing import Any, Final, assert_never
 
 from executor.errors import BlockError, Fenced, Lost
 from executor.runners import child
-from executor.runners.call import Call, Failure, Listener, Said, decode_said, encode, failure_of, result_of
+from executor.runners.call import (
+    Call,
+    Failure,
+    Listener,
+    Said,
+    decode_said,
+    encode,
+    failure_of,
+    not_called,
+    result_of,
+)
 from executor.runners.room import Room
 
 ProcessPool = Any  # of pebble, which is imported with the first child
@@ -125,6 +135,7 @@ class _Child:
         self._reader = reader
         self._writer = writer
         self._listener: Listener | None = None
+        self._begun = False
         self._listening = asyncio.create_task(self._listen(), name=f"child process {pid}")
 
     @classmethod
@@ -157,21 +168,24 @@ class _Child:
         return bool(self._pool.active)
 
     async def run(self, call: bytes, listener: Listener) -> bytes:
-        """Raises Lost."""
+        """Raises Lost, and BlockError: the function was not called."""
         from pebble import ProcessExpired
 
-        self._listener = listener
+        self._listener, self._begun = listener, False
         try:
             answer: bytes = await asyncio.wrap_future(self._pool.schedule(child.run, args=(call,)))
             return answer
         except ProcessExpired as error:
             listener.log(f"(the child process {self.pid} ended: {_exit(error.exitcode)})")
-            raise Lost(f"the child process of the attempt ended: {_exit(error.exitcode)}") from error
+            raise self._lost(f"the child process of the attempt ended: {_exit(error.exitcode)}") from error
         except (OSError, RuntimeError) as error:  # of the pool: what functions raise comes back as an answer
             listener.log(f"(the child process {self.pid} was lost: {error})")
-            raise Lost(f"the child process of the attempt was lost: {error}") from error
+            raise self._lost(f"the child process of the attempt was lost: {error}") from error
         finally:
             self._listener = None
+
+    def _lost(self, message: str) -> Lost | BlockError:
+        return Lost(message) if self._begun else not_called(message)
 
     def kill(self) -> None:
         """End it at once, whatever it does."""
@@ -210,6 +224,8 @@ class _Child:
                     await listener.checkpoint(said.value)
                 except (BlockError, Fenced) as error:
                     return failure_of(error)
+            case "begun":
+                self._begun = True
             case "sync":
                 pass
             case other:
@@ -217,7 +233,7 @@ class _Child:
         return None
 
 
-_ANSWERED: Final = frozenset({"checkpoint", "sync"})
+_ANSWERED: Final = frozenset({"begun", "checkpoint", "sync"})
 _OVER: Final = Failure("attempt_over", "the attempt has ended: its checkpoint was not stored")
 
 

@@ -19,17 +19,19 @@ CALM = {"DASK_DISTRIBUTED__ADMIN__TICK__INTERVAL": "1s", "DASK_DISTRIBUTED__WORK
 
 
 class DaskCluster:
-    """`with DaskCluster(2) as cluster`: `cluster.address`. Workers come in when they are ready."""
+    """`with DaskCluster(2) as cluster`: `cluster.address`. Workers come in when they are ready. `port`: of one that was
+    killed, in whose place this one comes."""
 
-    def __init__(self, workers: int = 2) -> None:
+    def __init__(self, workers: int = 2, port: int = 0) -> None:
         self._count = workers
+        self._port = str(port)
         self._folder = tempfile.TemporaryDirectory(prefix="weft-dask-")
         self._file = Path(self._folder.name) / "scheduler.json"
         self._workers: list[subprocess.Popen[bytes]] = []
         self._computed_s = 0.0  # by workers that were killed
 
     def __enter__(self) -> Self:
-        self._scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        self._scheduler = self._start("scheduler", "--host", "127.0.0.1", "--port", self._port, "--no-dashboard")
         until = time.monotonic() + WITHIN_S
         while not self._file.exists() or not self._file.read_text():
             assert time.monotonic() < until and self._scheduler.poll() is None

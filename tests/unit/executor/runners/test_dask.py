@@ -35,7 +35,7 @@ def cluster() -> Iterator[DaskCluster]:
         yield made
 
 
-async def test_only_the_first_execution_of_a_task_is_permitted() -> None:
+async def test_only_the_first_execution_of_a_task_is_permitted_and_by_its_client() -> None:
     from executor.runners.cluster import Claims  # distributed takes seconds to import
 
     told: list[Any] = []
@@ -46,19 +46,26 @@ async def test_only_the_first_execution_of_a_task_is_permitted() -> None:
     )
     claims = Claims()
     await claims.start(cast(Any, scheduler))
-    claim = scheduler.handlers["weft_claim"]
-    assert claim(["weft-f", "run:a", 1], "t") and claim(["weft-f", "run:a", 2], "t")
-    assert not claim(["weft-f", "run:a", 1], "t")
-    begun = [("t", {"key": ["weft-f", "run:a", attempt], "begun": True}) for attempt in (1, 2)]
-    assert told == begun
+    claim, permit = scheduler.handlers["weft_begin"], scheduler.handlers["weft_permit"]
+    asking = [asyncio.create_task(claim(["weft-f", "run:a", attempt], "t")) for attempt in (1, 2)]
+    await asyncio.sleep(0)
+    assert told == [("t", {"key": ["weft-f", "run:a", attempt], "begun": True}) for attempt in (1, 2)]
+    assert not await claim(["weft-f", "run:a", 1], "t"), "it has begun before"
+    permit(["weft-f", "run:a", 1])
+    assert await asking[0] and not asking[1].done()
     claims.transition(first, "processing", "released", stimulus_id="")  # its worker has died
     claims.transition(("of others",), "processing", "released", stimulus_id="")
     assert told[2:] == [("t", {"key": list(first), "lost": True})]
     tasks.remove(first)
     claims.transition(first, "released", "forgotten", stimulus_id="")
-    assert not claim(["weft-f", "run:a", 1], "t")  # of a worker that has got it before it was forgotten
+    assert not await claim(["weft-f", "run:a", 1], "t")  # of a worker that has got it before it was forgotten
     claims.restart(cast(Any, scheduler))
-    assert claim(["weft-f", "run:a", 2], "t")
+    assert not await asking[1], "its client is gone"
+    again = asyncio.create_task(claim(["weft-f", "run:a", 2], "t"))
+    await asyncio.sleep(0)
+    permit(["weft-f", "run:a", 2])
+    permit(["weft-f", "run:a", 3])  # of a task that is forgotten
+    assert await again
 
 
 async def test_without_a_cluster_nothing_begins() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import AsyncIterator
 from multiprocessing.synchronize import SemLock
 from pathlib import Path
@@ -69,6 +70,17 @@ async def test_what_a_function_raises_comes_back(runner: ProcessRunner) -> None:
     with pytest.raises(BlockError) as large:
         await runner.call(call(work.large, size=17 * 1024 * 1024), Heard())
     assert large.value.code == "payload_too_large"
+
+
+async def test_a_child_that_dies_before_the_function_is_called_is_no_attempt(runner: ProcessRunner) -> None:
+    pid = (await runner.call(call(work.double, n=1), Heard()))["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    second = asyncio.create_task(runner.call(call(work.double, n=1), Heard()))
+    await asyncio.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(BlockError, match="before the function was called") as error:
+        await second
+    assert (error.value.code, error.value.deferred) == ("runner_unavailable", "not_begun")
 
 
 async def test_a_child_that_dies_is_one_lost_attempt(runner: ProcessRunner) -> None:
