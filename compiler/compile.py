@@ -21,6 +21,7 @@ from compiler.diagnostics import Diagnostic, Report
 from compiler.document import AlertsDoc, Document, Limits, decode, read
 from compiler.flow import Flow
 from compiler.imports import sim
+from compiler.imports.sim_foreign import not_imported
 from compiler.keys import CLEANUP_SUFFIX
 from compiler.needs import Gatherer
 from compiler.plan import Alerts, Group, Limit, Plan, Rate, Settings
@@ -72,7 +73,7 @@ def compile_document(
             report.add("format_unknown", "", message)
             return Compiled(None, report.sorted())
         case _:
-            pass
+            report.findings.extend(not_imported(value))
     plan = _compile(decode(value, limits, report), catalog, trigger, limits, env_names, stored_secrets, report)
     findings = report.sorted()
     if pointers:

@@ -67,6 +67,8 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "input_schema_invalid": ("error", "`input` is not a JSON Schema"),
     "not_available": ("error", "something this version does not support"),
     "import_lossy": ("warning", "something was omitted or changed by the import"),
+    "not_imported": ("warning", "a block or a tool stands in for one that was not imported, and fails"),
+    "triggers_off": ("warning", "triggers are off because blocks were not imported"),
     # containers
     "parent_missing": ("error", "`parent` is not the id of a block"),
     "parent_not_container": ("error", "`parent` is not a loop or parallel"),

@@ -8,7 +8,8 @@ Ids are kept. What has no counterpart is left out or changed with a warning (`im
 - a container's results hold the outputs of all its blocks (`results: all`), as in Sim; our own default is the end
 blocks;
 - `{{NAME}}` becomes `${NAME}` when NAME is a known environment name (any UPPER_CASE one when those are not known);
-- schedules and webhooks stay triggers of their kind; every other trigger becomes a `start` block;
+- schedules and webhooks stay triggers of their kind, and events of GitHub become a webhook; every other trigger becomes
+  a `start` block;
 - blocks of services become blocks of our connectors where an operation does the same; their accounts are not imported;
 - code that is neither JavaScript nor Python, and settings without a counterpart are lost; a block of a type that the
   catalog lacks becomes one that fails: it is said, by block, with what to do.
@@ -23,7 +24,7 @@ from msgspec import Struct, field
 
 from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
-from compiler.imports.sim_foreign import foreign, settings_of, title_of
+from compiler.imports.sim_foreign import foreign, service_of, settings_of, title_of
 from compiler.imports.sim_params import is_known, loop_params, notes_of, parallel_params, policy_of, translate
 from compiler.imports.sim_services import connector
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
@@ -58,6 +59,7 @@ _TITLES = {
     "schedule": "Schedule",
     "generic_webhook": "Webhook",
     "webhook": "Webhook",
+    "github_webhook": "GitHub",
     "workflow": "Workflow",
     "workflow_input": "Workflow",
     "note": "Note",
@@ -211,6 +213,8 @@ class _Import:
             or raw.get("triggerMode") is True
             or params.get("triggerMode") is True
         )
+        if trigger and service_of(kind) == "github":
+            kind = "github_webhook"
         size = [data["width"], data["height"]] if "width" in data and "height" in data else None
         return SimBlock(
             id=block_id,

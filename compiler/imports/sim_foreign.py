@@ -1,16 +1,20 @@
 """Blocks of Sim without a counterpart, most of them services of vendors. Each becomes a `function` block in its place
 that fails when it runs and says what to do; its settings are kept in the notes. So the rest of the workflow can be
-compiled, looked at and run up to there."""
+compiled, looked at and run up to there. Such a tool of an agent becomes one that fails when the model calls it.
+`not_imported` finds both in a document of ours."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from itertools import count
 from typing import Any, Final
 
 import orjson
 
+from compiler.diagnostics import Diagnostic
 from compiler.imports.sim_text import Loss
+from compiler.references import escape
 
 NOTES_MAX: Final = 4_000
 _VERSION: Final = re.compile(r"_v\d+$")
@@ -38,6 +42,10 @@ _OTHERS: Final = {
     "smtp": "Replace it with an email block.",
     "supabase": "Replace it with an sql block that asks its PostgreSQL database, or with an http block.",
 }
+_THROW: Final = "throw new Error("
+_NOT_IMPORTED: Final = " was not imported from Sim. "
+_MISSING: Final = " (not imported from Sim)"  # of the name of the workflow that a tool calls
+_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ANY: Final = "Replace it with an http block that calls the service, or a connector made of its OpenAPI description."
 _TITLES: Final = {"github": "GitHub", "linkedin": "LinkedIn", "mysql": "MySQL", "postgresql": "PostgreSQL", "x": "X"}
 
@@ -65,16 +73,85 @@ def tool_advice(kind: str) -> str:
     """What to do about a tool of an agent."""
     service = service_of(kind)
     if service in _CONNECTORS:
-        return f"Add a tool with the block connector.{_CONNECTORS[service]}."
-    return "Add a tool with an http block that calls the service."
+        return f"Make a workflow with the block connector.{_CONNECTORS[service]}, and choose it in the tool."
+    return "Use an http block that calls the service in the tool, or choose a workflow that does."
+
+
+def lost_tool(tool: Mapping[str, Any], taken: Collection[str]) -> tuple[dict[str, Any], Loss]:
+    """(a tool in its place, what was lost). `taken`: names of the tools before it."""
+    kind = str(tool.get("type") or "")
+    title = str(tool.get("title") or title_of(kind or "a tool"))[:80]
+    asked = _mapping(_mapping(tool.get("schema")).get("function"))
+    operation = str(tool.get("operation") or "")
+    name = str(asked.get("name") or "_".join(filter(None, (title, operation))))
+    found: dict[str, Any] = {"name": _free_name(name, taken)}
+    if about := str(asked.get("description") or (operation and f"{title}: {operation}") or title):
+        found["description"] = about
+    if arguments := _mapping(asked.get("parameters")):
+        found["arguments"] = dict(arguments)
+    hint = {
+        "workflow": "Import that workflow, too, and choose it in the tool.",
+        "custom-tool": "Make a workflow of its code, and choose it in the tool.",
+    }.get(kind) or tool_advice(kind)
+    message = f'Its tool "{title}" is not imported. The agent fails when the model calls it.'
+    return {**found, "workflow": f"{title}{_MISSING}"}, Loss(message, hint)
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    plain = _NAME.sub("_", name).strip("_-")[:60]
+    plain = plain if plain[:1].isalpha() else f"tool_{plain}".rstrip("_")
+    numbered = (f"{plain[:60]}_{n}" for n in count(2))
+    return plain if plain not in taken else next(each for each in numbered if each not in taken)
+
+
+def not_imported(document: Mapping[str, Any]) -> list[Diagnostic]:
+    """What stands in for blocks and tools that were not imported, in a document of ours. A disabled block does not
+    count."""
+    found: list[Diagnostic] = []
+    for id, block in _mapping(document.get("blocks")).items():
+        if not isinstance(block, Mapping) or block.get("enabled") is False:
+            continue
+        pointer, params = f"/blocks/{escape(id)}", _mapping(block.get("params"))
+        if block.get("type") == "function" and (hint := _stands_in(params.get("code"))) is not None:
+            message = f'"{str(block.get("name") or id)[:80]}" was not imported, and fails when the run comes to it.'
+            found.append(_warning(pointer, message, hint, id))
+        tools = params.get("tools") if block.get("type") == "agent" else None
+        for at, tool in enumerate(tools if isinstance(tools, list) else ()):
+            missing = tool.get("workflow") if isinstance(tool, Mapping) else None
+            if isinstance(missing, str) and missing.endswith(_MISSING):
+                title = missing.removesuffix(_MISSING)[:80]
+                message = f'The tool "{title}" was not imported. The agent fails when the model calls it.'
+                hint = "Choose a workflow or a block that does the same, or remove the tool."
+                found.append(_warning(f"{pointer}/params/tools/{at}", message, hint, id))
+    return found
+
+
+def _stands_in(code: Any) -> str | None:
+    """What to do about a block whose code is that of `foreign`; None for other code."""
+    if not isinstance(code, str) or not (code.startswith(_THROW) and code.endswith(")")):
+        return None
+    try:
+        text = orjson.loads(code[len(_THROW) : -1])
+    except orjson.JSONDecodeError:
+        return None
+    _, said, hint = text.partition(_NOT_IMPORTED) if isinstance(text, str) else ("", "", "")
+    return hint if said else None
+
+
+def _warning(pointer: str, message: str, hint: str, block: str) -> Diagnostic:
+    return Diagnostic("not_imported", "warning", pointer, message, hint, block)
+
+
+def _mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
 
 
 def foreign(kind: str, name: str) -> tuple[str, dict[str, Any], list[Loss]]:
     """(our type, our params, what was lost)."""
-    text = f'The {title_of(kind)} block "{name}" was not imported from Sim. {advice(kind)}'
+    text = f'The {title_of(kind)} block "{name}"{_NOT_IMPORTED}{advice(kind)}'
     quoted = orjson.dumps(text).decode().replace("<", "\\u003c").replace("$", "\\u0024")  # no references in code
     loss = Loss("It is not imported. A block that fails is in its place.", advice(kind))
-    return "function", {"code": f"throw new Error({quoted})"}, [loss]
+    return "function", {"code": f"{_THROW}{quoted})"}, [loss]
 
 
 def settings_of(kind: str, params: Mapping[str, Any]) -> str:

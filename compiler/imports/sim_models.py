@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compiler.imports.sim_foreign import title_of, tool_advice
+from compiler.imports.sim_foreign import lost_tool
 from compiler.imports.sim_text import Loss, Texts, parse_json
 
 MODEL_PARAMS = ("model", "apiKey", "temperature", "maxTokens")
@@ -19,7 +19,6 @@ _OTHERS = (
     (re.compile(r"deepseek"), "deepseek"),
 )
 _NO_MODEL = "default:model"
-_SECRET = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 _CHECKS = {"json": "json", "regex": "regex", "pii": "pii", "hallucination": "model"}
 # Of theirs, those that have a pattern here.
 _PERSONAL = {
@@ -40,9 +39,9 @@ def model_params(params: Mapping[str, Any], texts: Texts, losses: list[Loss]) ->
     named = str(params.get("model") or "").strip()
     if named:
         out["model"] = texts.text(_model(named, losses))
-    key = texts.text(str(params.get("apiKey") or "").strip())
-    if _SECRET.fullmatch(key):
-        out["api_key"] = key
+    key = str(params.get("apiKey") or "").strip()
+    if secret := texts.secret(key, losses, "Its API key"):
+        out["api_key"] = secret
     elif key:
         losses.append(Loss("Its API key is not imported.", "Store the key as a secret and choose it in the block."))
     for theirs, ours in (("temperature", "temperature"), ("maxTokens", "max_tokens")):
@@ -120,9 +119,14 @@ def agent(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -
     if schema:
         out["output_schema"] = schema
     tools = parse_json(params.get("tools"))
+    kept: dict[str, dict[str, Any]] = {}
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, Mapping) and tool.get("usageControl") != "none":
-            losses.append(_lost_tool(tool))
+            in_its_place, loss = lost_tool(tool, kept)
+            kept[in_its_place["name"]] = in_its_place
+            losses.append(loss)
+    if kept:
+        out["tools"] = list(kept.values())
     out |= _memory(params, texts, losses)
     return "agent", out
 
@@ -156,15 +160,6 @@ def _output_schema(given: Any, losses: list[Loss]) -> dict[str, Any] | None:
         return dict(found)
     losses.append(Loss("Its response format cannot be read.", "Set the output schema."))
     return None
-
-
-def _lost_tool(tool: Mapping[str, Any]) -> Loss:
-    title = str(tool.get("title") or title_of(str(tool.get("type") or "a tool")))[:80]
-    hint = {
-        "workflow": "Import that workflow, too, and add it as a tool.",
-        "custom-tool": "Make a workflow of its code, and add it as a tool.",
-    }.get(str(tool.get("type"))) or tool_advice(str(tool.get("type")))
-    return Loss(f'Its tool "{title}" is not imported.', hint)
 
 
 def router(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.imports.sim_models import MODEL_PARAMS, agent, evaluator, guardrails, router
 from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
-from compiler.imports.sim_triggers import schedule, webhook
+from compiler.imports.sim_triggers import github, schedule, webhook
 
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _UNIT_DEFAULT = "seconds"
@@ -327,6 +327,7 @@ _TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[Loss]], tuple[str, 
     "start_trigger": _start,
     "schedule": schedule,
     **dict.fromkeys(WEBHOOKS, webhook),
+    "github_webhook": github,
     "note": _note,
     "workflow": _workflow,
     "workflow_input": _workflow,
@@ -351,6 +352,10 @@ _READ: dict[str, Collection[str]] = {
         *("monthlyDay", "monthlyTime", "cronExpression", "timezone"),
     ),
     **dict.fromkeys(WEBHOOKS, ("requireAuth", "token", "secretHeaderName", "webhookUrlDisplay", "webhookProvider")),
+    "github_webhook": (
+        *("webhookSecret", "selectedTriggerId", "sslVerification", "contentType"),
+        *("webhookUrlDisplay", "inputFormat", "triggerConfig", "triggerInstructions", "credential", "manualCredential"),
+    ),
     "note": ("content", "format"),
     "workflow": ("workflowId", "inputMapping", "input"),
     "workflow_input": ("workflowId", "inputMapping", "input"),

@@ -1,14 +1,13 @@
 """Sim's blocks of services -> blocks of our connectors, where an operation of ours does the same. Others have no
 counterpart (`sim_foreign`).
 
-A block is only taken over when its connector accepts it: a field that it requires and the block does not have keeps it
-foreign, because a document with an empty required field does not compile. Accounts are not part of an export: the block
-gets the connection that is named like the service, which is said.
+A field that the connector requires and the block does not have stays open: it is the finding `required` until someone
+fills it in. Exports of Sim have no channels, no databases and no accounts; for the account the block gets the
+connection that is named like the service, which is said.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any, Final, Literal, NamedTuple
 
@@ -16,7 +15,6 @@ from compiler.catalog import Catalog
 from compiler.imports.sim_foreign import service_of, title_of
 from compiler.imports.sim_text import Loss, Texts, parse_json
 
-_SECRET: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
 # Of the account, and switches of Sim's form: nothing is lost with them.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}
@@ -198,7 +196,7 @@ def connector(
     kind: str, settings: Mapping[str, Any], texts: Texts, catalog: Catalog | None
 ) -> tuple[str, dict[str, Any], list[Loss]] | None:
     """(our type, our params, what was lost). None: no operation of a connector in the catalog does what this block
-    does, or it lacks a field that the operation requires."""
+    does."""
     service = service_of(kind)
     spec = None if catalog is None else catalog.get(f"connector.{service}")
     operation = _operation(service, settings)
@@ -215,7 +213,7 @@ def connector(
         return None  # objects: Sim makes rows of them by the first row of the sheet
     account, losses = _account(service, settings, texts, spec.params["properties"])
     params |= account
-    if spec.check is not None and spec.check(params):
+    if spec.check is not None and any(found.code != "required" for found in spec.check(params)):
         return None
     lost = _unread(operation, service, settings)
     if lost:
@@ -260,10 +258,11 @@ def _account(
     the place, or a secret where the service can have none."""
     names = ("accessKeyId", "secretAccessKey") if service == "s3" else ("botToken",)
     names = ("apiKey",) if service == "github" else names
-    given = [texts.text(str(settings.get(name) or "").strip()) for name in names]
-    if all(_SECRET.fullmatch(text) for text in given):
-        return {"credential": ":".join(given)}, []
     title = title_of(service)
+    losses: list[Loss] = []
+    given = [texts.secret(settings.get(name), losses, f"Its {title} credential") for name in names]
+    if all(given):
+        return {"credential": ":".join(filter(None, given))}, losses
     if "connection" in properties:
         hint = f'Create a connection with the name "{service}", or choose another one in the block.'
         return {"connection": service}, [Loss(f"Its {title} account is not imported.", hint)]

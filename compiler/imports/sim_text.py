@@ -42,7 +42,7 @@ _OF_EVALUATOR = ("content", "model", "tokens", "cost", "error")
 # Of a block without a counterpart; a function is in its place.
 _OF_FUNCTION = ("result", "stdout")
 # Their output is what the request brought; ours has it in `body`.
-WEBHOOKS = ("generic_webhook", "webhook")
+WEBHOOKS = ("generic_webhook", "webhook", "github_webhook")  # the last is the block `github` as a trigger
 _WEBHOOK_FIELDS = ("body", "headers", "query", "method")
 
 
@@ -84,6 +84,17 @@ class Texts:
         if "{{" in text:
             text = _ENV.sub(self._env, text)
         return self._references(text) if "<" in text else text
+
+    def secret(self, text: Any, losses: list[Loss], what: str) -> str | None:
+        """A name of the environment in a field for secrets: it stays one, also if no value is known for it."""
+        name = _ENV.fullmatch(str(text or "").strip())
+        if name is None:
+            return None
+        if self._env_names is None or name[1] not in self._env_names:
+            losses.append(
+                Loss(f"{what} is read from the secret {name[1]}.", f"Store the secret {name[1]} on the server.")
+            )
+        return f"${{{name[1]}}}"
 
     def value(self, value: Any) -> Any:
         """All texts in a JSON value. Its depth is bounded by that of the document."""

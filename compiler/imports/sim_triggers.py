@@ -1,4 +1,5 @@
-"""Sim's triggers that have a counterpart: schedules and webhooks. Every other trigger becomes a `start` block."""
+"""Sim's triggers that have a counterpart: schedules, webhooks, and events of GitHub. Every other trigger becomes a
+`start` block."""
 
 from __future__ import annotations
 
@@ -68,3 +69,12 @@ def webhook(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss])
         )
         return "webhook", {"auth": "token"}
     return "webhook", {"auth": "none"}
+
+
+def github(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+    """GitHub signs what it sends. Which events it sends is set there."""
+    event = str(params.get("selectedTriggerId") or "").removeprefix("github_").replace("_", " ")
+    only = f' for "{event}"' if event and event != "webhook" else ""
+    hint = f"Publish the workflow, and add its URL and its secret as a webhook of the repository{only}."
+    losses.append(Loss("It starts a run for each event that GitHub sends to its new URL.", hint))
+    return "webhook", {"auth": "github"}

@@ -47,8 +47,10 @@ ROUNDS: Final = 20
 TOOL_CALLS: Final = 50
 PARALLEL: Final = 4
 _TIMEOUT_MS = 30 * 60_000
-# What ends the attempt instead of being told to the model: it is about the handler, not about the tool.
-_OWN_ERRORS: Final = frozenset({"attempt_over", "limit_steps", "step_nested", "steps_changed", "steps_not_available"})
+# What ends the attempt instead of being told to the model: it is about the handler or the author, not about this call.
+_OWN_ERRORS: Final = frozenset(
+    {"attempt_over", "limit_steps", "step_nested", "steps_changed", "steps_not_available", "workflow_not_found"}
+)
 
 MEMORY: dict[str, Any] = {
     "type": "object",

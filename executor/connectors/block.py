@@ -207,9 +207,7 @@ def _spec(connector: Connector) -> BlockSpec:
         missing = [name for name in operation.required if params.get(name) in (None, "")]
         found = [(name, operation.fields[name]) for name in missing if "default" not in operation.fields[name]]
         after = f'is required for "{operation.title}".'
-        findings += (
-            Finding("param_invalid", f"/{name}", f'"{_title(name, schema)}" {after}') for name, schema in found
-        )
+        findings += (Finding("required", f"/{name}", f'"{_title(name, schema)}" {after}') for name, schema in found)
         return tuple(findings)
 
     def output_of(params: Params) -> dict[str, Any] | None:

@@ -126,12 +126,14 @@ class Drafts:
         return submitted, started.draft_rev or row.rev
 
     async def save_version(
-        self, id: str, *, rev: int | None = None, name: str | None = None
+        self, id: str, *, rev: int | None = None, name: str | None = None, activate_triggers: bool = False
     ) -> tuple[SavedWorkflow, int]:
         """Store the draft as a version of the workflow `name` (the draft's own name without it), which it is based on
-        from then on; also returns the revision. Raises NotFound, Conflict (draft_changed), CompileError, BadRequest."""
+        from then on; also returns the revision. `activate_triggers`: as in `workflows.save`. Raises NotFound, Conflict
+        (draft_changed), CompileError, BadRequest."""
         row = await self._row(id, rev)
-        saved = await self._workflows.save(orjson.loads(row.document), name or row.name or None)
+        document = orjson.loads(row.document)
+        saved = await self._workflows.save(document, name or row.name or None, activate_triggers=activate_triggers)
         await self._store.rebase_draft(id, row.rev, saved.name, saved.version)
         return saved, row.rev
 
@@ -144,7 +146,10 @@ class Drafts:
         return row
 
     async def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
-        diagnostics = (*found, *await self._workflows.validate(row.document))
+        checked = await self._workflows.validate(row.document)
+        if found:  # of the import, which has the same to say about its blocks
+            checked = [each for each in checked if each.code != "not_imported"]
+        diagnostics = (*found, *checked)
         return view_of(DraftView, row, document=orjson.loads(row.document), diagnostics=diagnostics)
 
     async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -13,6 +13,7 @@ from compiler.connections import missing_connections
 from compiler.diagnostics import Diagnostic
 from compiler.document import as_document
 from compiler.imports import as_ours
+from compiler.imports.sim_foreign import not_imported
 from compiler.plan import Plan
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
@@ -22,7 +23,8 @@ from executor.runtime.find import find_version
 from executor.runtime.parts import Parts
 from executor.store.contract import Store
 from executor.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
-from executor.triggers.declared import declared_by
+from executor.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.triggers.declared import declared_by, turned_off
 from executor.triggers.scheduler import Scheduler
 from executor.vault.connection import PREFIX, is_connection
 from executor.views import SavedWorkflow
@@ -31,6 +33,9 @@ NAME_MAX: Final = 200
 # The newest open runs of each status. More would take longer to ask for than the warning is worth.
 RUNS_MAX: Final = 100
 LOOKS_MAX: Final = 1_000
+_OFF_HINT: Final = (
+    "Replace what was not imported and deploy again, turn a trigger on by hand, or deploy with --activate-triggers."
+)
 
 
 class Workflows:
@@ -64,9 +69,10 @@ class Workflows:
             return []
         return missing_connections(read, self._parts.registry, known)
 
-    async def save(self, document: Any, name: str | None = None) -> SavedWorkflow:
+    async def save(self, document: Any, name: str | None = None, *, activate_triggers: bool = False) -> SavedWorkflow:
         """Store it and make it the active version; the same document is the same version. Workflow functions that it
-        calls are stored as well. Raises CompileError, BadRequest."""
+        calls are stored as well. With blocks that were not imported its schedules and webhooks are off, unless
+        `activate_triggers`. Raises CompileError, BadRequest."""
         if isinstance(document, FunctionWorkflow):
             await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
@@ -87,10 +93,24 @@ class Workflows:
             )
         # The hash ignores the order of keys, the stored document does not: forms show fields in their author's order.
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        declared = await declared_by(self._parts, name, document)
+        declared, off = await self._declared(name, document, activate_triggers)
         data, now_ms = orjson.dumps(document), self._parts.clock.now_ms()
         stored = await self._store.put_workflow(name, data, digest, now_ms, declared)
-        return await self._saved(stored, document, compiled)
+        return await self._saved(stored, document, compiled, off)
+
+    async def _declared(self, name: str, document: Any, activate: bool) -> tuple[Declared, list[Diagnostic]]:
+        """The triggers of a version, and what there is to say about them."""
+        declared = await declared_by(self._parts, name, document)
+        rows: list[ScheduleRow | WebhookRow] = [*declared.schedules, *declared.webhooks]
+        on = sorted(row.trigger or "" for row in rows if row.enabled)
+        if activate or not on:
+            return declared, []
+        found = not_imported(as_ours(document, frozenset(self._parts.services.env), self._parts.registry).document)
+        if not found:
+            return declared, []
+        what = "a block or a tool was" if len(found) == 1 else f"{len(found)} blocks and tools were"
+        message = f"These triggers are off, because {what} not imported: {', '.join(on)[:200]}."
+        return turned_off(declared), [Diagnostic("triggers_off", "warning", "/blocks", message, _OFF_HINT)]
 
     async def give(self, workflows: Iterable[FunctionWorkflow[Any, Any]]) -> None:
         """Workflows of this program: those that one of them calls are stored. Raises as `save_called`."""
@@ -116,6 +136,11 @@ class Workflows:
         """The active version without a number. Raises NotFound."""
         return await find_version(self._store, name, version)
 
+    def converted(self, document: bytes) -> bytes:
+        """A stored document in the format weft/1."""
+        ours = as_ours(orjson.loads(document), frozenset(self._parts.services.env), self._parts.registry)
+        return document if ours.imported is None else orjson.dumps(ours.document)
+
     async def plan(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
         """What a run of it would be pinned to, if it started at `trigger`. Raises NotFound, CompileError."""
         row = await find_version(self._store, name, version)
@@ -139,25 +164,27 @@ class Workflows:
             await self.get(name)
         return found
 
-    async def activate(self, name: str, version: int) -> SavedWorkflow:
+    async def activate(self, name: str, version: int, *, activate_triggers: bool = False) -> SavedWorkflow:
         """Run this version from now on where none is named; its schedules and webhooks take the place of those of the
-        version before. Raises NotFound, and CompileError when it cannot run any more."""
+        version before, as in `save`. Raises NotFound, and CompileError when it cannot run any more."""
         row = await find_version(self._store, name, version)
         document = orjson.loads(row.document)
         compiled = await self.compile(row.document)
         plan_of(compiled)  # raises CompileError
-        declared = await declared_by(self._parts, name, document)
+        declared, off = await self._declared(name, document, activate_triggers)
         stored = await self._store.activate_workflow(name, version, self._parts.clock.now_ms(), declared)
         if stored is None:
             raise _not_found(name)
-        return await self._saved(stored, document, compiled)
+        return await self._saved(stored, document, compiled, off)
 
-    async def _saved(self, stored: Stored, document: Any, compiled: Compiled) -> SavedWorkflow:
+    async def _saved(
+        self, stored: Stored, document: Any, compiled: Compiled, off: Sequence[Diagnostic]
+    ) -> SavedWorkflow:
         """A version was made active: what there is to say about it."""
         self._scheduler.wake()
         row, replaced = stored.row, stored.replaced
         warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []
-        found = (*compiled.diagnostics, *await self.missing(document), *warnings)
+        found = (*compiled.diagnostics, *await self.missing(document), *off, *warnings)
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
 
     async def delete(self, name: str) -> DeletedWorkflow:

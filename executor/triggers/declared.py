@@ -15,6 +15,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import orjson
 from msgspec import Meta
+from msgspec.structs import replace
 
 from compiler.imports import as_ours
 from compiler.plan import Node, Plan
@@ -74,6 +75,15 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
         else:
             webhooks.append(_webhook(id, workflow, block, params, now_ms))
     return Declared(tuple(schedules), tuple(webhooks))
+
+
+def turned_off(declared: Declared) -> Declared:
+    """The same, with no schedule and no webhook that starts runs. A document that declares its triggers off leaves
+    what people switch, so one that is turned on by hand stays on."""
+    return Declared(
+        tuple(replace(row, enabled=False, declared=False) for row in declared.schedules),
+        tuple(replace(row, enabled=False, declared=False) for row in declared.webhooks),
+    )
 
 
 class StartOf(NamedTuple):

@@ -1,28 +1,32 @@
-"""`weft validate` and `weft plan`: documents, checked and compiled without a server."""
+"""`weft validate`, `weft import` and `weft plan`: documents, checked, converted and compiled without a server."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from server.cli.common import FAILED, OK, Refused, call, check_variables, counted
-from server.cli.reading import is_file, is_python, read_document
+from server.cli.reading import check_free, is_file, is_python, read_document, write_document
 from server.cli.render import diagnostic_lines
 
 if TYPE_CHECKING:
     from compiler.plan import Plan
     from compiler.render import Format
+    from executor.blocks.registry import Registry
 
 
 @click.command()
 @click.argument("file")
 @click.option("--trigger", help="Block to start at, if there are several triggers.")
+@click.option("--strict", is_flag=True, help="Exit code 1 for warnings, too.")
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
-def validate(file: str, trigger: str | None, as_json: bool) -> int:
+def validate(file: str, trigger: str | None, strict: bool, as_json: bool) -> int:
     """Check the workflow in FILE (- for stdin). Exit code 1 when it has errors."""
     _, found = _compile(read_document(file), trigger, _steps_beside(file))
     errors = sum(d["severity"] == "error" for d in found)
@@ -31,8 +35,39 @@ def validate(file: str, trigger: str | None, as_json: bool) -> int:
     else:
         for line in diagnostic_lines(found):
             click.echo(line)
-        click.echo(counted(errors, "error") + ", " + counted(len(found) - errors, "warning"), err=True)
-    return FAILED if errors else OK
+        click.echo(_count(found), err=True)
+    return FAILED if errors or (strict and found) else OK
+
+
+@click.command("import")
+@click.argument("file")
+@click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
+def import_document(file: str, out: str | None, force: bool, as_python: bool) -> int:
+    """Convert the workflow in FILE (- for stdin), which Sim exported, to the format weft/1.
+
+    The findings about it are printed as well. With errors, exit code 1: it is written all the same, for you to repair.
+    """
+    import msgspec
+
+    from compiler.compile import compile_document
+    from compiler.imports import as_ours
+
+    check_free(out, force)
+    document = read_document(file)
+    with _catalog([]) as catalog:
+        ours = as_ours(document, catalog=catalog) if isinstance(document, dict) else None
+        if ours is None or ours.imported is None:
+            raise Refused(f"{file} is not a workflow that Sim exported.", "A document of weft needs no import.")
+        compiled = compile_document(ours.document, catalog)
+    found = msgspec.to_builtins([*ours.diagnostics, *compiled.diagnostics])
+    write_document(ours.document, out, as_python=as_python)
+    for line in diagnostic_lines(found):
+        click.echo(line, err=True)
+    where = f", written to {out}" if out is not None else ""
+    click.echo(f"{_count(found)}{where}", err=True)
+    return FAILED if any(d["severity"] == "error" for d in found) else OK
 
 
 @click.command()
@@ -77,11 +112,9 @@ def _steps_beside(file: str) -> list[str]:
     return [path] if steps_of(vars(load_module(path)).values()) else []
 
 
-def _compile(document: Any, trigger: str | None, more: list[str]) -> tuple[Plan | None, list[dict[str, Any]]]:
-    """(plan or None, findings as JSON), in this process, without a server. `more`: beside WEFT_FUNCTIONS."""
-    import msgspec
-
-    from compiler.compile import compile_document
+@contextmanager
+def _catalog(more: list[str]) -> Iterator[Registry]:
+    """The block types of a server with these settings, without one. `more`: beside WEFT_FUNCTIONS."""
     from executor.blocks.python import python_blocks
     from executor.blocks.registry import Registry
     from executor.connectors.load import connectors
@@ -98,10 +131,25 @@ def _compile(document: Any, trigger: str | None, more: list[str]) -> tuple[Plan 
     shipped = connectors(Path(folder) if folder else None)
     sandbox = Sandbox()
     try:
-        compiled = compile_document(document, Registry.load([*shipped, *own], sandbox=sandbox), trigger=trigger)
+        yield Registry.load([*shipped, *own], sandbox=sandbox)
     finally:
         sandbox.close()
+
+
+def _compile(document: Any, trigger: str | None, more: list[str]) -> tuple[Plan | None, list[dict[str, Any]]]:
+    """(plan or None, findings as JSON), in this process, without a server."""
+    import msgspec
+
+    from compiler.compile import compile_document
+
+    with _catalog(more) as catalog:
+        compiled = compile_document(document, catalog, trigger=trigger)
     return compiled.plan, msgspec.to_builtins(compiled.diagnostics)
 
 
-COMMANDS = (validate, plan)
+def _count(found: list[dict[str, Any]]) -> str:
+    errors = sum(finding["severity"] == "error" for finding in found)
+    return f"{counted(errors, 'error')}, {counted(len(found) - errors, 'warning')}"
+
+
+COMMANDS = (validate, import_document, plan)

@@ -1,4 +1,4 @@
-"""What commands read: documents from files of JSON or Python, JSON from the command line, texts."""
+"""What commands read and write: documents in files of JSON or Python, JSON from the command line, texts."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ import json
 import os
 import sys
 from typing import Any
+
+import click
 
 from server.cli import flow_file
 from server.cli.common import Refused
@@ -67,3 +69,28 @@ def read_text(path: str) -> str:
         raise Refused(f"There is no file {path!r}.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise Refused(f"{path} cannot be read: {error}") from None
+
+
+def check_free(out: str | None, force: bool) -> None:
+    """Raises Refused: there is a file `out`, which is not to be replaced."""
+    if out is not None and not force and os.path.exists(out):
+        raise Refused(f"{out} already exists.", "Use --force to replace it.")
+
+
+def write_document(document: Any, out: str | None, *, as_python: bool = False) -> bool:
+    """Write it to a file, or without one to stdout: False. Raises Refused."""
+    if as_python:
+        from compiler.builder.source import source
+
+        text = source(document)
+    else:
+        text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
+    if out is None:
+        click.echo(text, nl=False)
+        return False
+    try:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise Refused(f"{out} cannot be written: {error.strerror or error}") from None
+    return True

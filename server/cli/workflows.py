@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 from collections.abc import Awaitable, Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -11,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, show
-from server.cli.reading import read_documents
+from server.cli.reading import check_free, read_documents, write_document
 from server.cli.render import plain, version_lines, workflow_lines
 
 if TYPE_CHECKING:
@@ -19,25 +17,31 @@ if TYPE_CHECKING:
     from server.client.answers import SavedWorkflow, VersionPage, WorkflowDeleted
 
 
+ACTIVATE_TRIGGERS = click.option(
+    "--activate-triggers", is_flag=True, help="Start runs by its triggers even if blocks were not imported."
+)
+
+
 @click.command()
 @click.argument("file")
 @click.option("--name", help="Name of the workflow. Default: the name in the document.")
+@ACTIVATE_TRIGGERS
 @click.pass_obj
-def deploy(url: str, file: str, name: str | None) -> int:
+def deploy(url: str, file: str, name: str | None, activate_triggers: bool) -> int:
     """Store the workflow in FILE as the active version of NAME.
 
     Workflow functions that it calls are stored before it, under their own names.
     """
     document, called = read_documents(file)
     for each, under in (*((one, None) for one in called), (document, name)):
-        saved = call(url, partial(_deploy, each, under))
+        saved = call(url, partial(_deploy, each, under, activate_triggers))
         print_warnings(saved)
         click.echo(_stored_line(saved))
     return OK
 
 
-def _deploy(document: Any, name: str | None, client: AsyncClient) -> Awaitable[SavedWorkflow]:
-    return client.deploy(document, name)
+def _deploy(document: Any, name: str | None, activate: bool, client: AsyncClient) -> Awaitable[SavedWorkflow]:
+    return client.deploy(document, name, activate_triggers=activate)
 
 
 @click.command()
@@ -73,37 +77,34 @@ def _versions(url: str, name: str, as_json: bool) -> int:
 @click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE instead of stdout.")
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
+@click.option("--original", is_flag=True, help="As it was before the import, if it was imported.")
 @click.pass_obj
-def get(url: str, name: str, version: int | None, out: str | None, force: bool, as_python: bool) -> int:
-    """Print the document of NAME as JSON, or as Python."""
-    if out is not None and not force and os.path.exists(out):
-        raise Refused(f"{out} already exists.", "Use --force to replace it.")
-    found = call(url, lambda client: client.workflow(name, version))
-    document = found["document"]
-    text = _as_python(name, document) if as_python else json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    if out is None:
-        click.echo(text, nl=False)
-        return OK
-    try:
-        with open(out, "w", encoding="utf-8") as file:
-            file.write(text)
-    except OSError as error:
-        raise Refused(f"{out} cannot be written: {error.strerror or error}") from None
-    click.echo(f"{found['name']} version {found['version']} written to {out}", err=True)
+def get(url: str, name: str, version: int | None, out: str | None, force: bool, as_python: bool, original: bool) -> int:
+    """Print the document of NAME as JSON, or as Python.
+
+    A workflow that was imported is printed in the format weft/1.
+    """
+    if as_python and original:
+        raise Refused("--python and --original exclude each other.", "Leave one of them out.")
+    check_free(out, force)
+    found = call(url, lambda client: client.workflow(name, version, converted=not original))
+    if write_document(found["document"], out, as_python=as_python):
+        click.echo(f"{found['name']} version {found['version']} written to {out}", err=True)
     return OK
 
 
 @click.command()
 @click.argument("name")
 @click.argument("version", type=click.IntRange(1))
+@ACTIVATE_TRIGGERS
 @click.pass_obj
-def activate(url: str, name: str, version: int) -> int:
+def activate(url: str, name: str, version: int, activate_triggers: bool) -> int:
     """Make VERSION of NAME the active one.
 
     It runs from now on where no version is named, also by the workflow's schedules and webhooks. `weft workflows NAME`
     lists versions.
     """
-    saved = call(url, lambda client: client.activate(name, version))
+    saved = call(url, lambda client: client.activate(name, version, activate_triggers=activate_triggers))
     print_warnings(saved)
     if saved["activated"]:
         click.echo(f"{saved['name']} version {saved['version']} is active instead of version {saved['replaced']}")
@@ -161,17 +162,6 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
     others = " and ".join(counted(number, noun) for number, noun in counts if number)
     click.echo(f"Deleted workflow {name}{f' with {others}' if others else ''}.")
     return OK
-
-
-def _as_python(name: str, document: Any) -> str:
-    """Raises Refused."""
-    from compiler.builder.source import source
-
-    if document.get("format") != "weft/1":
-        raise Refused(
-            f"{name} is not stored in the format weft/1.", "Leave --python out, or deploy it from the editor."
-        )
-    return source(document)
 
 
 def _stored_line(saved: Mapping[str, Any]) -> str:

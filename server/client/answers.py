@@ -13,9 +13,11 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 
 class ActivateRequest(TypedDict):
-    """PUT /api/workflows/{name}/active."""
+    """PUT /api/workflows/{name}/active. `activate_triggers`: its schedules and webhooks start runs even if it has
+    blocks that were not imported."""
 
     version: int
+    activate_triggers: NotRequired[bool]
 
 
 class AnswerRequest(TypedDict):
@@ -1665,9 +1667,11 @@ class VersionPage(TypedDict):
 
 
 class VersionRequest(TypedDict):
-    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft."""
+    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. `activate_triggers`: its schedules
+    and webhooks start runs even if it has blocks that were not imported."""
 
     name: NotRequired[str | None]
+    activate_triggers: NotRequired[bool]
 
 
 class VersionRow(TypedDict):
@@ -1886,7 +1890,8 @@ class WorkflowPage(TypedDict):
 
 
 class WorkflowVersion(TypedDict):
-    """`active`: the version that runs where none is given; `newest`: the highest version."""
+    """`active`: the version that runs where none is given; `newest`: the highest version. `hash` is of the stored
+    document, also if `document` is converted."""
 
     name: str
     version: int

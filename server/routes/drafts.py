@@ -98,7 +98,9 @@ async def save_version(call: Call) -> Response:
     that revision. 422: the document has errors."""
     rev = _if_match(call)
     body = await read_as(call.request, call.limits, VersionRequest)
-    saved, rev = await call.engine.drafts.save_version(call.path("id"), rev=rev, name=body.name)
+    saved, rev = await call.engine.drafts.save_version(
+        call.path("id"), rev=rev, name=body.name, activate_triggers=body.activate_triggers
+    )
     version = view_of(DraftVersion, saved, draft=call.path("id"), rev=rev)
     return json_response(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 

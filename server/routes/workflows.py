@@ -42,10 +42,13 @@ async def validate(call: Call) -> Response:
 
 async def save(call: Call) -> Response:
     """The version becomes active: it runs where no version is given, and its schedules and webhooks replace those of
-    the workflow. 201 for a new version; 200 when the same document is already a version, which becomes active if it was
-    not (`activated`). 422: the document has errors."""
+    the workflow. They are off while it has blocks that were not imported (finding `triggers_off`), unless
+    `activate_triggers`. 201 for a new version; 200 when the same document is already a version, which becomes active if
+    it was not (`activated`). 422: the document has errors."""
     document, envelope = await _document(call)
-    saved = await call.engine.workflows.save(document, envelope.get("name") or call.query(SaveQuery).name)
+    query = call.query(SaveQuery)
+    name = envelope.get("name") or query.name
+    saved = await call.engine.workflows.save(document, name, activate_triggers=query.activate_triggers)
     return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
@@ -55,10 +58,12 @@ async def list_all(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
-    """The document of a version. Without `version`: the active one."""
-    name = call.path("name")
-    row = await call.engine.workflows.version(name, call.query(WorkflowQuery).version)
-    body = workflow_version(await call.engine.workflows.get(name), row)
+    """The document of a version, as it is stored. Without `version`: the active one."""
+    name, query = call.path("name"), call.query(WorkflowQuery)
+    workflows = call.engine.workflows
+    row = await workflows.version(name, query.version)
+    document = workflows.converted(row.document) if query.converted else row.document
+    body = workflow_version(await workflows.get(name), row, document)
     return json_response(body, headers={"ETag": f'"{row.hash}"'})
 
 
@@ -74,7 +79,8 @@ async def activate(call: Call) -> Response:
     """The stored version becomes active, with its schedules and webhooks. Open runs keep their version. `activated` is
     false when it was already active."""
     body = await read_as(call.request, call.limits, ActivateRequest)
-    return json_response(await call.engine.workflows.activate(call.path("name"), body.version))
+    activate = call.engine.workflows.activate
+    return json_response(await activate(call.path("name"), body.version, activate_triggers=body.activate_triggers))
 
 
 async def delete(call: Call) -> Response:

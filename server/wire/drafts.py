@@ -37,9 +37,11 @@ class RunDraftRequest(Struct, forbid_unknown_fields=True):
 
 
 class VersionRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft."""
+    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. `activate_triggers`: its schedules and
+    webhooks start runs even if it has blocks that were not imported."""
 
     name: DraftName | None = None
+    activate_triggers: bool = False
 
 
 class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):

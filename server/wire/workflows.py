@@ -14,9 +14,11 @@ from server.wire.runs import PlanQuery
 
 
 class ActivateRequest(Struct, forbid_unknown_fields=True):
-    """PUT /api/workflows/{name}/active."""
+    """PUT /api/workflows/{name}/active. `activate_triggers`: its schedules and webhooks start runs even if it has
+    blocks that were not imported."""
 
     version: Version
+    activate_triggers: bool = False
 
 
 class Validation(Struct, frozen=True):
@@ -33,7 +35,8 @@ class WorkflowPage(Struct, frozen=True):
 
 
 class WorkflowVersion(Struct, frozen=True):
-    """`active`: the version that runs where none is given; `newest`: the highest version."""
+    """`active`: the version that runs where none is given; `newest`: the highest version. `hash` is of the
+    stored document, also if `document` is converted."""
 
     name: str
     version: int
@@ -112,10 +115,14 @@ class SaveQuery(Struct, frozen=True):
         ]
         | None
     ) = None
+    activate_triggers: Annotated[
+        bool, Meta(description="1: its schedules and webhooks start runs even if it has blocks that were not imported.")
+    ] = False
 
 
 class WorkflowQuery(Struct, frozen=True):
     version: StoredVersion | None = None
+    converted: Annotated[bool, Meta(description="1: an imported document in the format weft/1.")] = False
 
 
 class VersionsQuery(Struct, frozen=True):
@@ -133,8 +140,8 @@ def workflow_url(name: str) -> str:
     return f"/api/workflows/{quote(name, safe='')}"
 
 
-def workflow_version(head: WorkflowHead, row: WorkflowRow) -> WorkflowVersion:
-    """A version with its document, spliced in as it is stored."""
+def workflow_version(head: WorkflowHead, row: WorkflowRow, document: bytes) -> WorkflowVersion:
+    """A version with this document, spliced in as it is."""
     return WorkflowVersion(
         name=row.name,
         version=row.version,
@@ -142,5 +149,5 @@ def workflow_version(head: WorkflowHead, row: WorkflowRow) -> WorkflowVersion:
         created_at_ms=row.created_at_ms,
         active=head.version,
         newest=head.newest,
-        document=fragment(row.document),
+        document=fragment(document),
     )

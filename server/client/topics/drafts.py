@@ -67,9 +67,12 @@ class Drafts:
         return Call("POST", "/api/drafts/{id}/run", (draft,), body=body, rev=rev, key=idempotency_key or new_key())
 
     @call
-    def store_draft(self, draft: str, name: str | None = None, *, rev: int | None = None) -> Call[DraftVersion]:
+    def store_draft(
+        self, draft: str, name: str | None = None, *, rev: int | None = None, activate_triggers: bool = False
+    ) -> Call[DraftVersion]:
         """Store it as the next version of its workflow, as `deploy` does."""
-        return Call("POST", "/api/drafts/{id}/versions", (draft,), body=present(name=name), rev=rev)
+        body = present(name=name, activate_triggers=activate_triggers or None)
+        return Call("POST", "/api/drafts/{id}/versions", (draft,), body=body, rev=rev)
 
     @call
     def draft_inputs(self, draft: str) -> Call[InputList]:

@@ -30,10 +30,14 @@ class Workflows:
         return Call("POST", "/api/validate", body=present(document=document, trigger=trigger))
 
     @call
-    def deploy(self, document: Mapping[str, Any], name: str | None = None) -> Call[SavedWorkflow]:
+    def deploy(
+        self, document: Mapping[str, Any], name: str | None = None, *, activate_triggers: bool = False
+    ) -> Call[SavedWorkflow]:
         """Store a document as a version and make it the active one; the same document again is the same version.
+        `activate_triggers`: its schedules and webhooks start runs even if it has blocks that were not imported.
         ApiError 422: it has errors, `diagnostics` says which."""
-        return Call("POST", "/api/workflows", body=present(document=document, name=name))
+        params = present(activate_triggers=int(activate_triggers) or None)
+        return Call("POST", "/api/workflows", params=params, body=present(document=document, name=name))
 
     @call
     def workflows(self) -> Call[WorkflowPage]:
@@ -41,9 +45,10 @@ class Workflows:
         return Call("GET", "/api/workflows")
 
     @call
-    def workflow(self, name: str, version: int | None = None) -> Call[WorkflowVersion]:
-        """A version with its document; the active one without a number."""
-        return Call("GET", "/api/workflows/{name}", (name,), present(version=version))
+    def workflow(self, name: str, version: int | None = None, *, converted: bool = False) -> Call[WorkflowVersion]:
+        """A version with its document; the active one without a number. `converted`: in the format weft/1, if it was
+        imported."""
+        return Call("GET", "/api/workflows/{name}", (name,), present(version=version, converted=int(converted) or None))
 
     @call
     def versions(self, name: str, before: int | None = None, limit: int = 200) -> Call[VersionPage]:
@@ -51,9 +56,10 @@ class Workflows:
         return Call("GET", "/api/workflows/{name}/versions", (name,), present(before=before, limit=limit))
 
     @call
-    def activate(self, name: str, version: int) -> Call[SavedWorkflow]:
-        """Make a stored version the active one."""
-        return Call("PUT", "/api/workflows/{name}/active", (name,), body={"version": version})
+    def activate(self, name: str, version: int, *, activate_triggers: bool = False) -> Call[SavedWorkflow]:
+        """Make a stored version the active one. `activate_triggers`: as for `deploy`."""
+        body = {"version": version, **present(activate_triggers=activate_triggers or None)}
+        return Call("PUT", "/api/workflows/{name}/active", (name,), body=body)
 
     @call
     def delete_workflow(self, name: str) -> Call[WorkflowDeleted]:

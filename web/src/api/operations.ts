@@ -124,7 +124,7 @@ export interface Operations {
   /** Store a document as a version, and activate it. */
   'POST /api/workflows': {
     path: Record<never, never>
-    query: { name?: string }
+    query: { name?: string; activate_triggers?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
     body: JsonObject
     answer: SavedWorkflow
   }
@@ -138,7 +138,7 @@ export interface Operations {
   /** A stored document. */
   'GET /api/workflows/{name}': {
     path: { name: string }
-    query: { version?: number }
+    query: { version?: number; converted?: '1' | 'true' | 'yes' | 'on' | '0' | 'false' | 'no' | 'off' }
     body: undefined
     answer: WorkflowVersion
   }

@@ -32,9 +32,11 @@ export const EVENT_TYPES = [
   'step.lost',
 ] as const
 
-/** PUT /api/workflows/{name}/active. */
+/** PUT /api/workflows/{name}/active. `activate_triggers`: its schedules and webhooks start runs even if it has
+ * blocks that were not imported. */
 export interface ActivateRequest {
   version: number
+  activate_triggers?: boolean
 }
 
 /** POST /resume/{token}. `by` is the name recorded with the answer. */
@@ -1547,9 +1549,11 @@ export interface VersionPage {
   next: number | null
 }
 
-/** POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. */
+/** POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. `activate_triggers`: its schedules and
+ * webhooks start runs even if it has blocks that were not imported. */
 export interface VersionRequest {
   name?: string | null
+  activate_triggers?: boolean
 }
 
 /** A version without its document. */
@@ -1751,7 +1755,8 @@ export interface WorkflowPage {
   workflows: WorkflowHead[]
 }
 
-/** `active`: the version that runs where none is given; `newest`: the highest version. */
+/** `active`: the version that runs where none is given; `newest`: the highest version. `hash` is of the
+ * stored document, also if `document` is converted. */
 export interface WorkflowVersion {
   name: string
   version: number

@@ -95,6 +95,7 @@ export const saved = answer<DraftVersion>({
   activated: flag,
   replaced: maybe(number),
   rev: number,
+  diagnostics,
 })
 export const inputs = answer<{ inputs: Json[] }>({ inputs: list(any) })
 

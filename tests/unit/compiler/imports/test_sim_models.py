@@ -35,7 +35,7 @@ def test_models(named: str, model: str, lost: int) -> None:
 
 def test_keys_are_references_or_left_out() -> None:
     losses: list[Loss] = []
-    texts = Texts({}, None)
+    texts = Texts({}, ["OPENAI_API_KEY"])
     assert model_params({"apiKey": "{{OPENAI_API_KEY}}", "temperature": "0.2"}, texts, losses) == {
         "api_key": "${OPENAI_API_KEY}",
         "temperature": 0.2,
@@ -116,18 +116,22 @@ def test_an_agent() -> None:
         "messages": [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": "Hi"}],
         "prompt": "About <start.text>: ${TONE}",
         "output_schema": schema,
+        "tools": [
+            {"name": "Exa", "description": "Exa", "workflow": "Exa (not imported from Sim)"},
+            {"name": "Workflow", "description": "Workflow", "workflow": "Workflow (not imported from Sim)"},
+        ],
     }
     code = "return [<helper.content.answer>, <helper.content>, <helper.usage>, <helper.tool_calls>]"
     assert blocks["a"]["params"]["code"] == code
     assert said(result) == [
         ('Agent "Helper": A message that cannot be read is left out.', "Add the message."),
         (
-            'Agent "Helper": Its tool "Exa" is not imported.',
-            "Add a tool with an http block that calls the service.",
+            'Agent "Helper": Its tool "Exa" is not imported. The agent fails when the model calls it.',
+            "Use an http block that calls the service in the tool, or choose a workflow that does.",
         ),
         (
-            'Agent "Helper": Its tool "Workflow" is not imported.',
-            "Import that workflow, too, and add it as a tool.",
+            'Agent "Helper": Its tool "Workflow" is not imported. The agent fails when the model calls it.',
+            "Import that workflow, too, and choose it in the tool.",
         ),
     ]
     assert compile_document(result.document, Registry.load()).plan is not None

@@ -116,10 +116,15 @@ def of(type: str, **settings: Any) -> tuple[Json, list[str]]:
 
 def test_tokens_that_are_environment_names_stay() -> None:
     block, said = of("discord", operation="discord_send_message", channelId="1", content="x", botToken="{{BOT}}")
-    assert block["params"]["credential"] == "${BOT}" and not said
+    assert block["params"]["credential"] == "${BOT}"
+    assert said == ['Discord "Service": Its Discord credential is read from the secret BOT.']
     keys = {"accessKeyId": "{{KEY_ID}}", "secretAccessKey": "{{KEY}}", "region": "us-east-1"}
     block, said = of("s3", operation="list_objects", bucketName="b", **keys)
-    assert block["params"]["credential"] == "${KEY_ID}:${KEY}" and not said
+    assert block["params"]["credential"] == "${KEY_ID}:${KEY}" and len(said) == 2
+    imported = import_workflow(
+        service("s3", operation="list_objects", bucketName="b", **keys), catalog=REGISTRY, env_names=["KEY_ID", "KEY"]
+    )
+    assert imported.document["blocks"]["b"]["params"]["credential"] == "${KEY_ID}:${KEY}" and not imported.diagnostics
 
 
 def test_tokens_in_the_document_are_dropped() -> None:
@@ -140,7 +145,6 @@ def test_other_settings_are_named() -> None:
     ("type", "settings"),
     [
         ("slack", {"operation": "canvas", "channel": "C1", "title": "T", "content": "C"}),
-        ("slack", {"operation": "send", "channel": None, "text": "no channel was chosen"}),
         ("slack", {"operation": "send", "destinationType": "dm", "dmUserId": "U1", "channel": "C1", "text": "x"}),
         ("slack", {"operation": "send", "channel": "C1", "text": "x", "files": "<start.Text>"}),
         ("notion_v2", {"operation": "notion_create_page", "parentId": "p", "title": "T"}),

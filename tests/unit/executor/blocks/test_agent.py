@@ -221,12 +221,17 @@ async def test_calls_that_are_not_made(tmp_path: Path, rule: Json, told: str) ->
     assert told in output["content"] and told in output["tool_calls"][0]["error"]
 
 
+async def test_a_tool_whose_workflow_does_not_exist_fails_the_agent(tmp_path: Path) -> None:
+    async with world(tmp_path, calls({"id": 1}), LAST) as (engine, _, _server):
+        view = await run(engine, tools=[RUN | {"workflow": "nothing"}])
+    assert view.status == "failed" and view.error is not None
+    assert view.error["code"] == "workflow_not_found" and "nothing" in view.error["message"]
+
+
 async def test_a_tool_that_fails_is_told(tmp_path: Path) -> None:
     async with world(tmp_path, calls({"id": 1}), LAST) as (engine, _, _server):
-        missing = outputs(await run(engine, tools=[RUN | {"workflow": "nothing"}]))["a"]
         closed = {"name": "lookup", "block": "http", "params": {"url": "http://127.0.0.1:1/"}, "arguments": ID}
         refused = outputs(await run(engine, tools=[closed]))["a"]
-    assert "Error" in missing["content"] and "nothing" in missing["content"]
     assert "private or local address" in refused["content"]
 
 

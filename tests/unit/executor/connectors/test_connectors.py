@@ -183,6 +183,6 @@ def compiled(params: Json) -> list[tuple[str, str]]:
 def test_the_compiler_knows_what_an_operation_needs() -> None:
     assert compiled({"operation": "order", "credential": "${KEY}", "shop": "<start.shop>", "boxes": 3}) == []
     (found,) = compiled({"operation": "order", "credential": "${KEY}", "boxes": 3})
-    assert found[0] == "param_invalid" and '"Shop" is required for "Order tea"' in found[1]
+    assert found[0] == "required" and '"Shop" is required for "Order tea"' in found[1]
     assert compiled({"operation": "lisst", "credential": "x"})[0][0] == "param_invalid"
     assert compiled({"operation": "list"}) != []

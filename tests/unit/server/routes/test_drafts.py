@@ -286,7 +286,7 @@ async def test_what_an_import_lost_stays_in_the_description(client: httpx.AsyncC
         "version": "1",
         "blocks": [
             {"id": "s", "metadata": {"id": "starter", "name": "Start"}, "config": {"params": {}}},
-            {"id": "n", "metadata": {"id": "slack", "name": "Tell"}, "config": {"params": {"text": "Hi"}}},
+            {"id": "n", "metadata": {"id": "postgresql", "name": "Tell"}, "config": {"params": {"text": "Hi"}}},
         ],
         "connections": [{"source": "s", "target": "n"}],
         "loops": {},
@@ -294,11 +294,11 @@ async def test_what_an_import_lost_stays_in_the_description(client: httpx.AsyncC
     draft = await begin(client, sim)
     assert [found["code"] for found in draft["diagnostics"]] == ["import_lossy"]
     again = (await client.get(f"/api/drafts/{draft['id']}")).json()
-    assert again["diagnostics"] == []
+    assert [found["code"] for found in again["diagnostics"]] == ["not_imported"]
     assert again["document"]["description"] == (
         "Imported from Sim. To do:\n"
-        '- Slack "Tell": It is not imported. A block that fails is in its place. '
-        "Replace it with the block connector.slack."
+        '- PostgreSQL "Tell": It is not imported. A block that fails is in its place. '
+        "Replace it with an sql block."
     )
 
 

@@ -25,7 +25,9 @@ export default function PublishDialog(): ReactElement {
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
       if (docStore.getState().id === id)
         docStore.setState({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
-      toast(savedText(saved), 'ok')
+      const off = saved.diagnostics.find((found) => found.code === 'triggers_off')
+      if (off) toast(`${savedText(saved)} ${off.message} Settings has a switch for each.`, 'err')
+      else toast(savedText(saved), 'ok')
       close()
     } catch (error) {
       const list = error instanceof ApiError ? error.diagnostics.filter((found) => found.severity === 'error') : []
