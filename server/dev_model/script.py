@@ -9,11 +9,11 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
+from server.dev_model.example import example
 from server.dev_model.files import Seen
 from server.shipped import examples_folder
 
 _PLACE: Final = re.compile(r"\{\{(last|tool|files)\}\}")
-DEPTH_MAX: Final = 8
 CHARS_PER_TOKEN: Final = 4
 
 
@@ -169,33 +169,6 @@ def of_examples() -> Script:
     """The scripts of all examples. Each rule says what it is for, so that all fit beside each other."""
     files = sorted(examples_folder().joinpath("models").glob("*.json"))
     return Script(tuple(rule for file in files for rule in read_script(file.read_bytes()).rules))
-
-
-def example(schema: Any, depth: int = 0) -> Any:
-    """A value that a JSON Schema allows, as far as it says so plainly: the first choice, the smallest number."""
-    if not isinstance(schema, Mapping) or depth > DEPTH_MAX:
-        return None
-    for keyword in ("const", "default"):
-        if keyword in schema:
-            return schema[keyword]
-    if schema.get("enum"):
-        return schema["enum"][0]
-    for keyword in ("anyOf", "oneOf"):
-        if schema.get(keyword):
-            return example(schema[keyword][0], depth + 1)
-    kind = schema.get("type")
-    match kind[0] if isinstance(kind, list) and kind else kind:
-        case "object":
-            return {name: example(inner, depth + 1) for name, inner in (schema.get("properties") or {}).items()}
-        case "array":
-            return [example(schema.get("items"), depth + 1)] * int(schema.get("minItems") or 0)
-        case "integer" | "number":
-            return schema.get("minimum", 0)
-        case "boolean":
-            return False
-        case "null":
-            return None
-    return "example"
 
 
 def _example(asked: Asked) -> Rule:

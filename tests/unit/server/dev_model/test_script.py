@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from server.dev_model.script import Answer, Asked, Failure, Player, example, read_script
+from server.dev_model.example import example
+from server.dev_model.script import Answer, Asked, Failure, Player, read_script
 
 
 def asked(**more: Any) -> Asked:
@@ -56,7 +57,7 @@ def test_without_a_rule_a_tool_that_is_required_is_called() -> None:
         ({"anyOf": [{"type": "null"}, {"type": "string"}]}, None),
         ({"type": "string", "default": "d"}, "d"),
         ({}, "example"),
-        (True, None),
+        (True, "example"),
     ],
 )  # fmt: skip
 def test_examples(schema: Any, value: Any) -> None:
