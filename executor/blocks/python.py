@@ -29,6 +29,7 @@ from executor.tracebacks import log_raised, traceback_of
 from executor.values.payload import encode
 
 Function = Callable[..., Any]
+LISTED_MAX = 10  # names of functions in a message
 CONTEXT = "ctx"  # a parameter of this name gets the Context of the attempt
 
 
@@ -81,7 +82,7 @@ class Python:
         name = params.get("function")
         if not isinstance(name, str) or "<" in name or name in self._functions:
             return None
-        return f"Python function {name!r}"
+        return f"Python function {name!r} (this process has {_listed(self._functions)})"
 
     async def run(self, ctx: Context) -> Done:
         """The output is what the function returns, any JSON value. Raises BlockError: `function_failed` (tried again if
@@ -231,6 +232,11 @@ def _steps_in(place: str) -> dict[str, Step[Any, Any]]:
     if not found:
         raise ValueError(f"{place} has no function with @weft.step; write {place}:function for a plain one")
     return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    first, rest = sorted(names)[:LISTED_MAX], sorted(names)[LISTED_MAX:]
+    return ", ".join(first) + (f" and {len(rest)} more" if rest else "")
 
 
 def _shown(signature: inspect.Signature) -> str:

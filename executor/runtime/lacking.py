@@ -1,24 +1,33 @@
 """Runs with a block type, or a function of a block, that this process does not have, while others may: those of a newer
-version, with another package, or started with other functions. They are given back, and come again a little later,
-until a process that has it claims them. Alone on a database there is no other process, and the block fails."""
+version, with another package, or started with other functions; or this one, when it starts again with a function that
+was renamed or left out. They are given back, and come again a little later, until a process that has it claims them.
+A document that names what is not there is refused when it is compiled, so each run had it when it began."""
 
 from __future__ import annotations
 
 import logging
 import random
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
 from compiler.plan import Node, Plan
+from executor.core import messages as m
 from executor.errors import NotFound
+from executor.runtime.find import find_run
+from executor.runtime.move import move
 from executor.runtime.parts import Parts
 from executor.store.rows import RunRow
 
+T = TypeVar("T")
 log = logging.getLogger("weft.worker")
 
-# Until the run is due again. It may come back to the same process, so not at once; each time costs two commits.
+# Until the run is due again. It may come back to the same process, so not at once; each time costs two commits, so
+# that many such runs come less often.
 AGAIN_S: Final = (2.0, 6.0)
+AGAIN_EACH_S: Final = 0.05
+AGAIN_MAX_S: Final = 60.0
+PYTHON: Final = "python"  # the block type of functions, which a process without functions does not have
 PLANS_MAX: Final = 10_000
 
 
@@ -27,7 +36,7 @@ class Particular(Protocol):
     """A handler that has not the same to offer in each process."""
 
     def lacks(self, params: dict[str, Any]) -> str | None:
-        """What a block with these params, as they are in the plan, needs and is not in this process."""
+        """What a block with these params, as they are in the plan, needs and is not in this process, and what is."""
         ...
 
 
@@ -39,9 +48,7 @@ class Lacking:
         self._logged: set[str] = set()
 
     def of(self, plan: Plan) -> str | None:
-        """What the plan needs and another process may have. None: all is here, or there is no other."""
-        if not self._parts.elsewhere.is_connected:
-            return None
+        """What the plan needs and another process may have. None: all is here."""
         if self._revision != self._parts.connectors.revision or len(self._by_plan) >= PLANS_MAX:
             self._revision = self._parts.connectors.revision
             self._by_plan.clear()
@@ -50,20 +57,45 @@ class Lacking:
             self._by_plan[plan.hash] = next((what for what in found if what is not None), None)
         return self._by_plan[plan.hash]
 
-    async def give_back(self, row: RunRow, what: str) -> None:
-        """A claimed run that needs this. Raises StoreError."""
+    async def held_up_by(self, row: RunRow, plan: Plan) -> str | None:
+        """What a claimed run waits for. Without it a run still ends when it is cancelled. Raises StoreError."""
+        what = self.of(plan)
+        known = self._parts.owned.lacking
+        if what is None or row.orphaned or await self._messages(row, m.Cancel):
+            known.pop(row.id, None)
+            return None
+        known[row.id] = what
+        return what
+
+    async def give_back(self, row: RunRow, plan: Plan, what: str) -> None:
+        """A claimed run that needs this. If it is to move to another version, it does, and is looked at again. Raises
+        StoreError."""
         if what not in self._logged:
             self._logged.add(what)
-            log.warning("run %s needs %s, which this process lacks: left to the others", row.id, what)
+            log.warning("run %s needs %s, which this process lacks: it waits for a process that has it", row.id, what)
         store, now_ms = self._parts.store, self._parts.clock.now_ms()
-        again_ms = now_ms + round(random.uniform(*AGAIN_S) * 1000)
+        for n, migrate in await self._messages(row, m.Migrate):
+            if await move(store, row, plan, migrate, n, self._parts.clock.now_ms) is not None:
+                moved = await find_run(store, row.id)
+                await store.release(row.id, row.epoch, moved.seq, now_ms, "running")
+                return
+        pause_s = random.uniform(*AGAIN_S) + AGAIN_EACH_S * len(self._parts.owned.lacking)
+        again_ms = now_ms + round(min(AGAIN_MAX_S, pause_s) * 1000)
         # It waits for a process. With a message in its inbox it must not be called waiting.
         if not await store.release(row.id, row.epoch, row.seq, again_ms, "waiting"):
             await store.release(row.id, row.epoch, row.seq, again_ms, "running")
+
+    async def _messages(self, row: RunRow, type: type[T]) -> list[tuple[int, T]]:
+        """Those of this type in its inbox, with their numbers."""
+        inbox = [(each.n, m.decode(each.message)) for each in await self._parts.store.read_inbox(row.id)]
+        return [(n, message) for n, message in inbox if isinstance(message, type)]
 
     def _of_block(self, node: Node) -> str | None:
         try:
             handler = self._parts.registry.handler(node.type)
         except NotFound:
+            if node.type == PYTHON:
+                name = msgspec.json.decode(node.params).get("function")
+                return f"Python function {name!r} (this process has no functions)"
             return f"block type {node.type!r}"
         return handler.lacks(msgspec.json.decode(node.params)) if isinstance(handler, Particular) else None

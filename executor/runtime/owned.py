@@ -41,12 +41,14 @@ AnswerHere = Callable[[WaitRow, bytes, str | None, bytes, int], Awaitable[tuple[
 class OwnedRuns:
     """`loops`: by run id. `due` is set when a run may be due to be claimed. `adopt` creates a run and takes it into
     memory in the same commit; `answer` does so with a run that it answers a question of. They return None, and nothing
-    was done, when there is no room for it, or others wait. All are the worker's to change."""
+    was done, when there is no room for it, or others wait. `lacking`: what runs need that were given back here. All are
+    the worker's to change."""
 
     def __init__(self, elsewhere: Elsewhere | None = None) -> None:
         self._elsewhere = elsewhere or Elsewhere()
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
+        self.lacking: dict[str, str] = {}
         self.adopt: Adopt | None = None
         self.answer: AnswerHere | None = None
         self._on_left: list[Callable[[], None]] = []
@@ -81,6 +83,12 @@ class OwnedRuns:
     def on_left(self, call: Callable[[], None]) -> None:
         """Call it each time a run has left memory: it ended, or waits."""
         self._on_left.append(call)
+
+    def lacks(self, row: RunRow) -> str | None:
+        """What the run waits for, which this process does not have."""
+        if row.lease_owner is not None or row.finished_at_ms is not None:
+            return None
+        return self.lacking.get(row.id)
 
     def watch_left(self, run: str) -> asyncio.Future[None]:
         """Done when this run leaves memory. Take it BEFORE reading its row, then await it. Cancel it when it is not

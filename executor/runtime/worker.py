@@ -227,6 +227,8 @@ class Worker:
         """Only when no other run waits to be claimed: the order in which runs are begun is that of their due times."""
         if not (self._has_room() and Adoption.suits(new) and self._may_claim(new.placement)):
             return None
+        if self._lacking.of(plan) is not None:
+            return None
         adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self._lease_ms, watched)
         work, name = self._drive_adopted(adoption, plan), f"run:{new.id}"
         task = asyncio.create_task(work, name=name, context=self._context.copy())
@@ -293,9 +295,9 @@ class Worker:
         parts = self._parts
         plan = await load_plan(parts.store, row.plan_hash)
         await parts.connectors.refresh_for(plan)
-        lacks = self._lacking.of(plan)
+        lacks = await self._lacking.held_up_by(row, plan)
         if lacks is not None:
-            await self._lacking.give_back(row, lacks)
+            await self._lacking.give_back(row, plan, lacks)
             return None
         size = resumed.output_bytes if resumed is not None else None
         if size is None:  # a run that begins has put out nothing

@@ -24,6 +24,7 @@ class History:
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._clock = parts.clock
+        self._owned = parts.owned
 
     async def state(self, run: str, seq: int | None = None) -> RunState:
         """The run as it stood after event `seq`, at most the last one; None: as it stands. Raises NotFound."""
@@ -40,8 +41,11 @@ class History:
                 found = why_view.with_limits(found, await self._store.places_of(run), row.epoch)
             full = await self._store.waits_for(run) if seq is None else None
             since_ms = row.stale_since_ms(self._clock.now_ms()) if seq is None else None
+            lacks = self._owned.lacks(row) if seq is None else None
         if since_ms is not None:
             held_up = f"the worker of the run stopped responding at {since_ms} ms, and another one will continue it"
+        elif lacks is not None:
+            held_up = f"the run waits for a process that has {lacks}"
         elif full is not None:
             held_up = f"the run waits for limit {full.key} ({full.held} of {full.at_most})"
         else:

@@ -242,7 +242,8 @@ class Runs:
         # After its children: one that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
         since_ms = row.stale_since_ms(self._parts.clock.now_ms())
-        return replace(view, unread=unread, stale=since_ms is not None, stale_since_ms=since_ms)
+        lacks = self._parts.owned.lacks(row)
+        return replace(view, unread=unread, stale=since_ms is not None, stale_since_ms=since_ms, lacks=lacks)
 
     async def _with_usage(self, view: RunView) -> RunView:
         """Most runs have no steps, and nothing is read for them."""

@@ -157,8 +157,7 @@ def _work(db: Reading, now_ms: int) -> Iterator[Condition]:
         db, "leases", _LAPSED, since, "runs belong to a worker that has stopped, and no other worker claims them", serve
     )
     yield _count(db, "due runs", _OVERDUE, since, "runs are due, but no worker claims them", serve)
-    if db.kind != "SQLite":
-        yield _blocks(db)
+    yield _blocks(db)
     yield _count(db, "messages", _UNSENT, since, "messages about waits are due, but are not being sent", serve)
     yield _count(
         db, "failed messages", _FAILED_MESSAGES, {}, "messages could not be delivered", "`weft inbox` lists their links"
@@ -188,7 +187,7 @@ def _blocks(db: Reading) -> Condition:
     if not count:
         return Condition("blocks", "ok", "processes have what runs need")
     what = f"{count} runs need a block type or function that the processes that claim them lack, for example run {run}"
-    fix = "the log of a worker names it (`which this process lacks`): start one with that package, or WEFT_FUNCTIONS"
+    fix = "`weft why RUN` or a worker's log names it (`which this process lacks`): start one that has it"
     return Condition("blocks", "warning", what, fix)
 
 

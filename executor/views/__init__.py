@@ -185,7 +185,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     it, `user:ada`, `token:ID` or `server-token`; None: a trigger, another run, or a server without a token.
     `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one.
     `stale`: its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease
-    of that worker lapsed."""
+    of that worker lapsed. `lacks`: the function or block type that the run waits for, as this process does not have
+    it."""
 
     id: str
     workflow: str
@@ -216,6 +217,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     continued_as: str | None = None
     stale: bool = False
     stale_since_ms: int | None = None
+    lacks: str | None = None
 
 
 class RunEvent(Struct, frozen=True):

@@ -1033,7 +1033,8 @@ class RunDetail(TypedDict):
     and requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`,
     `token:ID` or `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker
     stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
-    worker lapsed."""
+    worker lapsed. `lacks`: the function or block type that the run waits for, as the process that answers does
+    not have it."""
 
     id: str
     workflow: str
@@ -1064,6 +1065,7 @@ class RunDetail(TypedDict):
     continued_as: str | None
     stale: bool
     stale_since_ms: int | None
+    lacks: str | None
     urls: RunUrls
 
 

@@ -108,7 +108,8 @@ class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
     requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
     `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
-    and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed."""
+    and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. `lacks`: the
+    function or block type that the run waits for, as the process that answers does not have it."""
 
     urls: RunUrls
 

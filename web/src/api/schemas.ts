@@ -969,7 +969,8 @@ export interface RunDeleted {
  * `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
  * requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
  * `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
- * and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. */
+ * and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. `lacks`: the
+ * function or block type that the run waits for, as the process that answers does not have it. */
 export interface RunDetail {
   id: string
   workflow: string
@@ -1000,6 +1001,7 @@ export interface RunDetail {
   continued_as: string | null
   stale: boolean
   stale_since_ms: number | null
+  lacks: string | null
   urls: RunUrls
 }
 
