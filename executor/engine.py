@@ -118,8 +118,8 @@ class Engine:
         self.connectors = Connectors(parts)
         self.tool_servers = ToolServers(parts)
         self.upkeep = Upkeep(parts)
-        self.notifications = Notifications(parts, self.waits)
-        self.alerts = Alerts(parts, self.runs)
+        self.notifications = Notifications(parts, self.waits, worker.lease_ms)
+        self.alerts = Alerts(parts, self.runs, worker.lease_ms)
         self._worker = worker
         self._wakes: Wakes | None = None
 
@@ -195,14 +195,12 @@ class Engine:
         return engine
 
     async def stop_working(self, grace_s: float = 8.0) -> None:
-        """Start nothing more and free the leases. Everything else still works, but no write waits long for the lock of
-        another process. Running handlers get `grace_s` to end."""
+        """Start nothing more and free leases and claims. Everything else still works, but no write waits long for the
+        lock of another process. Running handlers get `grace_s` to end."""
         self.store.stop_retrying()
         await self.schedules.scheduler.stop()
-        await self.notifications.stop()
-        await self.alerts.stop()
         await self.upkeep.stop()
-        await self._worker.stop(grace_s)
+        await asyncio.gather(self.notifications.stop(grace_s), self.alerts.stop(grace_s), self._worker.stop(grace_s))
         await self.traces.stop()
 
     async def close(self, grace_s: float = 8.0) -> None:

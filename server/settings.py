@@ -40,7 +40,7 @@ WEFT_KUBERNETES          namespaces in which `job` blocks may create Jobs, comma
 WEFT_CONNECTORS          a folder of connector documents, *.json: block types beside those of weft
 WEFT_SQLITE_FOLDERS      folders with the SQLite files that `sql` blocks may open, comma list; without it the folder
                          `databases` beside the database file, and none beside a PostgreSQL database
-WEFT_LEASE_MS            how long a killed process keeps its runs before another, or the restarted one, takes them over
+WEFT_LEASE_MS            how long runs and messages of a killed process wait for another process, or for its restart
 WEFT_POOLS               pools whose runs this process executes, comma list; without it `default`
 WEFT_CONCURRENCY         runs that this process executes at the same time, 1,000 without it; runs that wait do not count
 WEFT_QUEUE_MAX           runs of one pool that may wait for a worker; more are refused with 429. Without it any number

@@ -9,7 +9,6 @@ error workflow has the run that failed in its idempotency key, so there is one, 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from typing import Any, Final
@@ -20,19 +19,20 @@ from compiler.diagnostics import CompileError
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, Conflict, QueueFull, StoreError, WeftError
 from executor.notifications.alert_texts import alert_body, error_input, mail_of
+from executor.notifications.claims import STOP_S, Claim, Claims
 from executor.notifications.sending import (
     ATTEMPTS_MAX,
     ERROR_CHARS_MAX,
     IDLE_MAX_S,
-    LEASE_MS,
     back_off_ms,
     post_signed,
 )
 from executor.repeated import Repeated
 from executor.runtime.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
+from executor.runtime.elsewhere import MESSAGES
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
-from executor.store.alerts import AlertMessage
+from executor.store.alerts import AlertMessage, AlertStatus
 from executor.topics.runs import Runs
 
 log = logging.getLogger("weft.notifications")
@@ -45,13 +45,16 @@ LOOK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
 
 
 class Alerts:
-    def __init__(self, parts: Parts, runs: Runs) -> None:
+    def __init__(self, parts: Parts, runs: Runs, lease_ms: int) -> None:
         self._parts = parts
         self._runs = runs
         self._store = parts.store
         self._clock = parts.clock
         self._settings = parts.services.alerts
         self._looked_ms = 0
+        self._claims: Claims[AlertMessage] = Claims(
+            "alerts", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=parts.hub.alerts, log=log
+        )
         self._task = BackgroundTask(
             "alerts", self._step, failed="alerts cannot be sent", log=log, wake=parts.hub.alerts
         )
@@ -59,24 +62,33 @@ class Alerts:
     def start(self) -> None:
         self._clock.on_jump(self._task.wake.set)
         self._task.start()
+        self._claims.start()
 
-    async def stop(self) -> None:
-        """Sends under way are cancelled; they are tried again when their leases are over."""
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Claim no more, and hand over what is not sent when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # what a claim under way brings is freed as well
         await self._task.stop()
+        if await self._claims.stop(grace_s):
+            self._parts.elsewhere.tell(MESSAGES, "")
 
     async def _step(self) -> float:
         """One round. Returns the seconds until the next."""
         now_ms = self._clock.now_ms()
         await self._look_at_queue(now_ms)
         await self._store.group_alerts(now_ms, EVERY_MS)
-        messages = await self._store.claim_alert_messages(now_ms, LEASE_MS, SENDING_MAX)
+        room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
+        messages = await self._store.claim_alert_messages(now_ms, lease_ms, room) if room else []
+        for message in messages:
+            self._claims.begin(message, self._try, f"alert {message.id}")
         if messages:
-            await asyncio.gather(*(self._try(message) for message in messages))
             return 0
-        due_ms = await self._store.next_alert_ms()
+        due_ms = await self._store.next_alert_ms() if room else None
         if due_ms is None or due_ms <= now_ms:  # the latter: its message has to wait for the one before
             return IDLE_MAX_S
         return min(IDLE_MAX_S, (due_ms - now_ms) / 1000 + 0.001)
+
+    async def _keep(self, message: AlertMessage, until_ms: int, counts: bool) -> bool:
+        return await self._store.keep_alert_message(message.id, message.attempts, until_ms, counts)
 
     async def _look_at_queue(self, now_ms: int) -> None:
         late_ms = self._settings.queued_ms
@@ -89,33 +101,46 @@ class Alerts:
 
     # --- one message ---
 
-    async def _try(self, message: AlertMessage) -> None:
-        """One attempt. What goes wrong with it is recorded; if even that fails, the lease brings the message back."""
+    async def _try(self, claim: Claim[AlertMessage]) -> None:
+        """One attempt. What goes wrong with it is recorded."""
+        message = claim.row
         try:
-            error = await self._attempt(message)
-            now_ms = self._clock.now_ms()
+            error = await self._attempt(claim)
             if error is None:
-                await self._store.settle_alert_message(message.id, message.attempts, "sent", now_ms)
+                await self._record(claim, "sent")
                 return
             shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
             if error.retryable and message.attempts < ATTEMPTS_MAX:
-                due_ms = now_ms + back_off_ms(message.attempts, random.random())
-                await self._store.settle_alert_message(message.id, message.attempts, "pending", now_ms, due_ms, shown)
+                await self._record(claim, "pending", back_off_ms(message.attempts, random.random()), shown)
                 return
             what = f"the error workflow {message.target}" if message.channel == "workflow" else "an alert"
             log.warning("%s was abandoned: %s", what, shown)
-            await self._store.settle_alert_message(message.id, message.attempts, "failed", now_ms, None, shown)
+            await self._record(claim, "failed", None, shown)
         except StoreError as failure:
             text = "the outcome of alert %s could not be recorded: %s"
             _failures.log(log, logging.ERROR, failure.code, text, message.id, failure)
 
-    async def _attempt(self, message: AlertMessage) -> BlockError | None:
+    async def _record(
+        self, claim: Claim[AlertMessage], status: AlertStatus, after_ms: int | None = None, error: str | None = None
+    ) -> None:
+        """Raises StoreError."""
+        message, now_ms = claim.row, self._clock.now_ms()
+        due_ms = None if after_ms is None else now_ms + after_ms
+
+        async def record() -> None:
+            await self._store.settle_alert_message(message.id, message.attempts, status, now_ms, due_ms, error)
+
+        await self._claims.settle(claim, record)
+
+    async def _attempt(self, claim: Claim[AlertMessage]) -> BlockError | None:
         """Why it was not sent; None when it was. Raises StoreError."""
+        message = claim.row
         try:
             if message.channel == "workflow":
+                claim.sends = True
                 await self._start_error_workflow(message)
             else:
-                await self._send(message)
+                await self._send(claim)
         except BlockError as error:
             return error
         except StoreError:
@@ -146,8 +171,9 @@ class Alerts:
         except (WeftError, CompileError) as error:
             raise BlockError(str(error), code="error_workflow", retryable=False) from error
 
-    async def _send(self, message: AlertMessage) -> None:
+    async def _send(self, claim: Claim[AlertMessage]) -> None:
         """Raises BlockError, StoreError."""
+        message = claim.row
         alerts = await self._store.alerts_of(message.id, SHOWN_MAX)
         counts = await self._store.count_alerts_of(message.id)
         if not alerts:  # the runs were deleted meanwhile
@@ -158,6 +184,7 @@ class Alerts:
             if run is not None and run.error is not None:
                 errors[alert.run_id] = orjson.loads(run.error)
         base_url, services = self._parts.services.base_url, self._parts.services
+        claim.sends = True
         if message.channel == "email":
             to = list(self._settings.email) if message.target == INSTALLATION else message.target.split(",")
             subject, text = mail_of(alerts, counts, errors, base_url)

@@ -17,7 +17,6 @@ from executor.topics.callbacks import Callbacks
 from executor.topics.waits import Waits
 from executor.views import WaitView
 
-CHANNEL: Final = "job"
 LOOK_MS: Final = 30_000  # also the time until the Job of a cancelled run is deleted
 REQUEST_S: Final = 15.0
 KEPT_S: Final = 86_400  # for its logs, after it has ended
@@ -51,7 +50,7 @@ class KubernetesJobs:
                 await _request("DELETE", namespace, name, json={"propagationPolicy": "Background"})
                 return Next("cancelled")
             job = await _request("GET", namespace, name)
-            if job is None and (row.attempts <= 2 or row.error is not None):
+            if job is None and (row.error is not None or row.attempts <= 2):  # the latter: written before NOT_CREATED
                 job = await _request("POST", namespace, json=manifest(row, target, wait))
                 return Next("pending", LOOK_MS)
         except BlockError as error:

@@ -1,13 +1,12 @@
 """The outbox at work: one task of the engine that takes what is due and sends it; `engine.notifications`.
 
-At least once: a message is claimed for LEASE_MS, sent, and settled. A process that dies in between leaves it to the
-next one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No
-run waits for a message, and a message that cannot be sent fails nothing: it says so where its wait is shown.
+At least once: a message is claimed (`claims`), sent, and settled. A process that dies in between leaves it to the next
+one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No run
+waits for a message, and a message that cannot be sent fails nothing: it says so where its wait is shown.
 """
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Mapping
@@ -16,21 +15,22 @@ from typing import Any, Final
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
 from executor.http.binding import Hosts
-from executor.notifications.jobs import CHANNEL, KubernetesJobs
+from executor.notifications.claims import STOP_S, Claim, Claims
+from executor.notifications.jobs import KubernetesJobs
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.notifications.sending import (
     ATTEMPTS_MAX,
     ERROR_CHARS_MAX,
     IDLE_MAX_S,
-    LEASE_MS,
     back_off_ms,
     post_signed,
 )
 from executor.repeated import Repeated
+from executor.runtime.elsewhere import MESSAGES
 from executor.runtime.links import Signed
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
-from executor.store.rows import NotificationRow
+from executor.store.rows import JOB_CHANNEL, NotificationRow, NotificationStatus
 from executor.topics.callbacks import Callbacks
 from executor.topics.waits import Waits
 from executor.values.redact import sealed_names, unseal
@@ -45,14 +45,16 @@ OVER: Final = BlockError("the wait has ended", retryable=False)
 
 
 class Notifications:
-    def __init__(self, parts: Parts, waits: Waits) -> None:
+    def __init__(self, parts: Parts, waits: Waits, lease_ms: int) -> None:
         self._parts = parts
         self._waits = waits
         self._store = parts.store
         self._clock = parts.clock
         self._wake = parts.hub.messages
         self._jobs = KubernetesJobs(waits, Callbacks(parts, waits))
-        self._sending: set[asyncio.Task[None]] = set()
+        self._claims: Claims[NotificationRow] = Claims(
+            "notifications", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=self._wake, log=log
+        )
         self._task = BackgroundTask(
             "notifications", self._send_due, failed="the outbox cannot be read", log=log, wake=self._wake
         )
@@ -60,24 +62,23 @@ class Notifications:
     def start(self) -> None:
         self._clock.on_jump(self._wake.set)
         self._task.start()
+        self._claims.start()
 
-    async def stop(self) -> None:
-        """Sends under way are cancelled; they are tried again when their leases are over."""
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Claim no more, and hand over what is not sent when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # what a claim under way brings is freed as well
         await self._task.stop()
-        for sending in self._sending:
-            sending.cancel()
-        await asyncio.gather(*self._sending, return_exceptions=True)
+        if await self._claims.stop(grace_s):
+            self._parts.elsewhere.tell(MESSAGES, "")
 
     # --- the loop ---
 
     async def _send_due(self) -> float:
         """Start to send what is due. Returns the seconds until more may be."""
-        room = SENDING_MAX - len(self._sending)
-        rows = await self._store.claim_notifications(self._clock.now_ms(), LEASE_MS, room) if room else []
+        room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
+        rows = await self._store.claim_notifications(self._clock.now_ms(), lease_ms, room) if room else []
         for row in rows:
-            task = asyncio.create_task(self._try(row), name=f"message {row.run_id}:{row.wait_id}:{row.n}")
-            self._sending.add(task)
-            task.add_done_callback(self._done)
+            self._claims.begin(row, self._try, f"message {row.run_id}:{row.wait_id}:{row.n}")
         if rows:
             return 0
         due_ms = await self._store.next_notification_ms() if room else None
@@ -85,54 +86,69 @@ class Notifications:
             return IDLE_MAX_S
         return min(IDLE_MAX_S, max(0.0, (due_ms - self._clock.now_ms()) / 1000) + 0.001)
 
-    def _done(self, task: asyncio.Task[None]) -> None:
-        self._sending.discard(task)
-        self._wake.set()
+    async def _keep(self, row: NotificationRow, until_ms: int, counts: bool) -> bool:
+        return await self._store.keep_notification(row.run_id, row.wait_id, row.n, row.attempts, until_ms, counts)
 
     # --- one message ---
 
-    async def _try(self, row: NotificationRow) -> None:
-        """One attempt. What goes wrong with it is recorded; if even that fails, the lease brings the message back."""
+    async def _try(self, claim: Claim[NotificationRow]) -> None:
+        """One attempt. What goes wrong with it is recorded."""
+        row = claim.row
         try:
-            if row.channel == CHANNEL:
-                target, _ = await self._opened(row)
-                status, after_ms, problem = await self._jobs.attend(row, target)
-                now_ms = self._clock.now_ms()
-                shown = problem and self._parts.redactor.redact_cut(problem)[:ERROR_CHARS_MAX]
-                await self._record(row, status, now_ms, None if after_ms is None else now_ms + after_ms, shown)
+            if row.channel == JOB_CHANNEL:
+                await self._attend(claim)
                 return
-            error = await self._attempt(row)
-            now_ms = self._clock.now_ms()
+            error = await self._attempt(claim)
             if error is None:
-                await self._record(row, "sent", now_ms)
-                return
-            if error is OVER:
-                await self._record(row, "cancelled", now_ms)
-                return
-            shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
-            if error.retryable and row.attempts < ATTEMPTS_MAX:
-                await self._record(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
+                await self._record(claim, "sent")
+            elif error is OVER:
+                await self._record(claim, "cancelled")
             else:
-                log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
-                await self._record(row, "failed", now_ms, None, shown)
+                shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
+                if error.retryable and row.attempts < ATTEMPTS_MAX:
+                    await self._record(claim, "pending", back_off_ms(row.attempts, random.random()), shown)
+                else:
+                    log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
+                    await self._record(claim, "failed", None, shown)
         except StoreError as failure:
             text = "the outcome of a message about %s of run %s could not be recorded: %s"
             _failures.log(log, logging.ERROR, failure.code, text, row.wait_id, row.run_id, failure)
 
-    async def _record(
-        self, row: NotificationRow, status: Any, now_ms: int, due_ms: int | None = None, error: str | None = None
-    ) -> None:
-        await self._store.settle_notification(
-            row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
-        )
+    async def _attend(self, claim: Claim[NotificationRow]) -> None:
+        """Raises StoreError."""
+        target, _ = await self._opened(claim.row)
+        claim.sends = True
+        status, after_ms, problem = await self._jobs.attend(claim.row, target)
+        shown = problem and self._parts.redactor.redact_cut(problem)[:ERROR_CHARS_MAX]
+        await self._record(claim, status, after_ms, shown)
 
-    async def _attempt(self, row: NotificationRow) -> BlockError | None:
+    async def _record(
+        self,
+        claim: Claim[NotificationRow],
+        status: NotificationStatus,
+        after_ms: int | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Raises StoreError."""
+        row, now_ms = claim.row, self._clock.now_ms()
+        due_ms = None if after_ms is None else now_ms + after_ms
+
+        async def record() -> None:
+            await self._store.settle_notification(
+                row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
+            )
+
+        await self._claims.settle(claim, record)
+
+    async def _attempt(self, claim: Claim[NotificationRow]) -> BlockError | None:
         """Why it was not sent; None when it was. Raises StoreError."""
+        row = claim.row
         try:
             wait = await self._waits.get(row.run_id, row.wait_id)
             if wait.status != "pending":
                 return OVER
             target, hosts = await self._opened(row)
+            claim.sends = True
             with self._parts.vault.bound(hosts):
                 await self._send(row, wait, target)
         except BlockError as error:

@@ -17,7 +17,6 @@ from executor.runtime.parts import Parts
 from executor.values.redact import Redactor
 
 REQUEST_S: Final = 15.0
-LEASE_MS: Final = 90_000  # longer than any try takes: a mail server has 30 s for each step
 # 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours the receiver is gone.
 ATTEMPTS_MAX: Final = 8
 BACK_OFF_MS: Final = 5_000

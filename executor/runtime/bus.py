@@ -68,6 +68,7 @@ class Wakes:
         self._places.heard()
         if self._works:
             self._owned.due.set()
+            self._wake_senders()
             self._schedules()
 
     def hear(self, messages: Sequence[Message]) -> None:
@@ -95,6 +96,8 @@ class Wakes:
                         self._elsewhere.grown(item)
                 case topics.PLACES:
                     self._places.heard(item)
+                case topics.MESSAGES:
+                    self._wake_senders()
                 case topics.SCHEDULES if self._works:
                     self._schedules()
                 case topics.TEXT:
@@ -108,6 +111,10 @@ class Wakes:
         except ValueError:  # of another version, which cuts differently
             return
         self._hub.delta_elsewhere(run, key, text, seq)
+
+    def _wake_senders(self) -> None:
+        self._hub.messages.set()
+        self._hub.alerts.set()
 
     def _claim_soon(self) -> None:
         if self._works and self._claiming is None:

@@ -20,6 +20,7 @@ FAMILY: Final = "family"  # it was cancelled, and the runs below it with it
 FOLLOW: Final = "follow"  # another process wants to hear of it for a while
 DUE: Final = "due"  # there may be runs to claim (no item)
 PLACES: Final = "places"  # some with this key are free, or reserved for others
+MESSAGES: Final = "messages"  # a process that stops has freed some, about waits or to operators (no item)
 SCHEDULES: Final = "schedules"  # they have changed (no item)
 TEXT: Final = "text"  # live text: [run, node key, seq, text, number of the message]
 

@@ -51,6 +51,8 @@ from executor.runtime.usage import usage_row
 from executor.services import NotifySettings
 from executor.store.alerts import AlertRow
 from executor.store.rows import (
+    JOB_CHANNEL,
+    NOT_CREATED,
     Append,
     CacheRow,
     NewRun,
@@ -460,6 +462,17 @@ def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: No
         asked += [("email", SERVER_WIDE)] if server.email else []
         asked += [("webhook", SERVER_WIDE)] if server.webhook else []
     return [
-        NotificationRow(wait.run_id, wait.id, n, channel, content, "pending", 0, wait.opened_at_ms, wait.opened_at_ms)
+        NotificationRow(
+            run_id=wait.run_id,
+            wait_id=wait.id,
+            n=n,
+            channel=channel,
+            content=content,
+            status="pending",
+            attempts=0,
+            created_at_ms=wait.opened_at_ms,
+            due_at_ms=wait.opened_at_ms,
+            error=NOT_CREATED if channel == JOB_CHANNEL else None,
+        )
         for n, (channel, content) in enumerate(asked, 1)
     ]

@@ -74,7 +74,7 @@ class Worker:
     ) -> None:
         self.name = name or f"w-{secrets.token_hex(6)}"
         self._parts = parts
-        self._lease_ms = lease_ms
+        self.lease_ms = lease_ms
         self._runs_max = runs_max
         self._pools = dict.fromkeys(pools, "")  # with the key whose turn was last
         self._loops = parts.owned.loops
@@ -142,7 +142,7 @@ class Worker:
         # All that this worker owns, behind all that it has written: also what a claim or a new run that was cut off has
         # committed, and what was still being recovered.
         try:
-            await self._parts.store.renew(self.name, [], self._parts.clock.now_ms(), self._lease_ms)
+            await self._parts.store.renew(self.name, [], self._parts.clock.now_ms(), self.lease_ms)
         except StoreError:
             log.warning("the leases could not be released; they will expire")
         else:
@@ -164,7 +164,7 @@ class Worker:
             await self._repair_clock_skew()
             self._repair_at_s = loop_time() + REPAIR_EVERY_S
         self._last_ms = clock.now_ms()
-        if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
+        if clock.now_ms() - self._renewed_at_ms >= self.lease_ms:
             # This process slept. It keeps the runs that no other has claimed, instead of claiming them from itself.
             await self._renew()
         self._admission.look()
@@ -175,7 +175,7 @@ class Worker:
         rows: list[RunRow] = []
         if room > 0:
             async with self._leases:
-                rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, room, pools=self._pools)
+                rows = await store.claim(self.name, clock.now_ms(), self.lease_ms, room, pools=self._pools)
                 for row in rows:
                     self._pools[row.pool] = row.fair
                     self._begin(row)
@@ -194,7 +194,7 @@ class Worker:
         thought to come."""
         await self._renew()  # own leases are of the new time then
         starts = not self._repair_at_s
-        longest_ms = max(2 * self._lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
+        longest_ms = max(2 * self.lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
         clock = self._parts.clock
         asked_ms = clock.now_ms()
         repair = await self._parts.store.repair_clock_skew(asked_ms, longest_ms)
@@ -213,7 +213,7 @@ class Worker:
 
     def _has_room(self) -> bool:
         """For one more run, besides those that wait to be claimed."""
-        awake = self._last_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self._lease_ms
+        awake = self._last_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self.lease_ms
         free = not (self._stopping or self._others_wait or self._admission.waiting)
         return awake and free and len(self._tasks) + len(self._answering) < self._runs_max
 
@@ -229,7 +229,7 @@ class Worker:
             return None
         if self._lacking.of(plan) is not None:
             return None
-        adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self._lease_ms, watched)
+        adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self.lease_ms, watched)
         work, name = self._drive_adopted(adoption, plan), f"run:{new.id}"
         task = asyncio.create_task(work, name=name, context=self._context.copy())
         self._tasks[new.id] = task
@@ -270,7 +270,7 @@ class Worker:
         parts = self._parts
         try:
             answered, resumed = await parts.store.answer_and_claim(
-                wait.token_hash, response, by, message, now_ms, self.name, self._lease_ms, self._pools
+                wait.token_hash, response, by, message, now_ms, self.name, self.lease_ms, self._pools
             )
         finally:
             self._answering.discard(wait.run_id)
@@ -401,7 +401,7 @@ class Worker:
 
     @property
     def _renew_every_s(self) -> float:
-        return self._lease_ms / 1000 / RENEWALS_PER_LEASE
+        return self.lease_ms / 1000 / RENEWALS_PER_LEASE
 
     async def _renew(self) -> None:
         """The lease of this process on all its runs, those that are still being recovered too. What it has dropped, or
@@ -416,7 +416,7 @@ class Worker:
         dropped, self._dropped = self._dropped, False
         if held or dropped:
             try:
-                kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self._lease_ms)
+                kept = await self._parts.store.renew(self.name, [*held, *self._answering], now_ms, self.lease_ms)
             except BaseException:
                 self._dropped = self._dropped or dropped
                 raise

@@ -71,6 +71,9 @@ class AlertStore(Protocol):
     async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
         """As `claim_notifications`."""
 
+    async def keep_alert_message(self, id: str, attempt: int, until_ms: int, counts: bool = True) -> bool:
+        """As `keep_notification`."""
+
     async def settle_alert_message(
         self,
         id: str,

@@ -36,11 +36,12 @@ Waits, and notifications about them
 14. A wait is closed once. Its row and the message in the inbox are one transaction; later callers get the row of the
     first.
 15. A notification exists if and only if its wait does: both are written in one transaction.
-16. `claim_notifications` gives a notification to one caller, and to no other before `lease_ms` have passed. Each claim
-    is one attempt. A notification whose wait is closed becomes `cancelled` when it is due, and is not
-    claimed; but one of the channel `job` is: it has to end what it began.
-17. `settle_notification` counts only for the attempt that was claimed last: a caller whose lease lapsed changes
-    nothing.
+16. `claim_notifications` gives a notification to one caller, and to no other before `lease_ms` have passed, or the time
+    that `keep_notification` gave it since. Each claim is one attempt, unless it is freed as one that sent nothing. A
+    notification whose wait is closed becomes `cancelled` when it is due, and is not claimed; but one of the channel
+    `job` is: it has to end what it began.
+17. `keep_notification` and `settle_notification` count only for the attempt that was claimed last: a caller whose lease
+    lapsed changes nothing.
 
 Child runs: rows in the table of runs, with `parent_run_id`, and in `parent_key` the id of the wait that the child's end
 closes
@@ -157,8 +158,8 @@ Alerts (`executor.store.alerts`)
     with `add_alerts`. Of one cause there is one alert for each address, and it is in one message.
 47. Of two messages to one address the second is made `every_ms` after the first at the earliest, with all that has come
     up meanwhile. An alert about a wait that is closed when it is due is in no message.
-48. Messages are claimed and settled as notifications are. Alerts about a run, and the start of its error workflow, are
-    deleted with the run.
+48. Messages are claimed, kept and settled as notifications are. Alerts about a run, and the start of its error
+    workflow, are deleted with the run.
 """
 
 from __future__ import annotations
@@ -507,6 +508,13 @@ class NotificationStore(Protocol):
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
         """Pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Those of waits that
         are closed become `cancelled` instead."""
+
+    async def keep_notification(
+        self, run_id: str, wait_id: str, n: int, attempt: int, until_ms: int, counts: bool = True
+    ) -> bool:
+        """The claim of attempt number `attempt` lasts until then; it is free at a time that has come. `counts=False`:
+        nothing was sent, so it was no attempt. False, and nothing changed: it was cancelled, or another attempt was
+        begun."""
 
     async def settle_notification(
         self,

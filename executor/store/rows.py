@@ -357,6 +357,8 @@ class SignalRow(Struct, frozen=True):
 # --- notifications about waits
 
 NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
+JOB_CHANNEL: Final = "job"  # starts a Job and looks after it
+NOT_CREATED: Final = ""  # the `error` of such a message until its Job exists, however many claims were lost before
 
 
 class NotificationRow(Struct, frozen=True):

@@ -51,7 +51,8 @@ def build(
 def notification(row: NotificationRow, server: NotifySettings) -> NotificationView:
     """One message about a wait, its target without what must stay secret."""
     due_at_ms = row.due_at_ms if row.status == "pending" else None
-    return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms)
+    error = row.error or None
+    return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms, error=error)
 
 
 def _shown_target(row: NotificationRow, server: NotifySettings) -> str:

@@ -73,5 +73,5 @@ async def test_over_kill_9_each_failed_run_has_one_error_run_and_one_alert(start
             alerts = db.execute("SELECT run_id, message_id FROM alerts").fetchall()
             pending = {id for (id,) in db.execute("SELECT id FROM alert_messages WHERE status = 'pending'")}
         assert sorted(run for run, _ in alerts) == sorted(started), "one for each, sent or not"
-        # A server that is killed as it sends leaves its message pending: the next attempt is a minute and a half later.
+        # A server that is killed as it sends leaves its message pending: another server sends it after the lease.
         assert {message for _, message in alerts if message} <= {*told, *pending}

@@ -55,6 +55,7 @@ SECOND_KILL_EVERY = 10
 NEVER_CANCELLED = (
     "write.claim",
     "write.claim_notifications",
+    "write.keep_notification",
     "write.renew",
     "write.repair_clock_skew",
     "write.put_checkpoint",

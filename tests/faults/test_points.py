@@ -21,6 +21,8 @@ ELSEWHERE = {
     "add_alerts": "with the cause in one transaction, or one row: tests/e2e/test_alerts.py kills it",
     "group_alerts": "one transaction: tests/e2e/test_alerts.py kills it",
     "claim_alert_messages": "one statement: tests/e2e/test_alerts.py kills it",
+    "keep_notification": "one row: tests/promises/test_outages_claims.py kills its process",
+    "keep_alert_message": "one row: tests/promises/test_outages_claims.py kills its process",
     "settle_alert_message": "one transaction: tests/e2e/test_alerts.py kills it",
     "delete_old_alerts": "is done again at the next upkeep",
     "answer_wait": "as answer_and_claim, for a run that is in memory, or a process without room",

@@ -45,10 +45,13 @@ IS_MESSAGE_DUE = "SELECT 1 FROM alert_messages WHERE status = 'pending' AND due_
 FIND_DUE = """
 SELECT id, attempts FROM alert_messages WHERE status = 'pending' AND due_at_ms <= :now
  ORDER BY due_at_ms, id LIMIT :limit"""
-# No row: another process has begun an attempt.
+# No row: another process has begun an attempt, or keeps its own.
 BEGIN_ATTEMPT = f"""
 UPDATE alert_messages SET attempts = attempts + 1, due_at_ms = :until
- WHERE id = :id AND status = 'pending' AND attempts = :attempts RETURNING {MESSAGE}"""
+ WHERE id = :id AND status = 'pending' AND attempts = :attempts AND due_at_ms <= :now RETURNING {MESSAGE}"""
+KEEP = """
+UPDATE alert_messages SET due_at_ms = :until, attempts = attempts - :uncounted
+ WHERE id = :id AND status = 'pending' AND attempts = :attempt"""
 SETTLE = """
 UPDATE alert_messages SET status = :status, due_at_ms = coalesce(:due, due_at_ms), settled_at_ms = :settled,
        error = :error
@@ -122,8 +125,13 @@ async def next_alert_ms(readers: Readers) -> int | None:
 def claim_alert_messages(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
     claimed = []
     for id, attempts in tx.rows(FIND_DUE, {"now": now_ms, "limit": limit}):
-        claimed += tx.rows(BEGIN_ATTEMPT, {"id": id, "attempts": attempts, "until": now_ms + lease_ms})
+        claimed += tx.rows(BEGIN_ATTEMPT, {"id": id, "attempts": attempts, "now": now_ms, "until": now_ms + lease_ms})
     return [AlertMessage(*row) for row in claimed]
+
+
+def keep_alert_message(tx: Tx, id: str, attempt: int, until_ms: int, counts: bool = True) -> bool:
+    values = {"id": id, "attempt": attempt, "until": until_ms, "uncounted": int(not counts)}
+    return tx.run(KEEP, values) == 1
 
 
 def settle_alert_message(

@@ -26,11 +26,15 @@ UPDATE notifications SET status = 'cancelled', settled_at_ms = :now
 FIND_DUE = f"""
 SELECT {NOTIFICATION} FROM notifications WHERE status = 'pending' AND due_at_ms <= :now
  ORDER BY due_at_ms, run_id, wait_id, n LIMIT :limit"""
-# No row: another process has begun an attempt, or it was cancelled.
+# No row: another process has begun an attempt, or keeps its own, or it was cancelled.
 BEGIN_ATTEMPT = f"""
 UPDATE notifications SET attempts = attempts + 1, due_at_ms = :until
  WHERE run_id = :run AND wait_id = :wait AND n = :n AND status = 'pending' AND attempts = :attempts
+   AND due_at_ms <= :now
 RETURNING {NOTIFICATION}"""
+KEEP = """
+UPDATE notifications SET due_at_ms = :until, attempts = attempts - :uncounted
+ WHERE run_id = :run AND wait_id = :wait AND n = :n AND status = 'pending' AND attempts = :attempt"""
 # One that was sent after its wait was closed was sent all the same.
 SETTLE = """
 UPDATE notifications SET status = :status, due_at_ms = coalesce(:due, due_at_ms), settled_at_ms = :settled,
@@ -51,9 +55,16 @@ def claim_notifications(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[
     claimed = []
     for found in tx.rows(FIND_DUE, {"now": now_ms, "limit": limit}):
         row = NotificationRow(*found)
-        values = {"run": row.run_id, "wait": row.wait_id, "n": row.n, "attempts": row.attempts}
+        values = {"run": row.run_id, "wait": row.wait_id, "n": row.n, "attempts": row.attempts, "now": now_ms}
         claimed += tx.rows(BEGIN_ATTEMPT, {**values, "until": now_ms + lease_ms})
     return [NotificationRow(*row) for row in claimed]
+
+
+def keep_notification(
+    tx: Tx, run_id: str, wait_id: str, n: int, attempt: int, until_ms: int, counts: bool = True
+) -> bool:
+    values = {"run": run_id, "wait": wait_id, "n": n, "attempt": attempt, "until": until_ms}
+    return tx.run(KEEP, {**values, "uncounted": int(not counts)}) == 1
 
 
 def settle_notification(

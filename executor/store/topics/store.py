@@ -198,6 +198,7 @@ class TopicStore:
     count_active_below = read(families.count_active_below)
 
     # notifications about waits
+    keep_notification = write(outbox.keep_notification)
     settle_notification = write(outbox.settle_notification)
     next_notification_ms = read(outbox.next_notification_ms)
     list_notifications = read(outbox.list_notifications)
@@ -211,6 +212,7 @@ class TopicStore:
     # alerts
     add_alerts = write(alerts.add_alerts)
     next_alert_ms = read(alerts.next_alert_ms)
+    keep_alert_message = write(alerts.keep_alert_message)
     settle_alert_message = write(alerts.settle_alert_message)
     alerts_of = read(alerts.alerts_of)
     count_alerts_of = read(alerts.count_alerts_of)

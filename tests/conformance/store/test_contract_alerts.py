@@ -99,6 +99,22 @@ async def test_messages_are_claimed_and_settled_by_attempt(store: Store) -> None
     assert await store.next_alert_ms() is None
 
 
+async def test_a_claim_of_a_message_is_kept_and_freed(store: Store) -> None:
+    await store.add_alerts((alert(channel="workflow", target="notify"),))
+    (message,) = await store.claim_alert_messages(T0, 15_000, 10)
+    assert await store.keep_alert_message(message.id, 1, T0 + 30_000)
+    assert await store.claim_alert_messages(T0 + 29_999, 15_000, 10) == []
+    assert await store.keep_alert_message(message.id, 1, T0 + 1, False)
+    (again,) = await store.claim_alert_messages(T0 + 1, 15_000, 10)
+    assert again.attempts == 1, "the first sent nothing"
+    assert await store.keep_alert_message(message.id, 1, T0 + 2)
+    (again,) = await store.claim_alert_messages(T0 + 2, 15_000, 10)
+    assert again.attempts == 2
+    assert not await store.keep_alert_message(message.id, 1, T0 + 9), "another has it"
+    assert await store.settle_alert_message(message.id, 2, "sent", T0 + 6)
+    assert not await store.keep_alert_message(message.id, 2, T0 + 9)
+
+
 async def test_runs_that_no_worker_has_begun(store: Store) -> None:
     for id in ("a", "b"):
         await store.create_run(new_run(id))

@@ -88,6 +88,37 @@ async def test_who_slept_through_its_lease_settles_nothing(store: Store) -> None
     assert (row.status, row.error) == ("sent", None)
 
 
+async def test_a_claim_that_is_kept_lasts_longer(store: Store) -> None:
+    await opened(store, message("run-1"))
+    await store.claim_notifications(T0, LEASE, 1)
+    assert await store.keep_notification("run-1", "ask!1", 1, 1, T0 + 2 * LEASE)
+    assert await store.claim_notifications(T0 + 2 * LEASE - 1, LEASE, 1) == []
+    (again,) = await store.claim_notifications(T0 + 2 * LEASE, LEASE, 1)
+    assert again.attempts == 2
+    assert not await store.keep_notification("run-1", "ask!1", 1, 1, T0 + 9 * LEASE), "another has it"
+    assert not await store.keep_notification("run-1", "ask!1", 9, 1, T0)
+    assert await store.next_notification_ms() == T0 + 3 * LEASE
+
+
+@pytest.mark.parametrize("counts", [True, False])
+async def test_a_claim_that_is_freed_is_found_at_once(store: Store, counts: bool) -> None:
+    await opened(store, message("run-1"))
+    await store.claim_notifications(T0, LEASE, 1)
+    assert await store.keep_notification("run-1", "ask!1", 1, 1, T0 + 1, counts)
+    (row,) = await store.list_notifications([("run-1", "ask!1")])
+    assert (row.status, row.attempts, row.due_at_ms) == ("pending", int(counts), T0 + 1)
+    (again,) = await store.claim_notifications(T0 + 1, LEASE, 1)
+    assert again.attempts == 1 + counts
+
+
+async def test_what_is_settled_is_not_kept(store: Store) -> None:
+    await opened(store, message("run-1"))
+    await store.claim_notifications(T0, LEASE, 1)
+    assert await store.settle_notification("run-1", "ask!1", 1, 1, "sent", T0 + 1)
+    assert not await store.keep_notification("run-1", "ask!1", 1, 1, T0 + LEASE)
+    assert await store.next_notification_ms() is None
+
+
 @pytest.mark.parametrize("how", ["answered", "expired", "cancelled", "closed by the owner", "run ended"])
 async def test_no_message_about_a_wait_that_is_over(store: Store, how: str) -> None:
     await opened(store, message("run-1"), message("run-1", "other!1", due_at_ms=T0 + 10**6))

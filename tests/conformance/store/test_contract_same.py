@@ -119,7 +119,11 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
                 )
                 for row in claimed[:1]
             ]
-            return claimed, settled, await store.next_notification_ms(), await store.list_signals(run_id, "paid")
+            kept = [
+                await store.keep_notification(row.run_id, row.wait_id, row.n, row.attempts, now + n[4], n[5] > 0)
+                for row in claimed[1:]
+            ]
+            return claimed, settled, kept, await store.next_notification_ms(), await store.list_signals(run_id, "paid")
         case 16 if run is not None:
             row = CheckpointRow(run_id, f"n{n[0]}", n[1], now, b"%d" % step)
             return await store.put_checkpoint(run.epoch - (n[2] == 0), row)

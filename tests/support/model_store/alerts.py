@@ -90,6 +90,14 @@ class ModelAlerts:
             self._alert_messages[each.id] = claimed[-1]
         return claimed
 
+    async def keep_alert_message(self, id: str, attempt: int, until_ms: int, counts: bool = True) -> bool:
+        row = self._alert_messages.get(id)
+        if row is None or (row.status, row.attempts) != ("pending", attempt):
+            return False
+        attempts = attempt if counts else attempt - 1
+        self._alert_messages[id] = replace(row, due_at_ms=until_ms, attempts=attempts)
+        return True
+
     async def settle_alert_message(
         self,
         id: str,

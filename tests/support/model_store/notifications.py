@@ -40,6 +40,16 @@ class ModelNotifications:
             self._notifications[_key(row)] = claimed[-1]
         return claimed
 
+    async def keep_notification(
+        self, run_id: str, wait_id: str, n: int, attempt: int, until_ms: int, counts: bool = True
+    ) -> bool:
+        row = self._notifications.get((run_id, wait_id, n))
+        if row is None or (row.status, row.attempts) != ("pending", attempt):
+            return False
+        attempts = attempt if counts else attempt - 1
+        self._notifications[run_id, wait_id, n] = replace(row, due_at_ms=until_ms, attempts=attempts)
+        return True
+
     async def settle_notification(
         self,
         run_id: str,

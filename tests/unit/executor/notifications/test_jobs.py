@@ -20,8 +20,8 @@ from executor.runtime.links import token_of
 from executor.views import RunView, WaitView
 from tests.support.clock import ManualClock
 from tests.support.endpoints import answer, http
+from tests.support.kubernetes import Cluster, kubernetes
 from tests.support.until import until
-from tests.unit.executor.notifications.kubernetes import Cluster, kubernetes
 from tests.unit.executor.notifications.test_outbox import engine_on
 
 IMAGE = {"adapter": "kubernetes", "image": "train:1", "args": ["--rows", 5], "env": {"LEVEL": 2}}
@@ -120,6 +120,26 @@ async def test_an_answer_of_the_cluster_that_was_lost_does_not_create_a_second_j
     (first,) = rig.cluster.jobs
     again = await jobs._request("POST", first[0], json={"metadata": {"name": first[1]}})
     assert again is None and list(rig.cluster.jobs) == [first]
+
+
+async def test_processes_that_died_before_they_created_it_do_not_count(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = ManualClock()
+    async with kubernetes(tmp_path) as (cluster, file):
+        monkeypatch.setenv("KUBECONFIG", str(file))
+        async with engine_on(tmp_path / "db", clock, kubernetes=("batch",)) as engine:
+            await engine.notifications.stop()
+            run = (await engine.submit(document(IMAGE))).run
+            (wait,) = await until(lambda: engine.waits.list(run=run))
+            assert wait.notifications[0].error is None
+            for _ in range(3):
+                clock.advance(1_000)
+                assert await engine.store.claim_notifications(clock.now_ms(), 1_000, 1)
+        clock.advance(1_000)
+        async with engine_on(tmp_path / "db", clock, kubernetes=("batch",)) as engine:
+            await until(lambda: cluster.jobs)
+            assert (await engine.waits.get(run, wait.id)).status == "pending"
 
 
 async def test_the_job_of_a_cancelled_run_is_deleted(rig: Rig) -> None:

@@ -22,7 +22,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable
 from executor.http.client import GuardedClient
-from executor.notifications import outbox, sending
+from executor.notifications import claims, outbox, sending
 from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore
@@ -31,17 +31,24 @@ from tests.support.clock import ManualClock
 from tests.support.endpoints import Request, Server, answer, http, smtp
 
 SECRET = b"0123456789abcdef"
+LEASE_MS = 15_000
 CANARY = 'c4nary-in-"the"-path'
 
 
 @asynccontextmanager
 async def engine_on(
-    db: Path, clock: ManualClock | None = None, *, work: bool = True, **services: Any
+    db: Path, clock: ManualClock | None = None, *, work: bool = True, lease_ms: int = LEASE_MS, **services: Any
 ) -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
     given = Services(sandbox=sandbox, http=GuardedClient(allow_private=("127.0.0.1",)), **services)
     engine = await Engine.open(
-        SQLiteStore(db), registry=Registry.load(sandbox=sandbox), services=given, secret=SECRET, clock=clock, work=work
+        SQLiteStore(db),
+        registry=Registry.load(sandbox=sandbox),
+        services=given,
+        secret=SECRET,
+        clock=clock,
+        work=work,
+        lease_ms=lease_ms,
     )
     try:
         yield engine
@@ -206,8 +213,8 @@ async def test_it_stops_after_the_last_try_and_the_run_is_not_affected(tmp_path:
         async with asyncio.timeout(60):
             while (told := (await engine.waits.get(wait.run, wait.id)).notifications[0]).status == "pending":
                 pause_ms = (told.due_at_ms or 0) - clock.now_ms()
-                # While it is being sent, it is due when its lease is over: past that it would be sent once more.
-                if told.error and pause_ms != sending.LEASE_MS:
+                # While it is being sent, it is due when its claim is over: past that it would be sent once more.
+                if told.error and pause_ms != LEASE_MS:
                     clock.advance(max(0, pause_ms))
                 await asyncio.sleep(0.01)
         assert (told.status, told.attempts, len(server.seen)) == ("failed", sending.ATTEMPTS_MAX, sending.ATTEMPTS_MAX)
@@ -273,29 +280,123 @@ async def test_a_wait_that_is_answered_as_its_message_is_claimed_fails_nothing(
     assert "given up" not in caplog.text
 
 
-async def test_a_process_that_died_leaves_its_messages_to_the_next(tmp_path: Path) -> None:
-    clock = ManualClock()
-    asked = asyncio.Event()
+class Hangs:
+    """Answers nothing to the first request."""
 
-    async def never(request: Request) -> bytes:
-        asked.set()
-        await asyncio.sleep(60)
+    def __init__(self) -> None:
+        self.asked = asyncio.Event()
+
+    async def __call__(self, request: Request) -> bytes:
+        if not self.asked.is_set():
+            self.asked.set()
+            await asyncio.sleep(60)
         return answer(200)
 
-    async def once(request: Request) -> bytes:
-        return answer(200) if asked.is_set() else await never(request)
 
-    async with http(once) as server:
+async def test_a_process_that_died_leaves_its_messages_to_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock, hangs = ManualClock(), Hangs()
+    async with http(hangs) as server:
         async with engine_on(tmp_path / "db", clock) as engine:
             wait = await waiting(engine, asking(notify={"webhook": server.url}))
-            await asyncio.wait_for(asked.wait(), 30)
+            await asyncio.wait_for(hangs.asked.wait(), 30)
+            monkeypatch.setattr(engine.notifications._claims, "_held", set())  # it hands nothing over
         async with engine_on(tmp_path / "db", clock) as engine:
             await asyncio.sleep(0.05)
             assert len(server.seen) == 1, "it is not known yet whether it was sent"
-            clock.advance(sending.LEASE_MS)
+            clock.advance(LEASE_MS)
             (told,) = await settled(engine, wait)
             assert (told.status, told.attempts) == ("sent", 2)
     assert len(server.seen) == 2
+
+
+async def test_a_process_that_stops_hands_over_what_it_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "STOP_S", 0.05)
+    clock, hangs = ManualClock(), Hangs()
+    async with http(hangs) as server:
+        async with engine_on(tmp_path / "db", clock) as engine:
+            wait = await waiting(engine, asking(notify={"webhook": server.url}))
+            await asyncio.wait_for(hangs.asked.wait(), 30)
+        async with engine_on(tmp_path / "db", clock) as engine:
+            (told,) = await settled(engine, wait)
+            assert (told.status, told.attempts) == ("sent", 2), "the first may have arrived"
+    assert len({request.headers["idempotency-key"] for request in server.seen}) == 1
+
+
+async def test_what_was_not_sent_before_a_stop_was_no_try(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, looked = ManualClock(), asyncio.Event()
+
+    async def never(run: str, id: str) -> WaitView:
+        looked.set()
+        await asyncio.sleep(60)
+        raise AssertionError
+
+    async with http(lambda request: answer(200)) as server:
+        async with engine_on(tmp_path / "db", clock) as engine:
+            run = (await engine.submit(asking(notify={"webhook": server.url}))).run
+            with monkeypatch.context() as patch:
+                patch.setattr(engine.waits, "get", never)
+                await asyncio.wait_for(looked.wait(), 30)
+            await engine.notifications.stop(0.05)
+            (wait,) = await engine.waits.list(run=run)
+            assert [(told.status, told.attempts) for told in wait.notifications] == [("pending", 0)]
+        async with engine_on(tmp_path / "db", clock) as engine:
+            (told,) = await settled(engine, wait)
+            assert (told.status, told.attempts) == ("sent", 1)
+
+
+async def test_a_receiver_may_take_longer_than_a_lease(tmp_path: Path) -> None:
+    """The claim is renewed meanwhile, so a second process does not send it as well."""
+
+    async def slow(request: Request) -> bytes:
+        await asyncio.sleep(1.5)
+        return answer(200)
+
+    async with (
+        http(slow) as server,
+        engine_on(tmp_path / "db", lease_ms=300) as engine,
+        engine_on(tmp_path / "db", lease_ms=300),
+    ):
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        (told,) = await settled(engine, wait)
+        assert (told.status, told.attempts, len(server.seen)) == ("sent", 1, 1)
+
+
+async def test_a_process_that_stood_still_does_not_send_what_another_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hangs = Hangs()
+    async with http(hangs) as server, engine_on(tmp_path / "db", lease_ms=600_000) as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        await asyncio.wait_for(hangs.asked.wait(), 30)
+        (row,) = await engine.store.claim_notifications(2**50, 1, 1)
+        assert row.attempts == 2
+        (claim,) = engine.notifications._claims._held
+        await engine.notifications._claims._renew()
+        assert claim.task is not None
+        await asyncio.wait([claim.task], timeout=30)
+        assert claim.task.cancelled() and not engine.notifications._claims._held
+        (told,) = (await engine.waits.get(wait.run, wait.id)).notifications
+        assert (told.status, told.attempts) == ("pending", 2)
+
+
+async def test_an_outcome_that_the_database_did_not_take_is_written_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with http(lambda request: answer(200)) as server, engine_on(tmp_path / "db", lease_ms=600_000) as engine:
+        settle, failed = engine.store.settle_notification, asyncio.Event()
+
+        async def fails_once(*arguments: Any) -> Any:
+            if not failed.is_set():
+                failed.set()
+                raise DatabaseUnavailable("the disk is away")
+            return await settle(*arguments)
+
+        monkeypatch.setattr(engine.store, "settle_notification", fails_once)
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        (told,) = await settled(engine, wait)
+        assert (told.status, told.attempts, len(server.seen)) == ("sent", 1, 1)
 
 
 async def test_two_processes_send_it_once(tmp_path: Path) -> None:

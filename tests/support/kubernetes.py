@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
+import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -16,17 +18,23 @@ NO_JOB = {"kind": "Status", "message": "not found", "code": 404}
 
 
 class Cluster:
-    """`jobs` by namespace and name. `refuses`: a status for each request to come."""
+    """`jobs` by namespace and name. `refuses`: a status for each request to come. `hangs`: that many are not
+    answered."""
 
     def __init__(self) -> None:
         self.jobs: dict[tuple[str, str], dict[str, Any]] = {}
         self.asked: list[str] = []
         self.refuses: list[int] = []
+        self.hangs = 0
+        self.created_s = 0.0  # when the last one was
 
-    def answer(self, request: Request) -> bytes:
+    async def answer(self, request: Request) -> bytes:
         if request.target == "/version/":
             return reply(200, {"major": "1", "minor": "31", "gitVersion": "v1.31.0"})
         self.asked.append(request.method)
+        if self.hangs:
+            self.hangs -= 1
+            await asyncio.sleep(600)
         if self.refuses:
             code = self.refuses.pop(0)
             return reply(code, {"kind": "Status", "message": "refused here", "code": code})
@@ -39,6 +47,7 @@ class Cluster:
             if at in self.jobs:
                 return reply(409, {"kind": "Status", "message": "exists", "code": 409})
             self.jobs[at] = job
+            self.created_s = time.monotonic()
             return reply(201, job)
         if (namespace, name) not in self.jobs:
             return reply(404, NO_JOB)
