@@ -168,6 +168,7 @@ class Engine:
             links=Links(secret or secrets.token_bytes(32), services.base_url, old_secrets if secret else ()),
             documents=documents,
             keys=None if secret is None else Keys(secret, *old_secrets),
+            lease_ms=lease_ms,
         )
         if secret is not None:
             try:

@@ -67,6 +67,7 @@ class Parts:
         links: Links,
         documents: Limits = DEFAULT_LIMITS,
         keys: Keys | None = None,
+        lease_ms: int = 15_000,
     ) -> Self:
         secrets = {name: services.env[name] for name in services.secrets if name in services.env}
         redactor = LiveRedactor(secrets)
@@ -87,7 +88,7 @@ class Parts:
             redactor=redactor,
             vault=vault,
             files=files,
-            connections=Connections(store, vault, services.http, clock.now_ms),
+            connections=Connections(store, vault, services.http, clock.now_ms, lease_ms),
             connectors=connectors,
             compiler=compiler,
             children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),

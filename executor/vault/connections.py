@@ -1,10 +1,11 @@
 """Credentials of connections, for block calls. A token that has ended is renewed by one process of all that are on the
 database, and what the provider gave is on disk before anyone uses it.
 
-Who renews has a lease in the row, got by comparing its version; others wait for it. A renewal is a task of its own: the
-end of an attempt does not stop it between the answer of the provider and the database. If the process is killed there,
-the refresh token that it used is the last one; a provider that permits each only once then refuses it, and the
-connection says that people have to sign in again.
+Who renews has a lease in the row, got by comparing its version; others wait for it. The lease lasts as long as that of
+a worker, and is prolonged while the provider is asked. A renewal is a task of its own: the end of an attempt does not
+stop it between the answer of the provider and the database. If the process is killed there, the refresh token that it
+used is the last one; a provider that permits each only once then refuses it, and the connection says that people have
+to sign in again.
 """
 
 from __future__ import annotations
@@ -40,18 +41,21 @@ log = logging.getLogger("weft.connections")
 
 EARLY_MS: Final = 60_000  # a token that ends so soon is renewed before it is used
 EARLY_PART: Final = 4  # but not before the last quarter of its life
-LEASE_MS: Final = 45_000  # longer than a request to the provider may take, and than storing its answer
 LOOK_EVERY_S: Final = 0.25  # while another process has the lease
+KEPT_PER_LEASE: Final = 3  # times that it is renewed
 TURNS_MAX: Final = 1_000
 SIGN_IN: Final = "an administrator can sign in again in Settings, Connections"
 
 
 class Connections:
-    def __init__(self, store: Store, vault: Vault, http: GuardedClient, now_ms: Callable[[], int]) -> None:
+    def __init__(
+        self, store: Store, vault: Vault, http: GuardedClient, now_ms: Callable[[], int], lease_ms: int
+    ) -> None:
         self._store = store
         self._vault = vault
         self._http = http
         self._now_ms = now_ms
+        self._lease_ms = lease_ms
         self._id = secrets.token_hex(8)
         self._renewals: dict[str, asyncio.Task[Credential]] = {}
         self._unstored: dict[str, tuple[Tokens | None, Tokens]] = {}
@@ -100,16 +104,29 @@ class Connections:
             row, connection = await self._read(name)
             if not self._has_ended(name, connection, stale):
                 return self._vault.credential(name, row, connection)
-            lease, now_ms = connection.lease, self._now_ms()
-            if lease is not None and lease.by != self._id and now_ms < lease.until_ms:
+            lease = connection.lease
+            if lease is not None and lease.by != self._id and self._now_ms() < lease.until_ms:
                 await asyncio.sleep(LOOK_EVERY_S)
                 continue
-            leased = replace(connection, lease=Lease(self._id, now_ms + LEASE_MS))
+            leased = replace(connection, lease=self._lease())
             if await self._put(sealed(self._vault.need_keys(), row, leased)):
                 return await self._renew_leased(name, leased)
         raise BlockError(
             f"the connection {name} is being renewed by another process, which takes too long", code="oauth_failed"
         )
+
+    def _lease(self) -> Lease:
+        return Lease(self._id, self._now_ms() + self._lease_ms)
+
+    async def _keep_lease(self, name: str, before: Tokens | None) -> None:
+        while True:
+            await asyncio.sleep(self._lease_ms / 1000 / KEPT_PER_LEASE)
+            await self._change(name, before, self._with_lease)
+
+    def _with_lease(self, connection: Connection) -> Connection:
+        """Unless another process has it, as this one stood still."""
+        lease = connection.lease
+        return connection if lease is None or lease.by != self._id else replace(connection, lease=self._lease())
 
     async def _renew_leased(self, name: str, connection: Connection) -> Credential:
         before = connection.tokens
@@ -119,6 +136,7 @@ class Connections:
         else:
             if connection.kind == "oauth2_code" and (before is None or not before.refresh):
                 raise await self._marked(name, before, "the provider sent no refresh token")
+            keeping = asyncio.create_task(self._keep_lease(name, before), name=f"lease of the connection {name}")
             try:
                 tokens = await oauth.renew(self._http, connection, self._now_ms())
             except BlockError as error:
@@ -126,6 +144,9 @@ class Connections:
                     raise await self._marked(name, before, error.message) from error
                 await self._change(name, before, lambda one: replace(one, lease=None))
                 raise
+            finally:
+                keeping.cancel()
+                await asyncio.gather(keeping, return_exceptions=True)
             self._unstored[name] = before, tokens
         self._vault.learn_connection(name, replace(connection, tokens=tokens))
         found = await self._change(name, before, lambda one: replace(one, tokens=tokens, lease=None, problem=""))

@@ -442,13 +442,34 @@ async def test_a_lease_of_a_process_that_is_gone_ends(tmp_path: Path, monkeypatc
                 with pytest.raises(KeyError):
                     await engine.parts.connections.get("crm")
             async with opened_engine(path, provider.place) as engine:
-                now_ms = engine.parts.clock.now_ms() + 60_000
+                now_ms = engine.parts.clock.now_ms() + 15_001
                 monkeypatch.setattr(engine.parts.connections, "_now_ms", partial(int, now_ms))
                 if rotates:
                     with pytest.raises(BlockError, match="needs a new sign-in"):
                         await engine.parts.connections.get("crm")
                 else:
                     assert value_of(await engine.parts.connections.get("crm")) in provider.access
+
+
+async def test_a_provider_may_take_longer_than_a_lease(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lease is renewed meanwhile, so no other process uses the same refresh token."""
+    async with oauth_provider() as provider:
+        async with (
+            opened_engine(tmp_path, provider.place) as one,
+            opened_engine(tmp_path, provider.place) as two,
+        ):
+            for engine in (one, two):
+                monkeypatch.setattr(engine.parts.connections, "_lease_ms", 300)
+            await connected(one, provider)
+            await expire(one)
+            provider.gate.clear()
+            asked = [asyncio.create_task(engine.parts.connections.get("crm")) for engine in (one, two)]
+            while len(provider.asked) < 2:
+                await asyncio.sleep(0.01)
+            await asyncio.sleep(1.5)
+            provider.gate.set()
+            found = {value_of(credential) for credential in await asyncio.gather(*asked)}
+        assert len(found) == 1 and len(provider.asked) == 2
 
 
 async def test_what_could_not_be_stored_is_stored_by_the_next_call(tmp_path: Path, monkeypatch: Any) -> None:
