@@ -11,7 +11,6 @@ shall not have them.
 from __future__ import annotations
 
 import os
-import re
 import secrets
 import sqlite3
 import time
@@ -24,12 +23,11 @@ from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, Forei
 from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
 from executor.store.sqlite.connection import check_log
 from executor.store.sqlite.reading import open_read_only
+from executor.upkeep.drafts import draft_of
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002
 SCHEMA_WITH_WORKERS = 14  # before it, each run had a lease of its own
-# A draft without a write for so long is of a process that was killed.
-PART_KEPT_S = 3600.0
 
 
 class Backup(Struct, frozen=True):
@@ -61,15 +59,12 @@ def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
             hint="choose another name",
         )
     began = time.monotonic()
-    draft = _create(target)
-    try:
+    with draft_of(target) as draft:
         _copy(database, draft)
         found = inspect(draft)
         _sync(draft)
         os.replace(draft, target)
         _sync(target.parent)
-    finally:
-        _remove(draft)
     return Backup(str(target), found.bytes, found.schema, found.runs, found.open_runs, time.monotonic() - began)
 
 
@@ -110,8 +105,7 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
             hint="use --force to replace it; the current file is kept next to the new one",
         )
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    draft = _create(database)
-    try:
+    with draft_of(database) as draft:
         _copy(source, draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
             _free_leases(db)
@@ -120,8 +114,6 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
         moved = _put_aside(database)
         os.replace(draft, database)
         _sync(database.parent)
-    finally:
-        _remove(draft)
     return found, moved
 
 
@@ -210,29 +202,6 @@ def _copy(source: Path, draft: Path) -> None:
         db.backup(copy, pages=PAGES_PER_STEP, progress=lambda status, left, total: time.sleep(PAUSE_S))
         db.execute("ROLLBACK")
         copy.execute("PRAGMA journal_mode = DELETE").fetchone()
-
-
-def _create(target: Path) -> Path:
-    """An empty file beside the target, for its owner only."""
-    _clear_away(target.parent)
-    draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
-    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    return draft
-
-
-def _clear_away(folder: Path) -> None:
-    """Drafts that killed processes left, in the names that `_create` gives."""
-    for path in folder.glob("*.part"):
-        with suppress(OSError):
-            old = path.stat().st_mtime < time.time() - PART_KEPT_S
-            if old and re.fullmatch(r".+\.[0-9a-f]{8}\.part", path.name) and path.is_file() and _is_copy(path):
-                _remove(path)
-
-
-def _remove(draft: Path) -> None:
-    for path in (draft, draft.with_name(draft.name + "-journal")):
-        with suppress(FileNotFoundError):
-            path.unlink()
 
 
 def _sync(path: Path) -> None:

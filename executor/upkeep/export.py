@@ -19,6 +19,7 @@ from msgspec import Struct
 from executor.errors import NotFound
 from executor.journal.projection import BLOCK_OUTPUT
 from executor.store.reading import READING_MAX_S
+from executor.upkeep.drafts import draft_of
 from executor.upkeep.sql.asking import Asking, Query
 from executor.upkeep.sql.views import quoted, view_name
 
@@ -74,15 +75,10 @@ def write_sqlite(db: Asking, wanted: Sequence[Table], target: Path, timeout_s: f
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """An empty file, readable for its owner only, that takes the place of `target` at the end, unless something went
-    wrong: then `target` is as it was."""
-    part = target.with_name(f"{target.name}.part")
-    part.unlink(missing_ok=True)
-    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    try:
-        yield part
-        os.replace(part, target)
-    finally:
-        part.unlink(missing_ok=True)
+    wrong: then `target` is as it was. Raises OSError."""
+    with draft_of(target) as draft:
+        yield draft
+        os.replace(draft, target)
 
 
 def _copy(rows: Query, name: str, out: sqlite3.Connection) -> int:

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterable
-from contextlib import suppress
 from pathlib import Path
 
 from executor.errors import Conflict
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.reading import Reading
-from executor.store.sqlite.connection import Database, check_log, create_private, plain_connect, sync_directory
+from executor.store.sqlite.connection import Database, check_log, plain_connect, sync_directory
 from executor.store.sqlite.reading import SQLiteReading
 from executor.store.tx import Row
+from executor.upkeep.drafts import Draft
 
 
 class FileSource:
@@ -51,18 +50,17 @@ class FileTarget:
             if there.exists():
                 raise Conflict(f"the file {there} already exists", code="file_exists", hint="choose another name")
         self._path = path
-        self._draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}.part")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        create_private(str(self._draft))
-        database = Database(str(self._draft), 0, plain_connect, lambda name: None)
+        self._draft = Draft(path)
+        database = Database(str(self._draft.path), 0, plain_connect, lambda name: None)
         try:
             migrate(database, packaged_migrations())
         except BaseException:
             database.drop()
-            self._remove()
+            self._draft.close()
             raise
         database.drop()
-        self._db = sqlite3.connect(self._draft, isolation_level=None)
+        self._db = sqlite3.connect(self._draft.path, isolation_level=None)
         self._db.execute("PRAGMA foreign_keys = OFF")
         self.reading: Reading = SQLiteReading(self._db, str(path))
         self._db.execute("BEGIN")
@@ -76,20 +74,15 @@ class FileTarget:
         self._db.execute("COMMIT")
         self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
         self._db.close()
-        descriptor = os.open(self._draft, os.O_RDWR)
+        descriptor = os.open(self._draft.path, os.O_RDWR)
         try:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.link(self._draft, self._path)  # not in the place of one that another process has just made
-        os.unlink(self._draft)
+        os.link(self._draft.path, self._path)  # not in the place of one that another process has just made
+        os.unlink(self._draft.path)
         sync_directory(str(self._path))
 
     def close(self) -> None:
         self._db.close()
-        self._remove()
-
-    def _remove(self) -> None:
-        for end in ("", "-wal", "-shm", "-journal"):
-            with suppress(FileNotFoundError):
-                os.unlink(f"{self._draft}{end}")
+        self._draft.close()

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from executor.store.rows import ClockRepair
 from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep.backup import PART_KEPT_S, backup
+from executor.upkeep.backup import backup
 from tests.support.clock import ManualClock
 from tests.support.rows import new_run
 from tests.support.runs import engine_on
@@ -62,17 +60,10 @@ async def test_the_next_backup_clears_away_what_a_killed_one_left(tmp_path: Path
     )
     killed = [sys.executable, "-c", program, str(db), str(folder / "monday.db")]
     assert (await asyncio.to_thread(subprocess.run, killed, check=False)).returncode == -9
-    [left] = folder.iterdir()
-    kept = [folder / "thesis.part", folder / "notes.0123abcd.part", folder / "young.0123abcd.part"]
-    kept[0].write_bytes(b"SQLite format 3\0")
-    kept[1].write_text("not a database")
-    kept[2].write_bytes(b"SQLite format 3\0")
+    left = sorted(folder.iterdir())
+    assert [path.suffix for path in left] == [".part", ".part-owner"]
+    kept = [folder / "thesis.part", folder / "notes.0123456789abcdef.part", folder / "thesis.part-owner"]
+    for path in kept:
+        path.write_text("of another program")
     await asyncio.to_thread(backup, db, folder / "tuesday.db")
-    assert left.exists()  # it may be at work still
-    long_ago = time.time() - 2 * PART_KEPT_S
-    for path in (left, *kept[:2]):
-        os.utime(path, (long_ago, long_ago))
-    await asyncio.to_thread(backup, db, folder / "wednesday.db")
-    assert sorted(path.name for path in folder.iterdir()) == sorted(
-        ["tuesday.db", "wednesday.db", *(path.name for path in kept)]
-    )
+    assert sorted(folder.iterdir()) == sorted([*kept, folder / "tuesday.db"])
