@@ -118,6 +118,8 @@ def of_database(engine: Engine | None, load: DatabaseLoad | None, is_up: bool) -
     yield _by("weft_waits_open", _single(load.waits))
     yield _one("weft_notifications_pending", load.notifications)
     yield _one("weft_notification_lag_seconds", _late(load.notification_due_ms, now_ms))
+    left_ms = min((worker.until_ms for worker in load.workers if worker.runs), default=None)
+    yield _one("weft_takeover_lag_seconds", _late(left_ms, now_ms))
     yield _one("weft_workers", sum(worker.until_ms > now_ms for worker in load.workers))
 
 

@@ -61,6 +61,7 @@ _ALL = (
     Metric("weft_waits_open", "gauge", "Waits that are open", ("kind",), of="database"),
     Metric("weft_notifications_pending", "gauge", "Messages that are not sent yet", of="database"),
     Metric("weft_notification_lag_seconds", "gauge", "Delay of the first due message", of="database"),
+    Metric("weft_takeover_lag_seconds", "gauge", "Delay of runs whose process is gone, since its lease", of="database"),
     Metric("weft_workers", "gauge", "Processes that hold a lease", of="database"),
 )
 METRICS = {metric.name: metric for metric in _ALL}

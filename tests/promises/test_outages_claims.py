@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import re
 import time
 from collections import defaultdict
 from collections.abc import AsyncIterator
@@ -43,6 +44,21 @@ class Witness:
         if len(self.asked[request.target]) == 1:
             await asyncio.sleep(600)
         return answer(200)
+
+
+LAGS: Final = ("weft_takeover_lag_seconds", "weft_notification_lag_seconds")
+
+
+async def watch(url: str, highest: dict[str, float]) -> None:
+    """What the metrics say of time without progress beyond the lease."""
+    async with httpx.AsyncClient(base_url=url, timeout=60) as client:
+        while True:
+            text = (await client.get("/metrics")).text
+            for name in LAGS:
+                found = re.search(rf"^{name} (\S+)$", text, re.MULTILINE)
+                assert found is not None
+                highest[name] = max(highest.get(name, 0.0), float(found[1]))
+            await asyncio.sleep(0.1)
 
 
 class Fleet:
@@ -121,10 +137,16 @@ async def test_what_a_process_was_sending_is_sent_by_another_within_a_lease(
         await asyncio.sleep(LEASE_S * 1.5)
         assert all(len(witness.asked[target]) == 1 for target in targets), "the claims last while they are needed"
         assert len(cluster.asked) == 1
+        lags: dict[str, float] = {}
+        watching = asyncio.create_task(watch(second.url, lags))
         began_s = time.monotonic()
         await (first.kill() if end == "kill" else first.stop(60))
         ended_s = time.monotonic()
         await until(lambda: all(len(witness.asked[target]) >= 2 for target in targets) and cluster.jobs)
+        await asyncio.sleep(0.5)
+        watching.cancel()
+        await asyncio.gather(watching, return_exceptions=True)
+        assert set(lags) == set(LAGS) and max(lags.values()) < LATE_S, lags
         late = {target: witness.asked[target][1] - began_s for target in targets}
         late["/job"] = cluster.created_s - began_s
         late["/run"] -= ended_s - began_s  # until then its block may end
