@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, Final
 
@@ -38,8 +39,14 @@ ALIASES: Final = {"currentItem": "item"}
 # Guessing at names costs a comparison with each of them.
 GUESSES_MAX: Final = 50
 
+_ALIKE: Final = 0.75
+
 _ENV_STYLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_NAME = re.compile(r"[\w-]+")
 _FIELD = re.compile(r"[\w$@][\w$@ -]*")
+# `n - 1` is a field like `content - type`; nearly always it is meant to be computed.
+_OPERATOR = re.compile(r"[+*/%^&|]|[=!]=|\s-\s")
+_OPERANDS = re.compile(r"[\w$@ .+*/%^&|=!-]+")
 
 Segments = tuple[str | int, ...]
 
@@ -179,6 +186,8 @@ class Binder:
                 self.guess(found, reader, pointer)
             return None
         if not all(isinstance(part, int) or _FIELD.fullmatch(part) for part in path):
+            if guess:
+                self._computes(found, path, reader, pointer)
             return None  # `a <b.length; x> ...`: code or prose, not a reference
         if self._shared:
             namesakes = dict.fromkeys(self._names[normalize(".".join(map(str, parsed.segments[:used])))])
@@ -193,6 +202,8 @@ class Binder:
             self._report.add("reference_absent", pointer, message, block=reader.block)
             return Ref(found.text, "variable", path=("",), default=parsed.default)  # no variable has an empty name
         strict = self._check_field(block, path, found, reader, pointer)
+        if not strict:
+            self._computes(found, path, reader, pointer)
         return self._placed(block, path, strict, found, parsed, reader, pointer)
 
     def _placed(
@@ -326,18 +337,48 @@ class Binder:
             message = f"<{found.text}> is kept as text, because no block has this name."
             self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
 
+    def guess_alone(self, found: Found, text: str, reader: Reader, pointer: str) -> None:
+        """The same for a name without a field, `<frist>`; tags of HTML come in pairs."""
+        if "</" in text or not self._is_plain(found, 4, fields=0) or self._guesses >= GUESSES_MAX:
+            return
+        self._guesses += 1
+        name = closest(found.text, self._known_names())
+        if name is not None and SequenceMatcher(None, found.text.lower(), normalize(name)).ratio() >= _ALIKE:
+            message = f"<{found.text}> is kept as text, because no block has this name."
+            hint = f"Did you mean <{normalize(name) if found.text.islower() else name}>?"
+            self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
+
+    def _computes(self, found: Found, path: Segments, reader: Reader, pointer: str) -> None:
+        """Report an operator in what follows the name of a block."""
+        text = found.text.partition("??")[0]
+        operator = _OPERATOR.search(text)
+        operators = [_OPERATOR.search(part) for part in path if isinstance(part, str)]
+        if operator is None or not any(operators) or not _OPERANDS.fullmatch(text):
+            return
+        name, rest = text[: operator.start()].strip(), text[operator.start() :].strip()
+        message = f"<{found.text}> does not compute: a reference reads one value."
+        hint = f"In an expression or a function block write <{name}> {rest}, and read its result."
+        self._report.add("reference_computes", pointer, message, hint=hint, block=reader.block)
+
     def misspelt(self, found: Found, reader: Reader, pointer: str) -> bool:
         """Report a reference in code that does not parse because of it. False: it does not look like one."""
-        if not self._is_plain(found, 1):
+        if not self._is_plain(found, 1, fields=0):
+            if (parsed := parse(found.text)) is not None and not found.env:
+                self._computes(found, parsed.segments[1:], reader, pointer)
             return False
+        meant = self._meant(found)
+        if not meant and "." not in found.text and "[" not in found.text:
+            return False  # a tag of HTML in a text
         message = f"{self._wiring.called(reader.block)}: <{found.text}> reads a block that does not exist."
-        self._report.add("reference_misspelt", pointer, message, hint=self._meant(found), block=reader.block)
+        self._report.add("reference_misspelt", pointer, message, hint=meant, block=reader.block)
         return True
 
-    def _is_plain(self, found: Found, letters_min: int) -> bool:
-        """Is it a name with a field behind it?"""
+    def _is_plain(self, found: Found, letters_min: int, fields: int = 1) -> bool:
+        """Is it a name with so many fields after it, or more? With 0: also one without, which has no blanks."""
         parsed = parse(found.text)
-        if found.env or parsed is None or len(parsed.segments) < 2:
+        if found.env or parsed is None or len(parsed.segments) < 1 + fields:
+            return False
+        if len(parsed.segments) == 1 and _NAME.fullmatch(found.text) is None:
             return False
         first = str(parsed.segments[0])
         if len(first) < letters_min or normalize(first) in RESERVED:
@@ -349,13 +390,15 @@ class Binder:
         if self._guesses >= GUESSES_MAX:
             return ""
         self._guesses += 1
-        first = found.text[: min(at for at in map(found.text.find, ".[") if at >= 0)].strip()
-        names = [*(block.name for block in self._wiring.blocks.values()), *self._wiring.blocks, *RESERVED]
-        name = closest(first, names)
+        first = found.text[: min((at for at in map(found.text.find, ".[") if at >= 0), default=None)].strip()
+        name = closest(first, self._known_names())
         if name is None:
             return ""
         name = normalize(name) if first.islower() else name
         return f"Did you mean <{name}{found.text[found.text.index(first) + len(first) :]}>?"
+
+    def _known_names(self) -> list[str]:
+        return [*(block.name for block in self._wiring.blocks.values()), *self._wiring.blocks, *RESERVED]
 
     def _check_default(self, found: Found, reader: Reader, pointer: str) -> None:
         head, mark, default = found.text.partition("??")

@@ -125,6 +125,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "name_ambiguous": ("warning", "a reference to a name that several blocks have"),
     "reference_unknown": ("warning", "looks like a reference to a block or field of another name"),
     "reference_misspelt": ("error", "an expression reads a block that does not exist"),
+    "reference_computes": ("warning", "an operator inside a reference, which only reads"),
     "reference_unknown_field": ("warning", "the block declares no such field; reading it fails"),
     "reference_absent": ("warning", "reads a block that is disabled or that this trigger does not reach"),
     "reference_default_invalid": ("error", "the default after ?? is not JSON"),

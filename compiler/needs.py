@@ -118,6 +118,8 @@ class Gatherer:
                 ref = self._bind(found, reader, where)
                 if ref is not None:
                     refs[found.key] = ref
+                else:
+                    self._binder.guess_alone(found, text, reader, where)
 
     def _bind(self, found: Found, reader: Reader, where: str, guess: bool = True) -> Ref | None:
         """None, too, for what is beyond the limit (reported)."""

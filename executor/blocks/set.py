@@ -10,7 +10,7 @@ from executor.blocks.base import Context, Done
 def _check(params: Params) -> tuple[Finding, ...]:
     if "value" in params and "first" in params:
         message = "has both a value and a list to choose from."
-        return (Finding("params_invalid", "/first", message, "Leave one of the two empty.", of_block=True),)
+        return (Finding("param_invalid", "/first", message, "Leave one of the two empty.", of_block=True),)
     return ()
 
 

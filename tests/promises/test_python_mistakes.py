@@ -6,12 +6,16 @@ import asyncio
 import inspect
 import json
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from typing import Any
 
 import pytest
 
 import weft
+from compiler.compile import compile_document
+from executor.blocks.registry import Registry
+from executor.sandbox.sandbox import Sandbox
+from tests.support.documents import chain
 
 Flow = Callable[..., Any]
 
@@ -223,6 +227,55 @@ def test_what_python_knows_while_it_traces_is_no_mistake() -> None:
         return noted(order, last)
 
     assert [*fine.document()["blocks"]] == ["start", "load", "load-2", "mail", "mail-2", "mail-3", "result"]
+
+
+DOCUMENTS: list[tuple[str, str, str, str]] = [
+    ("set", "<first.n - 1>", "reference_computes", "write <first.n> - 1"),
+    ("set", "one of <first.list.length * 2> items", "reference_computes", "write <first.list.length> * 2"),
+    ("set", "<first.a && first.b>", "reference_computes", "write <first.a> && first.b"),
+    ("set", "<first.n - 1 ?? 0>", "reference_computes", "write <first.n> - 1"),
+    ("condition", "<first.n - 1> > 0", "reference_computes", "write <first.n> - 1"),
+    ("function", "return <first.n + 1>;", "reference_computes", "write <first.n> + 1"),
+    ("set", "<frist>", "reference_unknown", "Did you mean <first>?"),
+    ("set", "Dear <frist>!", "reference_unknown", "Did you mean <first>?"),
+    ("set", "<frist.n>", "reference_unknown", "Did you mean <first.n>?"),
+    ("condition", "<frist> > 1", "reference_misspelt", "Did you mean <first>?"),
+    ("function", "return '<b>' + <frist>;", "reference_misspelt", "Did you mean <first>?"),
+]
+PROSE = [
+    "a < b and c > d",
+    "<b>bold</b> and <form>fields</form>",
+    "<first.content-type>",
+    "<first.name; x> or <first, second>",
+    "if (a <first.length && b[0]> 2) {}",
+    "<other> <x - 1> <nothing.n - 1>",
+    "<first.n ?? -1>",
+]
+
+
+def found_in(type: str, text: str) -> list[tuple[str, str]]:
+    params: dict[str, dict[str, Any]] = {
+        "set": {"value": text},
+        "function": {"code": text},
+        "condition": {"cases": [{"id": "a", "when": text}, {"id": "b"}]},
+    }
+    first = {"type": "set", "params": {"value": {}}}
+    document = chain("first", "a", first=first, a={"type": type, "params": params[type]})
+    with closing(Sandbox(threads=1)) as sandbox:
+        found = compile_document(document, Registry.load(sandbox=sandbox)).diagnostics
+    return [(one.code, one.hint) for one in found if one.code not in ("case_unwired", "expression_invalid")]
+
+
+@pytest.mark.parametrize(("type", "text", "code", "hint"), DOCUMENTS)
+def test_a_reference_that_cannot_be_meant_is_a_finding(type: str, text: str, code: str, hint: str) -> None:
+    [(found, says)] = found_in(type, text)
+    assert found == code
+    assert hint in says
+
+
+@pytest.mark.parametrize("text", PROSE)
+def test_what_is_no_reference_is_no_finding(text: str) -> None:
+    assert found_in("set", text) == []
 
 
 def line_of(function: Flow) -> int:

@@ -2,8 +2,11 @@ from typing import Any
 
 import pytest
 
+from compiler.compile import compile_document
 from executor.blocks.base import Done
+from executor.blocks.registry import Registry
 from executor.blocks.set import block
+from tests.support.documents import chain
 from tests.unit.executor.blocks.flow import context
 
 
@@ -21,7 +24,8 @@ async def test_the_output_is_the_first_value_that_is_not_null(values: Any, first
 
 def test_a_value_and_a_choice_exclude_each_other() -> None:
     assert block.spec.check is not None
-    assert [found.pointer for found in block.spec.check({"value": 1, "first": [2]})] == ["/first"]
+    found = compile_document(chain("a", a={"type": "set", "params": {"value": 1, "first": [2]}}), Registry.load())
+    assert [(one.code, one.pointer) for one in found.diagnostics] == [("param_invalid", "/blocks/a/params/first")]
     assert block.spec.check({"value": None}) == block.spec.check({"first": [2]}) == ()
 
 
