@@ -3,6 +3,8 @@
 A thread cannot be stopped. One whose attempt is over (its time, a cancel) is left behind: it gives its place to the
 next call and continues by itself, and neither other work nor the end of the process waits for it. Hence no pool, and
 daemons.
+
+`aside` is for work of weft itself that ends soon: it has threads of its own.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ import contextvars
 import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -23,6 +26,14 @@ T = TypeVar("T")
 
 RUNNING_MAX: Final = 32
 LEFT_BEHIND_MAX: Final = 100
+# More of them would take turns with the event loop, and leave it little time.
+_ASIDE: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="weft-aside")
+
+
+async def aside(work: Callable[[], T]) -> T:
+    """What `work` returns, which takes long for some documents, schemas and patterns. The event loop continues."""
+    context = contextvars.copy_context()
+    return await asyncio.get_running_loop().run_in_executor(_ASIDE, context.run, work)
 
 
 @dataclass(eq=False, slots=True)

@@ -2,13 +2,13 @@
 
 Nothing is fetched: references into other files are not followed. Whatever the description is, what comes out passes
 the check of connector documents, and all walks are bounded: a schema that refers to itself ends as one that allows
-anything.
+anything, and all walks together have one bound for each request.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -16,8 +16,9 @@ import orjson
 from msgspec import Struct
 
 from compiler.schema import schema_error
+from executor.connectors.document import BYTES_MAX as CONNECTOR_BYTES_MAX
 from executor.connectors.document import FORMAT, RESERVED, checked
-from executor.errors import BadRequest
+from executor.errors import BadRequest, LimitExceeded
 
 BYTES_MAX: Final = 8 * 1024 * 1024
 OPERATIONS_MAX: Final = 2_000
@@ -28,6 +29,7 @@ REFS_MAX: Final = 20
 REF_CHARS_MAX: Final = 2_000
 MEDIA_MAX: Final = 50
 FIELDS_MAX: Final = 60
+STEPS_MAX: Final = 600_000  # a quarter of a second
 METHODS: Final = ("get", "post", "put", "patch", "delete", "head")
 
 _VARIABLE: Final = re.compile(r"\{([^{}/]{1,200})\}")
@@ -62,6 +64,56 @@ class _Found(NamedTuple):
     shared: Mapping[str, Any]  # what its path says for all methods
 
 
+class _Source:
+    """A description, and how much may still be done with it. All reading of a request counts on one of these."""
+
+    def __init__(self, description: Mapping[str, Any]) -> None:
+        self.description = description
+        self.known: dict[tuple[int, ...], tuple[dict[str, Any], int]] = {}  # schemas that were read, see `_plain`
+        self._steps = STEPS_MAX
+        self._bytes = self._for_outputs = CONNECTOR_BYTES_MAX // 2
+
+    def spend(self, steps: int) -> None:
+        """Raises LimitExceeded."""
+        self._steps -= steps
+        if self._steps < 0:
+            raise _too_large("the description takes too long to read")
+
+    def encode(self, part: Any) -> bytes:
+        """As JSON. Raises LimitExceeded."""
+        data = orjson.dumps(part, option=orjson.OPT_SORT_KEYS)
+        self.spend(len(data) // 64)
+        return data
+
+    def write(self, data: bytes) -> None:
+        """Counts what the document has. Raises LimitExceeded when it becomes larger than one may be."""
+        self._bytes -= len(data)
+        if self._bytes < 0:
+            raise _too_large("the fields of these operations are too large for a connector document")
+
+    def has_room(self, data: bytes) -> bool:
+        """Counts an output if there is room for it: half of the document is for what requests need."""
+        self._for_outputs -= len(data)
+        return self._for_outputs >= 0
+
+    def resolved(self, value: Any) -> Any:
+        """What a reference leads to in the description; None when it leads out of it, or in a circle."""
+        for _ in range(REFS_MAX):
+            self.spend(1)
+            if not isinstance(value, Mapping) or not isinstance(ref := value.get("$ref"), str):
+                return value
+            if not ref.startswith("#/") or len(ref) > REF_CHARS_MAX:
+                return None
+            target: Any = self.description
+            steps = ref[2:].split("/")[:REFS_MAX]
+            self.spend(len(steps))
+            for step in steps:
+                name = step.replace("~1", "/").replace("~0", "~")
+                target = target.get(name) if isinstance(target, Mapping) else None
+            value = target
+        return None
+
+
 def parse(data: bytes) -> dict[str, Any]:
     """Raises BadRequest(openapi_invalid)."""
     if len(data) > BYTES_MAX:
@@ -89,7 +141,8 @@ def known(description: Any) -> dict[str, Any]:
 
 def operations(description: Mapping[str, Any]) -> list[Offered]:
     """In the order of the description, at most OPERATIONS_MAX."""
-    return [_offered(description, found) for found in _all(description)]
+    source = _Source(description)
+    return [_offered(source, found) for found in _all(source)]
 
 
 def connector(
@@ -99,22 +152,23 @@ def connector(
     service: str | None = None,
     base_url: str | None = None,
 ) -> dict[str, Any]:
-    """A connector document with the chosen operations, by their ids. Raises BadRequest."""
+    """A connector document with the chosen operations, by their ids. Raises BadRequest, LimitExceeded."""
     if not 1 <= len(chosen) <= CHOSEN_MAX:
         raise _invalid("/operations", f"choose 1 to {CHOSEN_MAX} operations", "list them without choosing any")
-    every = {found.id: found for found in _all(description)}
-    shapes: dict[str, Any] = {}
+    source = _Source(description)
+    every = {found.id: found for found in _all(source)}
+    shapes: dict[str, bytes] = {}
     made: dict[str, Any] = {}
     auths: list[dict[str, Any]] = []
     for id in dict.fromkeys(chosen):
         found = every.get(id)
         if found is None:
             raise _invalid("/operations", f"there is no operation {id[:100]!r}", "list the operations for their ids")
-        problem = _offered(description, found).problem
+        problem = _offered(source, found).problem
         if problem is not None:
             raise _invalid("/operations", f"operation {id!r} cannot be used: {problem}", "choose others")
-        made[id] = _operation(description, found, shapes)
-        auths += [auth] if (auth := _auth(description, found)) is not None else []
+        made[id] = _operation(source, found, shapes)
+        auths += [auth] if (auth := _auth(source, found)) is not None else []
     info = _mapping(description.get("info"))
     title = _text(info.get("title"), 80) or "Service"
     name = service or _name(title, 40) or "service"
@@ -132,43 +186,48 @@ def connector(
     return document
 
 
-def _all(description: Mapping[str, Any]) -> Iterator[_Found]:
+def _all(source: _Source) -> Iterator[_Found]:
     ids: set[str] = set()
-    for path, item in _mapping(description.get("paths")).items():
-        shared = _mapping(_resolved(description, item))
+
+    def taken(id: str) -> bool:
+        source.spend(1)
+        return id in ids
+
+    for path, item in _mapping(source.description.get("paths")).items():
+        shared = _mapping(source.resolved(item))
         for method in METHODS:
             operation = shared.get(method)
             if not isinstance(operation, Mapping):
                 continue
             wanted = _name(operation.get("operationId"), 70) or _name(f"{method} {path}", 70) or method
-            id = _unique(wanted, ids)
+            id = _unique(wanted, taken)
             ids.add(id)
             yield _Found(id, method.upper(), str(path), operation, shared)
             if len(ids) >= OPERATIONS_MAX:
                 return
 
 
-def _offered(description: Mapping[str, Any], found: _Found) -> Offered:
+def _offered(source: _Source, found: _Found) -> Offered:
     title = _text(found.operation.get("summary"), 120) or f"{found.method} {found.path}"[:120]
     tags = found.operation.get("tags")
     tag = _text(tags[0], 80) if isinstance(tags, list) and tags else None
     problem = None
     if not _PATH.fullmatch(found.path) or "{{" in found.path:
         problem = "its path has characters that an address cannot have"
-    elif _content(description, found)[0] == "":
+    elif _content(source, found)[0] == "":
         problem = "it sends files, or a format other than JSON, forms and text"
     return Offered(found.id, found.method, found.path, title, tag, problem)
 
 
-def _operation(description: Mapping[str, Any], found: _Found, shapes: dict[str, Any]) -> dict[str, Any]:
+def _operation(source: _Source, found: _Found, shapes: dict[str, bytes]) -> dict[str, Any]:
     """`shapes`: the fields of the operations before, by name; a field that differs gets another name."""
-    made = _Fields(found.id, shapes)
+    made = _Fields(source, shapes)
     query: dict[str, Any] = {}
     headers: dict[str, Any] = {}
     in_path: dict[str, str] = {}
-    for parameter in _parameters(description, found):
+    for parameter in _parameters(source, found):
         name, where = str(parameter["name"]), parameter.get("in")
-        field = _field(description, parameter.get("schema"), parameter.get("description"))
+        field = _field(source, parameter.get("schema"), parameter.get("description"))
         needed = parameter.get("required") is True
         if where == "path":
             in_path[name] = made.add(name, {"type": "string", **field}, True)
@@ -193,15 +252,15 @@ def _operation(description: Mapping[str, Any], found: _Found, shapes: dict[str, 
         operation["idempotent"] = True
     if about := _text(found.operation.get("description"), 2000):
         operation["description"] = about
-    media, schema, needed = _content(description, found)
+    media, schema, needed = _content(source, found)
     if media is not None:
-        operation["body"] = _body(description, schema, needed, made)
+        operation["body"] = _body(source, schema, needed, made)
         if media != "application/json":
             headers["Content-Type"] = media
     for part, value in (("query", query), ("headers", headers), ("fields", made.fields), ("required", made.required)):
         if value:
             operation[part] = value
-    if (output := _output(description, found)) is not None:
+    if (output := _output(source, found)) is not None:
         operation["output"] = output
     return operation
 
@@ -209,10 +268,10 @@ def _operation(description: Mapping[str, Any], found: _Found, shapes: dict[str, 
 class _Fields:
     """The fields of one operation. Each name means the same in all operations of a connector."""
 
-    def __init__(self, operation: str, shapes: dict[str, Any]) -> None:
+    def __init__(self, source: _Source, shapes: dict[str, bytes]) -> None:
         self.fields: dict[str, Any] = {}
         self.required: list[str] = []
-        self._operation = operation
+        self._source = source
         self._shapes = shapes
 
     def add(self, wanted: str, field: dict[str, Any], needed: bool) -> str:
@@ -221,30 +280,36 @@ class _Fields:
         if name in RESERVED:
             name = f"{name}_value"
         shape = {key: value for key, value in field.items() if key not in ("title", "description")}
-        free = {other for other, its in self._shapes.items() if its != shape} | self.fields.keys()
-        name = _unique(name, free)
-        self._shapes[name] = shape
+        data = self._source.encode(shape)
+        self._source.write(data)
+
+        def taken(other: str) -> bool:
+            self._source.spend(1)
+            return other in self.fields or self._shapes.get(other, data) != data
+
+        name = _unique(name, taken)
+        self._shapes[name] = data
         self.fields[name] = {"title": _text(wanted, 80) or name, **field}
         if needed:
             self.required.append(name)
         return name
 
 
-def _parameters(description: Mapping[str, Any], found: _Found) -> list[Mapping[str, Any]]:
+def _parameters(source: _Source, found: _Found) -> list[Mapping[str, Any]]:
     """Those of the path and of the operation, which replace them; at most FIELDS_MAX."""
     named: dict[tuple[str, Any], Mapping[str, Any]] = {}
     for listed in (found.shared.get("parameters"), found.operation.get("parameters")):
         for one in listed[:FIELDS_MAX] if isinstance(listed, list) else ():
-            parameter = _mapping(_resolved(description, one))
+            parameter = _mapping(source.resolved(one))
             if isinstance(parameter.get("name"), str) and parameter["name"] and isinstance(parameter.get("in"), str):
                 named[parameter["name"][:200], parameter["in"]] = {**parameter, "name": parameter["name"][:200]}
     return list(named.values())[:FIELDS_MAX]
 
 
-def _content(description: Mapping[str, Any], found: _Found) -> tuple[str | None, Any, bool]:
+def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
     """Media type of the body that is sent (None: there is none, "": one that cannot be sent), its schema, and whether
     it is required."""
-    body = _mapping(_resolved(description, found.operation.get("requestBody")))
+    body = _mapping(source.resolved(found.operation.get("requestBody")))
     content = _mapping(body.get("content"))
     if not content or found.method in ("GET", "HEAD"):
         return None, None, False
@@ -259,9 +324,9 @@ def _content(description: Mapping[str, Any], found: _Found) -> tuple[str | None,
     return (None if not needed and found.method == "DELETE" else ""), None, needed
 
 
-def _body(description: Mapping[str, Any], schema: Any, needed: bool, made: _Fields) -> Any:
+def _body(source: _Source, schema: Any, needed: bool, made: _Fields) -> Any:
     """One field for each property of an object, else one for the whole."""
-    merged = _merged(description, schema, [PARTS_MAX])
+    merged = _merged(source, schema, [PARTS_MAX])
     properties = {name: its for name, its in _mapping(merged.get("properties")).items() if not _read_only(its)}
     wanted = merged.get("required")
     listed = frozenset(name for name in wanted if isinstance(name, str)) if isinstance(wanted, list) else frozenset()
@@ -269,11 +334,11 @@ def _body(description: Mapping[str, Any], schema: Any, needed: bool, made: _Fiel
         name.startswith("$") or not name or len(name) > 200 for name in properties
     )
     if not plain or "oneOf" in merged or "anyOf" in merged:
-        field = _field(description, schema, None)
+        field = _field(source, schema, None)
         return "{{" + made.add("body", {"title": "Body", **field}, needed) + "}}"
     body: dict[str, Any] = {}
     for name, its in properties.items():
-        field = _field(description, its, None)
+        field = _field(source, its, None)
         body[name] = "{{" + made.add(name, field, needed and name in listed) + "}}"
     return body
 
@@ -282,14 +347,13 @@ def _read_only(schema: Any) -> bool:
     return isinstance(schema, Mapping) and schema.get("readOnly") is True
 
 
-def _merged(
-    description: Mapping[str, Any], schema: Any, left: list[int], inside: tuple[int, ...] = ()
-) -> dict[str, Any]:
+def _merged(source: _Source, schema: Any, left: list[int], inside: tuple[int, ...] = ()) -> dict[str, Any]:
     """With the properties of `allOf` as its own. `left`: how many more parts there may be."""
-    resolved = _mapping(_resolved(description, schema))
+    resolved = _mapping(source.resolved(schema))
     left[0] -= 1
     if left[0] < 0 or id(resolved) in inside:
         return {}
+    source.spend(len(resolved) + len(_mapping(resolved.get("properties"))))
     found = dict(resolved)
     parts = found.pop("allOf", None)
     if not isinstance(parts, list):
@@ -297,45 +361,63 @@ def _merged(
     properties, required = dict(_mapping(found.get("properties"))), found.get("required")
     needed = list(required) if isinstance(required, list) else []
     for part in parts[:REFS_MAX]:
-        inner = _merged(description, part, left, (*inside, id(resolved)))
+        inner = _merged(source, part, left, (*inside, id(resolved)))
         properties = {**_mapping(inner.get("properties")), **properties}
         needed += inner["required"] if isinstance(inner.get("required"), list) else []
         found = {**inner, **found}
+        source.spend(len(properties) + len(needed) + len(found))
     return {**found, "properties": properties, "required": needed}
 
 
-def _field(description: Mapping[str, Any], schema: Any, about: Any) -> dict[str, Any]:
+def _field(source: _Source, schema: Any, about: Any) -> dict[str, Any]:
     """The JSON Schema of a field: what forms and checks can use of it."""
-    field = _plain(description, schema, [PARTS_MAX])
+    field = dict(_plain(source, schema, [PARTS_MAX]))
     said = _text(about, 300) or _text(field.get("description"), 300)
-    default = _mapping(_resolved(description, schema)).get("default")
+    default = _mapping(source.resolved(schema)).get("default")
     if default is not None and not isinstance(default, dict | list):
         said = f"{said or ''} Default: {str(default)[:80]}".strip()
     field.pop("title", None)
     if said is not None:
         field["description"] = said
-    if schema_error(orjson.dumps(field)) is not None:
+    if schema_error(source.encode(field)) is not None:
         return {"description": said} if said is not None else {}
     return field
 
 
-def _output(description: Mapping[str, Any], found: _Found) -> dict[str, Any] | None:
+def _output(source: _Source, found: _Found) -> dict[str, Any] | None:
     responses = _mapping(found.operation.get("responses"))
     for status in ("200", "201", "202", "203", "2XX", "default"):
-        content = _mapping(_mapping(_resolved(description, responses.get(status))).get("content"))
+        content = _mapping(_mapping(source.resolved(responses.get(status))).get("content"))
         for media, its in islice(content.items(), MEDIA_MAX):
             if str(media).partition(";")[0].strip().lower().endswith(("/json", "+json")):
-                output = _plain(description, _mapping(its).get("schema"), [PARTS_MAX])
-                return output if output and schema_error(orjson.dumps(output)) is None else None
+                output = _plain(source, _mapping(its).get("schema"), [PARTS_MAX])
+                data = source.encode(output)
+                if not output or schema_error(data) is not None:
+                    return None
+                return output if source.has_room(data) else None
     return None
 
 
-def _plain(description: Mapping[str, Any], schema: Any, left: list[int], depth: int = 0) -> dict[str, Any]:
+def _plain(source: _Source, schema: Any, left: list[int], depth: int = 0) -> dict[str, Any]:
     """Without references, and without what only OpenAPI has. `left`: how many more parts there may be; then, and below
-    DEPTH_MAX, anything is allowed."""
-    if depth > DEPTH_MAX:
+    DEPTH_MAX, anything is allowed. A schema that others refer to is read once for each depth."""
+    if depth > DEPTH_MAX or left[0] <= 0:
         return {}
-    found = _merged(description, schema, left)
+    resolved = source.resolved(schema)
+    before = left[0]
+    for key in ((id(resolved), depth), (id(resolved), depth, before)):
+        if key in source.known and source.known[key][1] <= before:
+            plain, used = source.known[key]
+            left[0] -= used
+            return plain
+    plain = _read(source, resolved, left, depth)
+    whole = left[0] > 0  # else it depends on how much was left
+    source.known[(id(resolved), depth) if whole else (id(resolved), depth, before)] = plain, before - left[0]
+    return plain
+
+
+def _read(source: _Source, schema: Any, left: list[int], depth: int) -> dict[str, Any]:
+    found = _merged(source, schema, left)
     plain = {key: value for key, value in found.items() if key in _KEPT}
     for bound in ("exclusiveMinimum", "exclusiveMaximum"):
         if isinstance(plain.get(bound), bool):  # as OpenAPI 3.0 has it
@@ -345,31 +427,33 @@ def _plain(description: Mapping[str, Any], schema: Any, left: list[int], depth: 
             plain[key] = text
     if isinstance(plain.get("type"), str) and found.get("nullable") is True:
         plain["type"] = [plain["type"], "null"]
-        if isinstance(plain.get("enum"), list) and None not in plain["enum"]:
-            plain["enum"] = [*plain["enum"], None]
+        if isinstance(plain.get("enum"), list):
+            source.spend(len(plain["enum"]))
+            plain["enum"] = [*plain["enum"], *([] if None in plain["enum"] else [None])]
     if isinstance(properties := found.get("properties"), Mapping) and properties:
-        named = {str(name): its for name, its in list(properties.items())[:FIELDS_MAX]}
-        plain["properties"] = {name: _plain(description, its, left, depth + 1) for name, its in named.items()}
+        named = {str(name): its for name, its in islice(properties.items(), FIELDS_MAX)}
+        plain["properties"] = {name: _plain(source, its, left, depth + 1) for name, its in named.items() if left[0] > 0}
         if isinstance(required := found.get("required"), list):
+            source.spend(len(required))
             needed = [name for name in required if isinstance(name, str) and name in named]
             if needed:
                 plain["required"] = list(dict.fromkeys(needed))
     if isinstance(found.get("items"), Mapping):
-        plain["items"] = _plain(description, found["items"], left, depth + 1)
+        plain["items"] = _plain(source, found["items"], left, depth + 1)
     for key in ("oneOf", "anyOf"):
         if isinstance(options := found.get(key), list) and options:
             # One of several and any of several differ only when they overlap, which is not known any more.
-            plain["anyOf"] = [_plain(description, option, left, depth + 1) for option in options[:REFS_MAX]]
+            plain["anyOf"] = [_plain(source, option, left, depth + 1) for option in options[:REFS_MAX]]
     return plain
 
 
-def _auth(description: Mapping[str, Any], found: _Found) -> dict[str, Any] | None:
+def _auth(source: _Source, found: _Found) -> dict[str, Any] | None:
     """Of the first scheme that can be used."""
-    asked = found.operation.get("security", description.get("security"))
-    schemes = _mapping(_mapping(description.get("components")).get("securitySchemes"))
-    for requirement in asked if isinstance(asked, list) else ():
-        for name in _mapping(requirement):
-            scheme = _mapping(_resolved(description, schemes.get(name)))
+    asked = found.operation.get("security", source.description.get("security"))
+    schemes = _mapping(_mapping(source.description.get("components")).get("securitySchemes"))
+    for requirement in asked[:REFS_MAX] if isinstance(asked, list) else ():
+        for name in islice(_mapping(requirement), REFS_MAX):
+            scheme = _mapping(source.resolved(schemes.get(name)))
             if (auth := _auth_of(scheme)) is not None:
                 about = _text(scheme.get("description"), 500)
                 return {**auth, **({"description": about} if about else {})}
@@ -406,21 +490,6 @@ def _base_url(description: Mapping[str, Any], found: _Found, wanted: str | None)
     return url
 
 
-def _resolved(description: Mapping[str, Any], value: Any) -> Any:
-    """What a reference leads to in the same description; None when it leads out of it, or in a circle."""
-    for _ in range(REFS_MAX):
-        if not isinstance(value, Mapping) or not isinstance(ref := value.get("$ref"), str):
-            return value
-        if not ref.startswith("#/") or len(ref) > REF_CHARS_MAX:
-            return None
-        target: Any = description
-        for step in ref[2:].split("/")[:REFS_MAX]:
-            name = step.replace("~1", "/").replace("~0", "~")
-            target = target.get(name) if isinstance(target, Mapping) else None
-        value = target
-    return None
-
-
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
@@ -438,14 +507,18 @@ def _name(value: Any, most: int) -> str:
     return re.sub(r"^[^a-z]+", "", name)[:most].rstrip("_")
 
 
-def _unique(name: str, taken: Any) -> str:
-    if name not in taken:
+def _unique(name: str, taken: Callable[[str], bool]) -> str:
+    if not taken(name):
         return name
     n = 2
-    while f"{name}_{n}" in taken:
+    while taken(f"{name}_{n}"):
         n += 1
     return f"{name}_{n}"
 
 
 def _invalid(pointer: str, message: str, hint: str) -> BadRequest:
     return BadRequest(message, code="openapi_invalid", pointer=pointer, hint=hint)
+
+
+def _too_large(message: str) -> LimitExceeded:
+    return LimitExceeded(message, code="openapi_too_large", hint="choose fewer operations, with smaller schemas")

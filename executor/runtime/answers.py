@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final, cast
 
 import orjson
@@ -18,8 +19,9 @@ from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid,
 from executor.store.contract import Store
 from executor.store.people import Role, includes
 from executor.store.rows import WaitRow
+from executor.threads import aside
 from executor.values.payload import encode
-from executor.values.schema import Matches, violations
+from executor.values.schema import Matches, takes_long, violations, violations_aside
 
 BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
 # Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
@@ -70,10 +72,17 @@ async def starter_of(store: Store, run: str) -> str | None:
     return by if isinstance(by, str) else None
 
 
-def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
+async def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
     """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not
     fit: a run that could only fail at its first block is refused instead."""
     value: Any = {} if input is None else input
+    schema, source = _schema_of(plan)
+    work = partial(_checked_input, plan, value, schema, source, matches)
+    return await aside(work) if schema and takes_long(schema, value) else work()
+
+
+def _schema_of(plan: Plan) -> tuple[Mapping[str, Any] | None, str]:
+    """Of the input, and where it is."""
     trigger = plan.nodes[plan.regions[0].entries[0]]
     schema, source = plan.input_schema, "`input` of the workflow"
     if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
@@ -85,6 +94,13 @@ def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
         schema, source = (own, f"`fields` of the form block '{trigger.block}'") if own else (schema, source)
     elif trigger.type == "chat_trigger":
         schema, source = CHAT_INPUT, f"that of the chat block '{trigger.block}'"
+    return schema, source
+
+
+def _checked_input(
+    plan: Plan, value: Any, schema: Mapping[str, Any] | None, source: str, matches: Matches | None
+) -> Any:
+    trigger = plan.nodes[plan.regions[0].entries[0]]
     if schema:
         value = copy.deepcopy(value)
         if isinstance(value, dict):
@@ -120,7 +136,7 @@ def check_payload(payload: Any) -> bytes:
     return encode(payload)
 
 
-def check_answer(
+async def check_answer(
     row: WaitRow, fields: Mapping[str, Any], action: str | None, matches: Matches | None = None
 ) -> dict[str, Any]:
     """The fields as they will be recorded. Raises AnswerInvalid: the wait stays open."""
@@ -141,7 +157,7 @@ def check_answer(
         for name, field in (schema.get("properties") or {}).items():
             if isinstance(field, dict) and "default" in field:
                 value.setdefault(name, field["default"])
-        found = violations(schema, value, matches)
+        found = await violations_aside(schema, value, matches)
         if found:
             raise AnswerInvalid(
                 _sentence("the answer", found),

@@ -83,7 +83,7 @@ class ChildRuns:
             plan = await self._plan(document, request.trigger)
             origin = origin_of(document, plan)
         try:
-            checked = check_input(plan, request.input, self._matches)
+            checked = await check_input(plan, request.input, self._matches)
         except BadRequest as error:
             raise BlockError(
                 f"workflow {origin.workflow!r}: {error.message}",

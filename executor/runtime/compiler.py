@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from collections.abc import Callable, Collection
 from functools import partial
@@ -17,6 +16,7 @@ from compiler.plan import Plan
 from executor.blocks.registry import Registry
 from executor.connectors.block import PREFIX
 from executor.connectors.stored import StoredConnectors
+from executor.threads import aside
 
 # About 100 blocks, which take 10 ms.
 COMPILE_ASIDE_BYTES: Final = 16 * 1024
@@ -71,8 +71,8 @@ class Compiler:
                 env_names=self._env_names | stored,
                 stored_secrets=stored,
             )
-            aside = len(data) > COMPILE_ASIDE_BYTES or _SLOW in data
-            compiled = await asyncio.to_thread(work) if aside else work()
+            takes_long = len(data) > COMPILE_ASIDE_BYTES or _SLOW in data
+            compiled = await aside(work) if takes_long else work()
             if len(self._results) >= RESULTS_MAX:
                 self._results.pop(next(iter(self._results)))
             self._results[key] = compiled

@@ -58,7 +58,7 @@ class Continuations:
         if active is not None:
             plan = await self._plan(active, plan.trigger)
         try:
-            checked = check_input(plan, input, self._matches)
+            checked = await check_input(plan, input, self._matches)
         except BadRequest as error:
             version = "" if active is None else f" of version {active.version}"
             raise BlockError(

@@ -13,7 +13,7 @@ from executor.runtime.answers import BOUNDS_HINT
 from executor.runtime.parts import Parts
 from executor.topics.waits import Waits, answered_before
 from executor.values.payload import encode
-from executor.values.schema import violations
+from executor.values.schema import violations_aside
 from executor.views import WaitView
 
 # What a block sees of the request's headers: nothing that lets one in, and nothing a proxy wrote.
@@ -38,7 +38,7 @@ class Callbacks:
         if row.status != "pending":
             raise answered_before(await self._waits.view(row))
         if row.schema is not None:
-            found = violations(orjson.loads(row.schema), body, parts.services.sandbox.matches)
+            found = await violations_aside(orjson.loads(row.schema), body, parts.services.sandbox.matches)
             if found:
                 raise AnswerInvalid(
                     f"the body does not match the schema{_at(found[0]['pointer'])}: {found[0]['message']}",

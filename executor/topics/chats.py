@@ -118,7 +118,7 @@ class Chats:
 
     async def _start(self, row: WebhookRow, start: StartOf, conversation: str, name: str, n: int, message: str) -> bool:
         input = {"message": message, "conversation": name, "turn": n}
-        checked = check_input(start.plan, input, self._parts.services.sandbox.matches)
+        checked = await check_input(start.plan, input, self._parts.services.sandbox.matches)
         now_ms = self._parts.clock.now_ms()
         new = new_run(
             start.plan,

@@ -4,17 +4,21 @@ processes on the database."""
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from typing import Any
 
 import orjson
 from msgspec import Struct
 
+from executor.connectors import openapi
 from executor.connectors.block import PREFIX
 from executor.connectors.document import BYTES_MAX, checked
+from executor.connectors.openapi import Offered
 from executor.connectors.stored import StoredConnector
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.runtime.parts import Parts
 from executor.store.connectors import CONNECTORS_MAX, ConnectorRow
+from executor.threads import aside
 
 
 class ConnectorView(Struct, frozen=True):
@@ -26,6 +30,13 @@ class ConnectorView(Struct, frozen=True):
     operations: int
     created_by: str
     changed_at_ms: int
+
+
+class OpenApiImported(Struct, frozen=True):
+    """`connector`: the document, null when no operation was chosen."""
+
+    operations: list[Offered]
+    connector: dict[str, Any] | None
 
 
 class Connectors:
@@ -48,7 +59,7 @@ class Connectors:
     async def put(self, service: str, document: dict[str, Any], *, by: str = "") -> tuple[ConnectorView, bool]:
         """With whether it is a new one. Blocks that are there use it from their next attempt on. Raises BadRequest with
         all that is wrong, Conflict, LimitExceeded."""
-        connector = checked(document)
+        connector = await aside(partial(checked, document))
         if connector.service != service:
             message = f"the document is of the service {connector.service!r}, and the address of {service!r}"
             raise BadRequest(message, code="connector_invalid", pointer="/service")
@@ -69,6 +80,18 @@ class Connectors:
         await self._parts.store.put_connector(row)
         await self._parts.connectors.refresh()
         return _view(StoredConnector(row, connector)), service not in stored
+
+    async def from_openapi(
+        self, description: dict[str, Any], chosen: list[str], service: str | None, base_url: str | None
+    ) -> OpenApiImported:
+        """Nothing is stored. Raises BadRequest, LimitExceeded."""
+
+        def imported() -> OpenApiImported:
+            known = openapi.known(description)
+            made = openapi.connector(known, chosen, service=service, base_url=base_url) if chosen else None
+            return OpenApiImported(openapi.operations(known), made)
+
+        return await aside(imported)
 
     async def delete(self, service: str) -> None:
         """Blocks of its type can no longer run. Raises NotFound."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import orjson
@@ -18,6 +19,7 @@ from compiler.imports import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.runtime.parts import Parts
 from executor.store.rows import DraftHead, DraftRow, LastRun
+from executor.threads import aside
 from executor.topics.runs import Runs
 from executor.topics.workflows import Workflows
 from executor.views import SavedWorkflow, Submitted, view_of
@@ -59,7 +61,8 @@ class Drafts:
         if not any(name in document for name in ("format", "blocks", "state")):
             hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
             raise NoWorkflow(pointer="/document", hint=hint)
-        ours = as_ours(document, frozenset(self._parts.services.env), self._parts.registry)
+        env_names = frozenset(self._parts.services.env)
+        ours = await aside(partial(as_ours, document, env_names, self._parts.registry))
         if ours.imported is not None and ours.diagnostics:
             ours.document["description"] = _to_do(ours.diagnostics)
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any, Literal
 
 import orjson
@@ -10,6 +11,7 @@ from msgspec import Struct
 from compiler.imports import as_ours
 from compiler.needs import environment_names
 from executor.runtime.parts import Parts
+from executor.threads import aside
 
 DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at
 
@@ -50,7 +52,8 @@ class Environment:
         found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
         for row in await self._store.list_workflows():
             key = ("workflow", row.name, row.version)
-            found[key] = self._found.get(key) or self._names_in(row.document)
+            names = self._found.get(key)
+            found[key] = names if names is not None else await aside(partial(self._names_in, row.document))
             for name, blocks in found[key].items():
                 use = EnvUse("workflow", row.name, row.name, tuple(blocks), version=row.version)
                 uses.setdefault(name, []).append(use)
@@ -61,7 +64,7 @@ class Environment:
                 if draft is None:
                     continue  # deleted meanwhile
                 head, key = draft, ("draft", draft.id, draft.rev)
-                found[key] = self._names_in(draft.document)
+                found[key] = await aside(partial(self._names_in, draft.document))
             else:
                 found[key] = self._found[key]
             for name, blocks in found[key].items():

@@ -86,7 +86,7 @@ class Lifecycle:
         matches = self._parts.services.sandbox.matches
         admitted = await self._parts.files.admit(input, "/input")
         before = orjson.loads(row.input)
-        checked = before if input is None else check_input(plan, admitted.value, matches)
+        checked = before if input is None else await check_input(plan, admitted.value, matches)
         is_new = not is_same(before, checked)
         reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
         now_ms = self._parts.clock.now_ms()

@@ -111,7 +111,7 @@ class Runs:
         compiled = await self._parts.compiler.compile(document, trigger)
         plan = plan_of(compiled)
         admitted = await self._parts.files.admit(input, "/input")
-        checked = check_input(plan, admitted.value, self._parts.services.sandbox.matches)
+        checked = await check_input(plan, admitted.value, self._parts.services.sandbox.matches)
         stop = _node_number(plan, stop_after) if stop_after is not None else None
         now_ms = self._parts.clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), stop_after=stop, by=present_actor())

@@ -138,7 +138,7 @@ class Waits:
         if who is not None and needs_sign_in(orjson.loads(row.request)):
             by = who.name
         admitted = await parts.files.admit(dict(fields or {}), "/fields")
-        cleaned = check_answer(row, admitted.value, action, parts.services.sandbox.matches)
+        cleaned = await check_answer(row, admitted.value, action, parts.services.sandbox.matches)
         cleaned, by = parts.redactor.redact_value(cleaned), by and parts.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
         await parts.files.hold(row.run_id, admitted.files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -24,6 +25,7 @@ from executor.runtime.parts import Parts
 from executor.store.contract import Store
 from executor.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.threads import aside
 from executor.triggers.declared import declared_by, turned_off
 from executor.triggers.scheduler import Scheduler
 from executor.vault.connection import PREFIX, is_connection
@@ -63,11 +65,15 @@ class Workflows:
         if b'"connection"' not in data:
             return []
         known = [row.name.removeprefix(PREFIX) for row in await self._store.list_secrets() if is_connection(row)]
-        try:
-            read = orjson.loads(data)
-        except orjson.JSONDecodeError:
-            return []
-        return missing_connections(read, self._parts.registry, known)
+
+        def found() -> list[Diagnostic]:
+            try:
+                read = orjson.loads(data)
+            except orjson.JSONDecodeError:
+                return []
+            return missing_connections(read, self._parts.registry, known)
+
+        return await aside(found)
 
     async def save(self, document: Any, name: str | None = None, *, activate_triggers: bool = False) -> SavedWorkflow:
         """Store it and make it the active version; the same document is the same version. Workflow functions that it
@@ -213,7 +219,7 @@ async def _removed_blocks(store: Store, workflow: str, document: Mapping[str, An
     """Warnings about blocks that the new version lacks and open runs hold, in the order of their ids. A run holds a
     block when its journal has a record of it. It ends under its own version: it cannot move to one that lacks the
     block, where a block under another id is another block."""
-    present = as_ours(document).document.get("blocks") or {}
+    present = (await aside(partial(as_ours, document))).document.get("blocks") or {}
     holders: dict[str, int] = {}
     looks = 0
     for status in ("running", "waiting"):

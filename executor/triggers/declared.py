@@ -11,6 +11,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
+from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import orjson
@@ -27,6 +28,7 @@ from executor.runtime.find import find_version
 from executor.runtime.parts import Parts
 from executor.store.rows import VERSION_MAX
 from executor.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.threads import aside
 from executor.values import cron
 
 TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"})
@@ -63,11 +65,11 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
     now_ms = parts.clock.now_ms()
     schedules: list[ScheduleRow] = []
     webhooks: list[WebhookRow] = []
-    for block, kind, params in _blocks(document):
+    for block, kind, params in await aside(partial(_blocks, document)):
         plan = await parts.compiler.plan(document, block)
         id = trigger_id(workflow, block)
         if kind == "schedule":
-            schedules.append(_schedule(parts, plan, id, workflow, block, params, now_ms))
+            schedules.append(await _schedule(parts, plan, id, workflow, block, params, now_ms))
         elif kind == "form_trigger":
             webhooks.append(_form(id, workflow, block, params, now_ms))
         elif kind == "chat_trigger":
@@ -122,12 +124,12 @@ def new_generation() -> int:
     return secrets.randbits(62)
 
 
-def _schedule(
+async def _schedule(
     parts: Parts, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
 ) -> ScheduleRow:
     input = params.get("input") or {}
     try:
-        check_input(plan, input, parts.services.sandbox.matches)
+        await check_input(plan, input, parts.services.sandbox.matches)
     except InputInvalid as error:
         inside = (error.pointer or "").removeprefix("/input")
         raise InputInvalid(

@@ -61,7 +61,7 @@ class Forms:
             while True:
                 start = await self._webhooks.ready(row)
                 now_ms = self._parts.clock.now_ms()
-                checked = check_input(start.plan, admitted.value, self._parts.services.sandbox.matches)
+                checked = await check_input(start.plan, admitted.value, self._parts.services.sandbox.matches)
                 try:
                     proof = Proof(f"form-{nonce}", None)
                     return await self._webhooks.deliver(row, start, checked, proof, now_ms, admitted.files)

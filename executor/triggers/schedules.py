@@ -128,7 +128,7 @@ class Schedules:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        self._run_of(row, await start_of(self._parts, row), now_ms, None)  # it can be started: else say why now
+        await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # it can be started: else say why now
         row = await self._store.put_schedule(row)
         self.scheduler.wake()
         return _view(row), old is None
@@ -161,7 +161,7 @@ class Schedules:
         row = await self._row(id)
         now_ms = self._parts.clock.now_ms()
         start = await start_of(self._parts, row)
-        run = self._run_of(row, start, now_ms, f"cron:{id}:now:{secrets.token_hex(8)}")
+        run = await self._run_of(row, start, now_ms, f"cron:{id}:now:{secrets.token_hex(8)}")
         fired = await self._fire(Fire(id, None, 0, None, now_ms, now_ms, row.overlap, run), start)
         if fired is None or fired.run is None:
             raise _not_found(id)
@@ -188,7 +188,7 @@ class Schedules:
         key = f"cron:{row.id}:{fire.due_ms}"
         try:
             start = await start_of(self._parts, row)
-            run = self._run_of(row, start, fire.due_ms, key)
+            run = await self._run_of(row, start, fire.due_ms, key)
         except StoreError:
             raise
         except (WeftError, CompileError) as error:
@@ -209,10 +209,10 @@ class Schedules:
             self._parts.wake(fired.run.id)
         return fired
 
-    def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
+    async def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
         """The input is the schedule's; a `schedule` block also gets the times. Raises InputInvalid."""
         now_ms = self._parts.clock.now_ms()
-        checked = check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
+        checked = await check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
         if start.node.type == "schedule":
             checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
         requested = f.StartRequested(now_ms, new_run_id(now_ms))

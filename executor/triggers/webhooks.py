@@ -265,7 +265,7 @@ class Webhooks:
             admit(row.auth)
         start = await self.ready(row)
         delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
-        checked = self._input_of(row, start, request, delivery, now_ms)
+        checked = await self._input_of(row, start, request, delivery, now_ms)
         try:
             return await self.deliver(row, start, checked, Proof(delivery, proof.digest), now_ms)
         except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
@@ -306,12 +306,12 @@ class Webhooks:
         submitted = Submitted(stored.id, stored.workflow, stored.version, stored.status, True)
         return Delivered(first.id, submitted, row.timeout_ms / 1000 if row.respond == "run" else None)
 
-    def _input_of(self, row: WebhookRow, start: StartOf, request: Received, delivery: str, now_ms: int) -> Any:
+    async def _input_of(self, row: WebhookRow, start: StartOf, request: Received, delivery: str, now_ms: int) -> Any:
         """Raises BadRequest, and InputInvalid with a pointer into the body."""
         whole = start.node.type == "webhook"
         input = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
         try:
-            return check_input(start.plan, input, self._parts.services.sandbox.matches)
+            return await check_input(start.plan, input, self._parts.services.sandbox.matches)
         except InputInvalid as error:
             inside = "/body" if whole else ""
             pointer = (error.pointer or "").removeprefix("/input").removeprefix(inside)

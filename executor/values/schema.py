@@ -10,12 +10,11 @@ of a process, a check that costs nothing may take a second.
 
 from __future__ import annotations
 
-import asyncio
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -24,6 +23,7 @@ import orjson
 from compiler.plan import Node
 from compiler.schema import schema_error
 from executor.errors import BadRequest, BlockError
+from executor.threads import aside
 from executor.values.file import FORMAT, is_file
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ Matches = Callable[[str, str], bool]
 ERRORS_SHOWN_MAX: Final = 20
 CHECK_S_MAX: Final = 0.5
 PLAIN_TEXT_MAX: Final = 256
+QUICK_BYTES: Final = 400_000  # of the schema times those of the value
 
 # Groups that repeat, groups with a meaning of their own, and what only one of the languages has, or reads in its way.
 _NOT_PLAIN = re.compile(
@@ -84,6 +85,25 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
         {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message[:300]}
         for error in found
     ]
+
+
+def takes_long(schema: Mapping[str, Any], value: Any) -> bool:
+    """May `violations` take more than some 20 ms? Patterns and references cost what their author wants; else the cost
+    is at most the number of values times that of the rules."""
+    text = orjson.dumps(schema)
+    try:
+        size = len(orjson.dumps(value))
+    except TypeError:  # it is no JSON, which is found without a schema
+        return False
+    return b"attern" in text or b'ef"' in text or len(text) * size > QUICK_BYTES
+
+
+async def violations_aside(
+    schema: Mapping[str, Any], value: Any, matches: Matches | None = None
+) -> list[dict[str, str]]:
+    """`violations`, beside the event loop if it may take long."""
+    work = partial(violations, schema, value, matches)
+    return await aside(work) if takes_long(schema, value) else work()
 
 
 def _too_long(why: Exception) -> BadRequest:
@@ -226,7 +246,7 @@ def _escape(part: str | int) -> str:
     return str(part).replace("~", "~0").replace("/", "~1")
 
 
-# A check takes about 10 us for each value in it: what is larger is checked beside the event loop.
+# To look through a value takes about 10 us for each of its parts: what is larger is done beside the event loop.
 ASIDE_BYTES: Final = 16 * 1024
 
 
@@ -239,10 +259,7 @@ async def check_output(node: Node, output: bytes, matches: Matches) -> None:
         return
     value = orjson.loads(output)
     try:
-        if len(output) > ASIDE_BYTES:
-            found = await asyncio.to_thread(violations, schema, value, matches)
-        else:
-            found = violations(schema, value, matches)
+        found = await violations_aside(schema, value, matches)
     except BadRequest as error:  # the check itself did not come to an end
         raise BlockError(error.message, code="output_invalid", retryable=False, hint=error.hint) from error
     if found:

@@ -19,6 +19,7 @@ from executor.journal.projection import NodeState
 from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow
+from executor.threads import aside
 from executor.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
 from executor.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
 
@@ -242,7 +243,7 @@ async def document(store: Store, row: RunRow, env_names: Collection[str], catalo
     data, digest = await _stored_document(store, row)
     if data is None:
         raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
-    ours = as_ours(orjson.loads(data), env_names, catalog)
+    ours = await aside(lambda: as_ours(orjson.loads(data), env_names, catalog))
     return RunDocument(
         row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.imported, ours.document
     )

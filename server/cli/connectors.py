@@ -58,7 +58,7 @@ def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: 
     downloaded.
     """
     from executor.connectors import openapi
-    from executor.errors import BadRequest
+    from executor.errors import BadRequest, LimitExceeded
 
     try:
         data = sys.stdin.buffer.read(openapi.BYTES_MAX + 1) if str(file) == "-" else file.read_bytes()
@@ -68,7 +68,7 @@ def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: 
             click.echo(json.dumps(made, indent=2, ensure_ascii=False))
             return OK
         offered = openapi.operations(description)
-    except BadRequest as error:
+    except (BadRequest, LimitExceeded) as error:
         raise Refused(f"{error}. {error.hint}" if error.hint else str(error)) from None
     width = max((len(one.id) for one in offered), default=0)
     if as_json:

@@ -29,6 +29,7 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from executor.connectors import openapi
 from executor.errors import WeftError
 from executor.files import too_large
 from executor.runtime.meters import now_s
@@ -43,6 +44,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIXES = ("/resume/", "/forms/", "/chat/")
 STOPPING_HINT = "Try again. The write may still have been done; the same Idempotency-Key returns its result."
 FILE_FORM_PREFIXES = ("/resume/", "/forms/")
+LARGER_BODIES = {"/api/connectors/openapi": openapi.BYTES_MAX}  # than the settings permit, as the route has it
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 UPLOAD_PATH, UPLOAD_MEDIA = "/api/files", "application/octet-stream"
 _HTML = {
@@ -161,8 +163,9 @@ class Guard:
             if length is not None and length.isdecimal() and int(length) > most:
                 raise too_large(self._file_bytes)
             return
-        if length is not None and length.isdecimal() and int(length) > self._limits.request_bytes:
-            raise BodyTooLarge(f"The body is larger than {self._limits.request_bytes} bytes.", hint=SIZE_HINT)
+        most = LARGER_BODIES.get(path, self._limits.request_bytes)
+        if length is not None and length.isdecimal() and int(length) > most:
+            raise BodyTooLarge(f"The body is larger than {most} bytes.", hint=SIZE_HINT)
         if media == "application/json" or path.startswith(ANY_BODY_PREFIXES):
             return
         if not media and "transfer-encoding" not in headers and length in (None, "0"):

@@ -7,12 +7,12 @@ from starlette.responses import Response
 
 from executor.connectors import openapi
 from executor.connectors.document import BYTES_MAX
-from executor.topics.connectors import ConnectorView
+from executor.topics.connectors import ConnectorView, OpenApiImported
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.wire.connectors import ConnectorDeleted, ConnectorDocument, ConnectorList, OpenApiImport, OpenApiImported
+from server.wire.connectors import ConnectorDeleted, ConnectorDocument, ConnectorList, OpenApiImport
 
 
 async def list_all(call: Call) -> Response:
@@ -43,11 +43,8 @@ async def delete(call: Call) -> Response:
 async def from_openapi(call: Call) -> Response:
     """The operations that a description offers, and a connector document of the chosen ones."""
     asked = await read_as(call.request, call.limits, OpenApiImport)
-    description = openapi.known(asked.description)
-    made = None
-    if asked.operations:
-        made = openapi.connector(description, asked.operations, service=asked.service, base_url=asked.base_url)
-    return json_response(OpenApiImported(openapi.operations(description), made))
+    made = await call.engine.connectors.from_openapi(asked.description, asked.operations, asked.service, asked.base_url)
+    return json_response(made)
 
 
 _ONE = "/api/connectors/{service}"
@@ -105,6 +102,6 @@ TABLE = (
         body=OpenApiImport,
         body_bytes=openapi.BYTES_MAX,
         answer=OpenApiImported,
-        statuses=(400,),
+        statuses=(400, 413),
     ),
 )

@@ -6,6 +6,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -20,6 +21,7 @@ from executor.errors import BadRequest, NotFound, NotYours, WeftError
 from executor.runtime.answers import needs_sign_in
 from executor.store.people import Act, Role, acting
 from executor.store.rows import RunStatus, WorkflowRow
+from executor.threads import aside
 from executor.topics.waits import WaitFilter
 from executor.values.coerce import FIELD_TYPES
 from executor.values.file import FORMAT
@@ -95,7 +97,7 @@ async def list_tools(call: Call, cursor: str | None) -> dict[str, Any]:
             row = await call.engine.workflows.version(head.name)
         except NotFound:  # deleted meanwhile
             continue
-        described = _input_of(row)
+        described = await aside(partial(_input_of, row))
         if described is not None:
             schema, text = described
             tools.append(
@@ -146,7 +148,8 @@ async def _workflow_of(call: Call, tool: str) -> str:
     for head in await call.engine.workflows.heads():
         if tool_name(head.name) != tool or not _reaches(call, head.name):
             continue
-        if _input_of(await call.engine.workflows.version(head.name)) is not None:
+        row = await call.engine.workflows.version(head.name)
+        if await aside(partial(_input_of, row)) is not None:
             return head.name
     raise UnknownTool(tool)
 

@@ -3,6 +3,7 @@ Mermaid."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from starlette.responses import Response
@@ -10,6 +11,7 @@ from starlette.responses import Response
 from compiler import plan as plans
 from compiler.plan import Plan
 from compiler.render import Format, render
+from executor.threads import aside
 from server.http.call import Call
 from server.http.table import RouteSpec
 from server.wire.runs import PlanQuery
@@ -26,18 +28,19 @@ FORMATS: dict[Format, str] = {
 async def plan_of_run(call: Call) -> Response:
     """`expanded` includes each branch and iteration whose number is known before the run."""
     query = call.query(PlanQuery)
-    return _drawn(query, await call.engine.runs.plan(call.path("id")))
+    return await _drawn(query, await call.engine.runs.plan(call.path("id")))
 
 
 async def plan_of_workflow(call: Call) -> Response:
     """The plan that a run starting at `trigger` would use. Nothing runs."""
     query = call.query(WorkflowPlanQuery)
-    return _drawn(query, await call.engine.workflows.plan(call.path("name"), query.version, query.trigger))
+    return await _drawn(query, await call.engine.workflows.plan(call.path("name"), query.version, query.trigger))
 
 
-def _drawn(query: PlanQuery, plan: Plan) -> Response:
+async def _drawn(query: PlanQuery, plan: Plan) -> Response:
     form, expanded = query.format, query.expanded
-    body = plans.encode(plan) if form == "json" and not expanded else render(plan, form, expanded=expanded)
+    whole = form == "json" and not expanded
+    body = plans.encode(plan) if whole else await aside(partial(render, plan, form, expanded=expanded))
     return Response(body, media_type=FORMATS[form], headers={"ETag": f'"{plan.hash}"'})
 
 

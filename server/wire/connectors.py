@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from executor.connectors.openapi import CHOSEN_MAX, Offered
+from executor.connectors.openapi import CHOSEN_MAX
 from executor.topics.connectors import ConnectorView
 
 
@@ -35,10 +35,3 @@ class OpenApiImport(Struct, forbid_unknown_fields=True):
     operations: Annotated[list[str], Meta(max_length=CHOSEN_MAX)] = []
     service: str | None = None
     base_url: str | None = None
-
-
-class OpenApiImported(Struct, frozen=True):
-    """`connector`: the document, null when no operation was chosen."""
-
-    operations: list[Offered]
-    connector: dict[str, Any] | None

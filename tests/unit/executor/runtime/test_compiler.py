@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +12,7 @@ from executor.blocks.registry import Registry
 from executor.runtime import compiler as module
 from executor.runtime.compiler import Compiler
 from executor.sandbox.sandbox import Sandbox
+from executor.threads import aside
 
 DOCUMENT: dict[str, Any] = {
     "format": "weft/1",
@@ -47,14 +47,13 @@ async def test_a_large_document_and_one_with_python_are_compiled_in_a_thread(
     registry: Registry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads = 0
-    to_thread = asyncio.to_thread
 
     async def counted(work):  # type: ignore[no-untyped-def]
         nonlocal threads
         threads += 1
-        return await to_thread(work)
+        return await aside(work)
 
-    monkeypatch.setattr(asyncio, "to_thread", counted)
+    monkeypatch.setattr(module, "aside", counted)
     compiler = Compiler(registry, ())
     await compiler.compile(DOCUMENT)
     assert threads == 0
