@@ -25,7 +25,8 @@ from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.databases.databases import POSTGRES
 from executor.engine import Engine
-from executor.errors import WrongKey
+from executor.errors import BadRequest, WrongKey
+from executor.http.binding import checked_hosts
 from executor.http.client import GuardedClient
 from executor.runners.runners import Runners
 from executor.runtime.bus import Bus
@@ -35,6 +36,7 @@ from executor.store.contract import Store
 from executor.store.driver import needs_psycopg
 from executor.store.sqlite.store import SQLiteStore
 from executor.vault import key_file
+from executor.vault.command import External
 
 # Here one run may be all there is to do: each of its steps waits for its commit, and switching to another thread and
 # back would take as long as a fast disk needs. A server has other clients, who must not wait for the disk.
@@ -51,7 +53,7 @@ async def open_engine(
     workflows: Iterable[FunctionWorkflow[Any, Any]] = (),
     blocks: Iterable[Block] = (),
     env: Mapping[str, str] | None = None,
-    secrets: Iterable[str] = (),
+    secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
     allow_private: Iterable[str] = (),
     mail: MailSettings | None = None,
     base_url: str = "http://127.0.0.1:8765",
@@ -68,7 +70,9 @@ async def open_engine(
     workflows      functions with `@weft.workflow`, whose steps are among these functions; those that others of them
                    call are stored
     blocks         more block types, beside those of installed packages
-    env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded
+    env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded. With
+                   the hosts of each, `{"API_KEY": ["api.example.com"]}`, the rules of stored secrets hold for them;
+                   a list of names trusts the documents with the values
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       where resume links lead: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
@@ -82,6 +86,8 @@ async def open_engine(
     Raises StoreError: the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
     Raises TraceError: a workflow cannot become a document.
     """
+    given = dict(env or {})
+    kept = _kept(given, secrets) if isinstance(secrets, Mapping) else {}
     with _store(database) as (store, bus, path), _key(secret, path) as secret:
         sandbox = Sandbox()
         flows = list(workflows)
@@ -95,8 +101,9 @@ async def open_engine(
                 sandbox=sandbox,
                 http=GuardedClient(allow_private=tuple(allow_private)),
                 mail=mail or MailSettings(),
-                env=dict(env or {}),
-                secrets=frozenset(secrets),
+                env={name: value for name, value in given.items() if name not in kept},
+                secrets=frozenset() if isinstance(secrets, Mapping) else frozenset(secrets),
+                kept=kept,
                 base_url=base_url,
                 runners=Runners(processes=processes, dask=dask),
                 sqlite_folders=tuple(str(folder) for folder in sqlite_folders),
@@ -110,6 +117,14 @@ async def open_engine(
             yield engine
         finally:
             await engine.close()
+
+
+def _kept(env: Mapping[str, str], hosts: Mapping[str, Iterable[str]]) -> dict[str, External]:
+    """Raises BadRequest: a host is none, or a name has no value."""
+    for name in hosts:
+        if name not in env:
+            raise BadRequest(f"secrets names {name[:100]!r}, which is not in env", code="secret_name_invalid")
+    return {name: External(env[name], checked_hosts(list(its))) for name, its in hosts.items()}
 
 
 def _registry(called: Mapping[str, Callable[..., Any]], blocks: Iterable[Block], sandbox: Sandbox) -> Registry:

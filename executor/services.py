@@ -17,7 +17,7 @@ from executor.runners.runners import Runners
 from executor.store.rows import FamilyMax
 from executor.threads import FunctionThreads
 from executor.tracing import Tracing
-from executor.vault.command import SecretsCommand
+from executor.vault.command import External, SecretsCommand
 
 if TYPE_CHECKING:
     from executor.http.client import GuardedClient
@@ -74,7 +74,8 @@ class RunLimits(Struct, frozen=True):
 @dataclass(slots=True)
 class Services:
     """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is
-    recorded or shown.
+    recorded or shown. `kept`: secrets of the environment, which follow the rules of stored ones. `model_keys`: for
+    `endpoints` alone.
     `base_url` is where this server is reached, for links. `kubernetes`: the namespaces in which `job` blocks may create
     Jobs. `endpoints`: the servers of language models that `models` reaches.
     `tool_servers` asks those of MCP. `sqlite_folders` have the files that `sql` blocks may open; `own_database` is the
@@ -89,6 +90,8 @@ class Services:
     alerts: AlertSettings = field(default_factory=AlertSettings)
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
+    kept: Mapping[str, External] = field(default_factory=dict)
+    model_keys: Mapping[str, str] = field(default_factory=dict)
     base_url: str = "http://127.0.0.1:8765"
     functions: FunctionThreads = field(default_factory=FunctionThreads)
     kubernetes: tuple[str, ...] = ()
@@ -105,9 +108,14 @@ class Services:
     tracing: Tracing | None = None
 
     def __post_init__(self) -> None:
-        self.models = ModelClient(self.http, self.endpoints, self.env)
+        self.models = ModelClient(self.http, self.endpoints, {**self.env, **self.model_keys})
         self.tool_servers = ToolClient(self.http)
         self.databases = Databases(self.http, self.functions, self.sqlite_folders, own=self.own_database)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """What `${NAME}` reads of the environment, secrets included."""
+        return frozenset(self.env) | frozenset(self.kept)
 
     async def close(self) -> None:
         """Close the connections of the HTTP client, stop the sandbox and the runners."""

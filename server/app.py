@@ -119,6 +119,8 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
         alerts=settings.alerts,
         env=settings.workflow_env,
         secrets=settings.secret_names,
+        kept=settings.kept_secrets,
+        model_keys=settings.model_keys,
         base_url=settings.base_url,
         endpoints=Endpoints(settings.models, settings.prices),
         limits=RunLimits(queued=settings.queue_max, file_bytes=settings.file_bytes),

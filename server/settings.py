@@ -26,7 +26,10 @@ WEFT_ALERT_QUEUED_S      and of runs that no worker has begun for longer than th
 WEFT_ERROR_WORKFLOW      a workflow that is started for each run that fails, unless its own settings name another
 WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
 WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
-WEFT_SECRET_<NAME>       the same, but secret whatever WEFT_NOT_SECRET says; WEFT_SECRET_KEY is the one above
+WEFT_SECRET_<NAME>       a secret that `${NAME}` reads where one may stand; WEFT_SECRET_KEY is the one above. Keys of
+                         servers of models, <NAME>_API_KEY, are sent to these alone
+WEFT_SECRET_HOSTS_<NAME> hosts that this secret may be sent to, comma list; without it nowhere
+WEFT_UNBOUND_SECRETS     true: these secrets may stand everywhere and be sent everywhere
 WEFT_SECRETS_COMMAND     a program that is asked for secrets that are not stored; see docs/howto/secrets.md
 WEFT_MODEL_<NAME>        URL of a server of language models: blocks name its models `<name>:<model>`. It may be private.
                          `anthropic+http://…` speaks the wire format of Anthropic, others that of OpenAI
@@ -72,12 +75,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from compiler.document import POOL_PATTERN
-from executor.errors import StoreError
+from executor.errors import BadRequest, StoreError
 from executor.http.addresses import Allowed
+from executor.http.binding import checked_hosts
 from executor.llm.endpoints import Endpoints
 from executor.services import AlertSettings, MailSettings
 from executor.vault import key_file
-from executor.vault.command import SecretsCommand
+from executor.vault.command import External, SecretsCommand
 from server import setting_values as checked
 from server.oidc.settings import OidcSettings
 from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make
@@ -86,6 +90,7 @@ from server.variables import (
     DEFAULT_HOST,
     DEFAULT_PORT,
     ENV_PREFIX,
+    HOSTS_PREFIX,
     LISTS,
     MAIL,
     MODEL_PREFIX,
@@ -170,6 +175,8 @@ class Settings(Struct, frozen=True):
     error_workflow: str | None = None
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
+    secret_hosts: dict[str, str] = {}
+    unbound_secrets: bool = False
     not_secret: tuple[str, ...] = ()
     models: dict[str, str] = {}
     prices: dict[str, str] = {}
@@ -254,13 +261,27 @@ class Settings(Struct, frozen=True):
 
     @property
     def workflow_env(self) -> dict[str, str]:
-        """What `${NAME}` may read."""
-        return {"WEFT_BASE_URL": self.base_url, **self.env, **self.secrets}
+        """What `${NAME}` may read in every param."""
+        return {"WEFT_BASE_URL": self.base_url, **self.env, **(self.secrets if self.unbound_secrets else {})}
+
+    @property
+    def model_keys(self) -> dict[str, str]:
+        """Keys of the servers of models, by name. Workflows cannot read them."""
+        names = {f"{name.upper()}_API_KEY" for name in Endpoints(self.models).names()}
+        return {name: value for name, value in self.secrets.items() if name in names}
+
+    @property
+    def kept_secrets(self) -> dict[str, External]:
+        """Those that `${NAME}` may read where a secret may stand, with the hosts that they may be sent to."""
+        keys = self.secrets if self.unbound_secrets else self.model_keys
+        hosts = {name: checked_hosts(_listed(text)) for name, text in self.secret_hosts.items()}
+        return {name: External(value, hosts.get(name, ())) for name, value in self.secrets.items() if name not in keys}
 
     @property
     def secret_names(self) -> frozenset[str]:
         """Names whose values are redacted wherever something is recorded or shown."""
-        return (frozenset(self.env) - frozenset(self.not_secret)) | frozenset(self.secrets)
+        kept = self.secrets if self.unbound_secrets else ()
+        return (frozenset(self.env) - frozenset(self.not_secret)) | frozenset(kept)
 
     @property
     def otlp_url(self) -> str | None:
@@ -284,7 +305,7 @@ class Settings(Struct, frozen=True):
     @property
     def unloggable(self) -> list[str]:
         """Values that no line of the log may hold: what workflows keep secret, and the server's own credentials."""
-        values = [self.workflow_env[name] for name in sorted(self.secret_names)]
+        values = [*(self.workflow_env[name] for name in sorted(self.secret_names)), *self.secrets.values()]
         return [
             *values,
             *filter(None, (self.oidc.client_secret if self.oidc else None,)),
@@ -372,7 +393,9 @@ def _read(env: Mapping[str, str]) -> dict[str, object]:
     if oidc := [name for name in (*OIDC, *OIDC_LISTS) if env.get(name)]:
         raw["oidc"] = _read_oidc(env, oidc)
     raw["env"] = _named(env, ENV_PREFIX)
-    raw["secrets"] = _named({name: value for name, value in env.items() if name not in TEXTS}, SECRET_PREFIX)
+    raw["secret_hosts"] = _named(env, HOSTS_PREFIX)
+    named = {name: value for name, value in env.items() if name not in TEXTS and not name.startswith(HOSTS_PREFIX)}
+    raw["secrets"] = _named(named, SECRET_PREFIX)
     raw["models"] = _named(env, MODEL_PREFIX)
     raw["prices"] = _named(env, PRICE_PREFIX)
     return raw
@@ -403,6 +426,7 @@ def _check_values(settings: Settings) -> None:
         checked.check_url("WEFT_NOTIFY_WEBHOOK", settings.notify_webhook)
     checked.check_addresses("WEFT_NOTIFY_EMAIL", settings.notify_email)
     _check_models(settings)
+    _check_secret_hosts(settings)
     _check_alerts(settings)
     if settings.public_url:
         checked.check_url("WEFT_BASE_URL", settings.public_url, bare=True)
@@ -441,6 +465,20 @@ def _check_models(settings: Settings) -> None:
             Endpoints(settings.models, {name: text})
         except ValueError as error:
             raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
+
+
+def _check_secret_hosts(settings: Settings) -> None:
+    for name, text in settings.secret_hosts.items():
+        if name not in settings.secrets:
+            raise SettingsError(f"{HOSTS_PREFIX}{name} is set, and {SECRET_PREFIX}{name} is not")
+        if name in settings.model_keys:
+            what = "is the key of a server of models and needs no hosts"
+            raise SettingsError(f"{SECRET_PREFIX}{name} {what}: remove {HOSTS_PREFIX}{name}")
+        try:
+            checked_hosts(_listed(text))
+        except BadRequest as error:
+            hint = f"use hosts {error.hint}, separated by commas"
+            raise SettingsError(f"{HOSTS_PREFIX}{name}: {error.message}; {hint}") from None
 
 
 def _check_numbers(settings: Settings) -> None:
@@ -594,6 +632,7 @@ _WANTED = {  # what is no text; the values are no secrets
     "log_format": "text or json",
     "start_tls": "true or false",
     "read_only": "true or false",
+    "unbound_secrets": "true or false",
     "private": "true or false",
 }
 

@@ -14,6 +14,7 @@ from urllib.parse import urlsplit
 
 ENV_PREFIX = "WEFT_ENV_"
 SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
+HOSTS_PREFIX = "WEFT_SECRET_HOSTS_"  # before SECRET_PREFIX, with which it begins
 MODEL_PREFIX = "WEFT_MODEL_"
 PRICE_PREFIX = "WEFT_PRICE_"
 DEFAULT_DB = "./.weft/weft.db"
@@ -50,6 +51,7 @@ TEXTS = {
     "WEFT_OTLP_ENDPOINT": "otlp_endpoint",
     "WEFT_OTLP_HEADERS": "otlp_headers",
     "WEFT_READ_ONLY": "read_only",
+    "WEFT_UNBOUND_SECRETS": "unbound_secrets",
     "WEFT_LOG": "log_level",
     "WEFT_LOG_FORMAT": "log_format",
 }

@@ -154,7 +154,8 @@ async def post(
     if services.mail.transport == "smtp" or (account is not None and account.place is not None):
         return await deliver(message, recipients, services, account)
     check_no_place("the log; no mail server is set up")
-    hidden = (value for value in services.env.values() if value != services.base_url)  # links stay readable
+    kept = (secret.value for secret in services.kept.values())
+    hidden = (value for value in (*services.env.values(), *kept) if value != services.base_url)  # links stay readable
     text_part = message.get_body(("plain",))
     assert text_part is not None, "each mail begins with its text"
     body = await asyncio.to_thread(text_part.get_content)

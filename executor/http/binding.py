@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, Final, NamedTuple
 
-from executor.errors import BlockError
+from executor.errors import BadRequest, BlockError
 from executor.http import handles
 
 Hosts = Mapping[str, Sequence[str]]
@@ -25,7 +25,7 @@ Redact = Callable[[str], str]
 class _Bound(NamedTuple):
     """`is_in` says whether the secret of a name is in a text, in any usual encoding; None: it counts always. `opened`
     returns the name and the value of a handle; `made`: handles of texts that were made of it (`derived`). `counts`: for
-    a request that may have no trace of it."""
+    a request that may have no trace of it. `set_by`: the variable that has its hosts, with `=`."""
 
     hosts: Sequence[str]
     is_in: IsIn | None
@@ -33,6 +33,7 @@ class _Bound(NamedTuple):
     redact: Redact | None
     made: dict[str, str]
     counts: bool = True
+    set_by: str = ""
 
 
 _BOUND: ContextVar[Mapping[str, _Bound] | None] = ContextVar("hosts of secrets", default=None)
@@ -41,18 +42,24 @@ _HOST = re.compile(
     rf"(?P<scheme>https?://)?(?P<host>(\*\.{_LABEL}\.)?{_LABEL}(\.{_LABEL})*|\[[0-9a-f:.]+\])(:(?P<port>[0-9]{{1,5}}))?"
 )
 _HTTPS: Final = 443
+HOSTS_MAX: Final = 50
 
 
 @contextmanager
 def bound_to(
-    hosts: Hosts, is_in: IsIn | None = None, opened: Opened | None = None, redact: Redact | None = None
+    hosts: Hosts,
+    is_in: IsIn | None = None,
+    opened: Opened | None = None,
+    redact: Redact | None = None,
+    set_by: Callable[[str], str] = lambda _: "",
 ) -> Iterator[None]:
     """`hosts`: by the name of each secret that is used within, `connection:<name>` for a connection. `opened` returns
-    the name and value of a handle, None for one of another; `redact` takes secrets out of a text."""
+    the name and value of a handle, None for one of another; `redact` takes secrets out of a text; `set_by` returns the
+    variable that has the hosts of a name, with `=`, or nothing."""
     if not hosts:
         yield
         return
-    new = {name: _Bound(its, is_in, opened, redact, {}) for name, its in hosts.items()}
+    new = {name: _Bound(its, is_in, opened, redact, {}, set_by=set_by(name)) for name, its in hosts.items()}
     with _set({**(_BOUND.get() or {}), **new}):
         yield
 
@@ -144,7 +151,7 @@ def check_place(scheme: str, host: str, port: int, *sent: str | bytes | None, ch
             if not _found(name, each, texts):
                 continue
         if not any(_fits(pattern, scheme, host.lower().rstrip("."), port) for pattern in each.hosts):
-            raise _refused(name, each.hosts, "" if chosen else _place(scheme, host, port))
+            raise _refused(name, each, "" if chosen else _place(scheme, host, port))
 
 
 def check_no_place(where: str) -> None:
@@ -165,12 +172,26 @@ def is_host(text: str) -> bool:
     return found["port"] is None or 0 < int(found["port"]) < 65536
 
 
-def _refused(name: str, hosts: Sequence[str], place: str) -> BlockError:
+def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
+    """As they are stored. Raises BadRequest."""
+    found = tuple(dict.fromkeys(host.strip().lower().rstrip(".") for host in hosts))
+    wrong = next((host for host in found if not is_host(host)), None)
+    if wrong is not None or len(found) > HOSTS_MAX:
+        message = f"{wrong!r} is not a host" if wrong is not None else f"there can be at most {HOSTS_MAX} hosts"
+        hint = "such as api.example.com, *.example.com:8443, db.example.com:5432 or http://127.0.0.1:8080"
+        raise BadRequest(message, code="secret_hosts_invalid", pointer="/hosts", hint=hint)
+    return found
+
+
+def _refused(name: str, bound: _Bound, place: str) -> BlockError:
+    hosts = bound.hosts
     where = f"only to {', '.join(hosts)}" if hosts else "nowhere: it has no hosts"
     kind, colon, short = name.rpartition(":")
     message = f"the {kind or 'secret'} {short} cannot be sent to {place or 'this place'}, {where}"
     hint = "" if hosts else "an administrator can set it again with hosts"
-    if place:
+    if bound.set_by:
+        hint = f"start the server with {bound.set_by}{','.join([*hosts, *([place] if place else [])])}"
+    elif place:
         hint = f"an administrator can set the secret again with this host: weft secret set {name} --hosts {place}"
         if colon:
             hint = f"an administrator can add the {kind} again with this host: --hosts {place}"

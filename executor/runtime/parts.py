@@ -70,12 +70,13 @@ class Parts:
         lease_ms: int = 15_000,
     ) -> Self:
         secrets = {name: services.env[name] for name in services.secrets if name in services.env}
-        redactor = LiveRedactor(secrets)
+        kept = {name: secret.value for name, secret in services.kept.items()}
+        redactor = LiveRedactor({**secrets, **kept, **services.model_keys})
         own, *old = [links.signing_key("uploads", key) for key in range(len(links.key_ids))]
         files = Files(store, clock.now_ms, own, services.limits.file_bytes, redactor.redact, old)
         services.files = files
         elsewhere = Elsewhere()
-        vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command)
+        vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command, services.kept)
         connectors = StoredConnectors(store, registry)
         compiler = Compiler(registry, services.env, documents, lambda: vault.names, connectors)
         return cls(

@@ -17,10 +17,11 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
+from executor.http.binding import checked_hosts
 from executor.runtime.parts import Parts
 from executor.store.secrets import SECRETS_MAX, SecretRow
 from executor.topics.environment import DRAFTS_MAX, EnvUse
-from executor.topics.secrets import checked_hosts, checked_value
+from executor.topics.secrets import checked_value
 from executor.vault import oauth
 from executor.vault.connection import (
     KINDS,

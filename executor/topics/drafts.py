@@ -61,7 +61,7 @@ class Drafts:
         if not any(name in document for name in ("format", "blocks", "state")):
             hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
             raise NoWorkflow(pointer="/document", hint=hint)
-        env_names = frozenset(self._parts.services.env)
+        env_names = self._parts.services.names
         ours = await aside(partial(as_ours, document, env_names, self._parts.registry))
         if ours.imported is not None and ours.diagnostics:
             ours.document["description"] = _to_do(ours.diagnostics)

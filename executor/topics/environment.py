@@ -48,7 +48,7 @@ class Environment:
 
     async def names(self) -> list[EnvName]:
         """What is set, and what is read but not set, by name; in active versions and drafts only."""
-        uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.env}
+        uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.names}
         found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
         for row in await self._store.list_workflows():
             key = ("workflow", row.name, row.version)
@@ -70,9 +70,8 @@ class Environment:
             for name, blocks in found[key].items():
                 uses.setdefault(name, []).append(EnvUse("draft", head.id, head.name, tuple(blocks), rev=head.rev))
         self._found = found
-        return [
-            EnvName(name, name in self._services.env, self._is_secret(name), tuple(uses[name])) for name in sorted(uses)
-        ]
+        known = self._services.names
+        return [EnvName(name, name in known, self._is_secret(name), tuple(uses[name])) for name in sorted(uses)]
 
     def _is_secret(self, name: str) -> bool:
         """A name that is not set would be a secret: that is the default for values."""
@@ -80,5 +79,5 @@ class Environment:
 
     def _names_in(self, data: bytes) -> dict[str, list[str]]:
         document: Any = orjson.loads(data)
-        known = frozenset(self._services.env)
+        known = self._services.names
         return environment_names(as_ours(document, known, self._registry).document, self._registry, known)

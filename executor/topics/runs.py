@@ -267,7 +267,7 @@ class Runs:
     async def document(self, run: str) -> RunDocument:
         """The document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
         async with existing_run(self._store, run) as row:
-            return await run_view.document(self._store, row, frozenset(self._parts.services.env), self._parts.registry)
+            return await run_view.document(self._store, row, self._parts.services.names, self._parts.registry)
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
         """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).

@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
-from executor.http.binding import is_host
+from executor.http.binding import checked_hosts
 from executor.runtime.parts import Parts
 from executor.store.secrets import SECRETS_MAX, Resealed, SecretRow
 from executor.vault.connection import is_connection
@@ -17,7 +17,6 @@ from executor.vault.sealing import Keys
 from executor.vault.vault import VALUE_CHARS_MIN
 
 VALUE_BYTES_MAX: Final = 64 * 1024
-HOSTS_MAX: Final = 50
 RESEALED_AT_ONCE: Final = 20
 _NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 
@@ -54,7 +53,7 @@ class Secrets:
     async def all(self) -> list[SecretView]:
         """By name."""
         rows = [row for row in await self._store.list_secrets() if not is_connection(row)]
-        self._vault.names = frozenset(row.name for row in rows)
+        self._vault.know(rows)
         return [self._view(row) for row in rows]
 
     async def set(self, name: str, value: str, hosts: Sequence[str] = (), *, by: str = "") -> SecretView:
@@ -62,7 +61,7 @@ class Secrets:
         LimitExceeded."""
         keys = self._keys()
         row_hosts = _checked(name, value, hosts)
-        if name in self._vault.environment:
+        if self._vault.is_given(name):
             raise Conflict(
                 f"{name} is set in the environment of this server",
                 code="secret_in_environment",
@@ -85,7 +84,8 @@ class Secrets:
         """Raises NotFound."""
         if not _NAME.fullmatch(name) or not await self._store.delete_secret(name):
             raise NotFound(f"there is no secret {name[:100]!r}", code="secret_not_found")
-        self._vault.names -= {name}
+        if not self._vault.is_given(name):
+            self._vault.names -= {name}
 
     async def reseal(self) -> int:
         """Encrypt with the present key what an older one was used for, in small transactions. Returns how many were.
@@ -120,7 +120,7 @@ class Secrets:
             row.created_at_ms,
             row.last_used_at_ms,
             self._vault.keys is not None and self._vault.keys.has(row.key_id),
-            row.name in self._vault.environment,
+            self._vault.is_given(row.name),
         )
 
 
@@ -145,14 +145,3 @@ def checked_value(value: str, pointer: str) -> None:
     if len(value) < VALUE_CHARS_MIN or len(value.encode(errors="surrogatepass")) > VALUE_BYTES_MAX:
         message = f"the value of a secret must have at least {VALUE_CHARS_MIN} characters and at most 64 KiB"
         raise BadRequest(message, code="secret_value_invalid", pointer=pointer)
-
-
-def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
-    """As they are stored. Raises BadRequest."""
-    found = tuple(dict.fromkeys(host.strip().lower().rstrip(".") for host in hosts))
-    wrong = next((host for host in found if not is_host(host)), None)
-    if wrong is not None or len(found) > HOSTS_MAX:
-        message = f"{wrong!r} is not a host" if wrong is not None else f"there can be at most {HOSTS_MAX} hosts"
-        hint = "such as api.example.com, *.example.com:8443, db.example.com:5432 or http://127.0.0.1:8080"
-        raise BadRequest(message, code="secret_hosts_invalid", pointer="/hosts", hint=hint)
-    return found

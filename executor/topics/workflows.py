@@ -13,7 +13,7 @@ from compiler.compile import Compiled
 from compiler.connections import missing_connections
 from compiler.diagnostics import Diagnostic
 from compiler.document import as_document
-from compiler.imports import as_ours
+from compiler.imports import OurDocument, as_ours
 from compiler.imports.sim_foreign import not_imported
 from compiler.plan import Plan
 from compiler.tracing.workflow import FunctionWorkflow, called_by
@@ -111,7 +111,8 @@ class Workflows:
         on = sorted(row.trigger or "" for row in rows if row.enabled)
         if activate or not on:
             return declared, []
-        found = not_imported(as_ours(document, frozenset(self._parts.services.env), self._parts.registry).document)
+        ours = await self._ours(document)
+        found = not_imported(ours.document)
         if not found:
             return declared, []
         what = "a block or a tool was" if len(found) == 1 else f"{len(found)} blocks and tools were"
@@ -142,10 +143,13 @@ class Workflows:
         """The active version without a number. Raises NotFound."""
         return await find_version(self._store, name, version)
 
-    def converted(self, document: bytes) -> bytes:
+    async def converted(self, document: bytes) -> bytes:
         """A stored document in the format weft/1."""
-        ours = as_ours(orjson.loads(document), frozenset(self._parts.services.env), self._parts.registry)
+        ours = await self._ours(orjson.loads(document))
         return document if ours.imported is None else orjson.dumps(ours.document)
+
+    async def _ours(self, document: Any) -> OurDocument:
+        return await aside(partial(as_ours, document, self._parts.services.names, self._parts.registry))
 
     async def plan(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
         """What a run of it would be pinned to, if it started at `trigger`. Raises NotFound, CompileError."""

@@ -341,7 +341,8 @@ class Webhooks:
         if row.auth == "none":
             return None
         if row.secret_env is not None:
-            return self._parts.services.env.get(row.secret_env) or None
+            kept = self._parts.services.kept.get(row.secret_env)
+            return (kept.value if kept is not None else self._parts.services.env.get(row.secret_env)) or None
         return self._parts.links.webhook_secret(row.id, row.generation)
 
     async def _row(self, id: str) -> WebhookRow:

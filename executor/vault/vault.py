@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from types import MappingProxyType
 from typing import Any, Final
 
 from executor.errors import BlockError, StoreError
@@ -22,14 +23,15 @@ from executor.vault.sealing import Keys
 log = logging.getLogger("weft.secrets")
 
 VALUE_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of what is recorded: they would hit ordinary words
+HOSTS_PREFIX: Final = "WEFT_SECRET_HOSTS_"
 VALUES_KEPT: Final = 20  # of one name from the command, which may give another value each time
 USED_EVERY_MS: Final = 60_000  # how often the time of the last use is written
 
 
 class Vault:
     """`values`: of the environment, and handles of the secrets opened so far, which only a client that dials turns into
-    values. `keys` None: the process has none. `command`: is asked for names that are neither in the environment nor
-    stored."""
+    values. `keys` None: the process has none. `kept`: secrets of the environment, which come before stored ones.
+    `command`: is asked for names that are neither in the environment nor stored."""
 
     def __init__(
         self,
@@ -39,11 +41,13 @@ class Vault:
         redactor: LiveRedactor,
         now_ms: Callable[[], int],
         command: SecretsCommand | None = None,
+        kept: Mapping[str, External] = MappingProxyType({}),
     ) -> None:
         self.keys = keys
         self.environment = environment
         self.values = Values(environment)
-        self.names: frozenset[str] = frozenset()  # stored ones, as far as this process knows
+        self.kept = kept
+        self.names = frozenset(kept)  # with stored ones, as far as this process knows
         self._store = store
         self._redactor = redactor
         self._now_ms = now_ms
@@ -54,6 +58,8 @@ class Vault:
         self._given: dict[str, int] = {}  # how many values there were for a name
         self._handles: dict[str, dict[str, str]] = {}  # by name: values and their handles, the last ones
         self._opened: dict[str, tuple[str, str]] = {}  # names and values by handle
+        for name, secret in kept.items():
+            self.values.stored[name] = self.handle_of(name, 1, secret.value)
 
     async def learn(self) -> None:
         """Know the stored secrets before anything is recorded: a value may come back in the answer to a block that does
@@ -63,7 +69,7 @@ class Vault:
         except StoreError as error:
             log.warning("stored secrets are not known until blocks use them: %s", error)
             return
-        self.names = frozenset(row.name for row in rows if not is_connection(row))
+        self.know(rows)
         if self.keys is None:
             return
         known = []
@@ -74,6 +80,14 @@ class Vault:
                 else:
                     known.append((row.name, row.version, self.keys.open(row)))
         self._redactor.learn_all(known)
+
+    def know(self, rows: Iterable[SecretRow]) -> None:
+        """These are stored now."""
+        self.names = frozenset(self.kept).union(row.name for row in rows if not is_connection(row))
+
+    def is_given(self, name: str) -> bool:
+        """Whether the environment has a value of this name, which workflows read instead of a stored one."""
+        return name in self.environment or name in self.kept
 
     def learn_connection(self, name: str, connection: Connection) -> None:
         """Keep its values out of what is recorded."""
@@ -99,9 +113,12 @@ class Vault:
     async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> Hosts:
         """Have the newest values of those of the names that are secrets, and say where these may be sent to.
         `elsewhere`: names that are read where no secret may stand. Raises BlockError, StoreError."""
-        wanted = [name for name in names if name not in self.environment]
+        wanted = [name for name in names if not self.is_given(name)]
+        kept = {name: self.kept[name].hosts for name in names if name in self.kept}
+        for name in kept:
+            _check_place_of(name, elsewhere)
         if not wanted:
-            return {}
+            return kept
         rows = await self._store.get_secrets(wanted)
         missing = set(wanted).difference(row.name for row in rows)
         external = await self._command.get(missing) if self._command is not None and missing else {}
@@ -109,11 +126,8 @@ class Vault:
             self.values.stored.pop(name, None)
         self.names = self.names.difference(wanted).union((row.name for row in rows), external)
         for name in (*(row.name for row in rows), *external):
-            if name in elsewhere:
-                message = f"the secret {name} is used in a parameter that cannot contain secrets"
-                hint = "secrets can be used in the URL, query, headers and body of a request, and in credentials"
-                raise BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
-        hosts = {name: self._take(name, secret) for name, secret in external.items()}
+            _check_place_of(name, elsewhere)
+        hosts = kept | {name: self._take(name, secret) for name, secret in external.items()}
         for row in rows:
             if self.keys is None:
                 raise BlockError(f"this process has no key for the secret {row.name}", code="secret_unreadable")
@@ -161,7 +175,11 @@ class Vault:
 
     def bound(self, hosts: Hosts) -> AbstractContextManager[None]:
         """Within it, clients may open the handles of these names, for these hosts."""
-        return bound_to(hosts, self.is_in, self.opened, self._redactor.redact)
+        return bound_to(hosts, self.is_in, self.opened, self._redactor.redact, self._set_by)
+
+    def _set_by(self, name: str) -> str:
+        """How an administrator sets the hosts of a secret."""
+        return f"{HOSTS_PREFIX}{name}=" if name in self.kept else ""
 
     def _value_for(self, handle: str, hosts: Hosts) -> str:
         name, value = self._opened.get(handle, ("", ""))
@@ -201,6 +219,13 @@ class Vault:
                 await self._store.use_secrets(late, now_ms)
             except StoreError as error:
                 log.warning("the time of use of a secret is not recorded: %s", error)
+
+
+def _check_place_of(name: str, elsewhere: Collection[str]) -> None:
+    if name in elsewhere:
+        message = f"the secret {name} is used in a parameter that cannot contain secrets"
+        hint = "secrets can be used in the URL, query, headers and body of a request, and in credentials"
+        raise BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
 
 
 class Values(Mapping[str, str]):

@@ -168,6 +168,7 @@ async def _values_before(
 ) -> tuple[Values, dict[tuple[Path, int], int]]:
     """The values as they were when event `seq` was made, and how many scopes each container had opened by then."""
     env = {name: MARK if name in services.secrets else value for name, value in services.env.items()}
+    env |= dict.fromkeys(services.kept, MARK)
     values = Values(plan, orjson.loads(row.input), env)
     codec = Codec(plan)
     fold = Fold(plan, values)

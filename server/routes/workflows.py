@@ -62,7 +62,7 @@ async def read(call: Call) -> Response:
     name, query = call.path("name"), call.query(WorkflowQuery)
     workflows = call.engine.workflows
     row = await workflows.version(name, query.version)
-    document = workflows.converted(row.document) if query.converted else row.document
+    document = await workflows.converted(row.document) if query.converted else row.document
     body = workflow_version(await workflows.get(name), row, document)
     return json_response(body, headers={"ETag": f'"{row.hash}"'})
 

@@ -477,6 +477,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, target: Target) -> Iterato
     environ = {
         "WEFT_ALLOW_PRIVATE": f"127.0.0.1:{target.open_port}",
         "WEFT_SECRET_CANARY": CANARY,
+        "WEFT_UNBOUND_SECRETS": "true",  # so that it can be used in every param
         "WEFT_ENV_PLAIN_CANARY": PLAIN_CANARY,
         "WEFT_ENV_REGION": "north-by-north-west",
         "WEFT_NOT_SECRET": "REGION",

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from executor.runtime.worker import RUNS_MAX
+from executor.vault.command import External
 from server.logs import LogFormatter
 from server.process import serve
 from server.settings import CONCURRENCY_MAX, Settings, load_settings, read_secret
@@ -170,9 +171,9 @@ def test_secrets_are_read_and_always_secret() -> None:
         "WEFT_NOT_SECRET": "REGION,API_KEY",
         "WEFT_TOKEN": "the-token",
     })  # fmt: skip
-    assert settings.workflow_env["API_KEY"] == "a-secret-value"
-    assert "KEY" not in settings.workflow_env
-    assert settings.secret_names == {"API_KEY"}
+    assert set(settings.workflow_env) == {"WEFT_BASE_URL", "REGION"}
+    assert settings.kept_secrets == {"API_KEY": External("a-secret-value")}
+    assert settings.secret_names == set()
     assert settings.unloggable == ["a-secret-value", "the-token", "seals resume links"]
     assert "a-secret-value" not in repr(settings)
 

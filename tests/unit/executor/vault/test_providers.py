@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import pytest
 
+from executor.http.binding import checked_hosts
 from executor.topics.connections import _check
-from executor.topics.secrets import checked_hosts
 from executor.vault.connection import NAME, Connection, Provider
 from executor.vault.providers import KnownProvider, known_providers
 
