@@ -101,6 +101,7 @@ class Server(uvicorn.Server):
         stop_signals: StopSignals,
         descriptors: int | None = None,
         show: Show | None = None,
+        work: bool = True,
     ) -> None:
         super().__init__(config)
         self.server_state: Connections = Connections(settings.limits, descriptors, Proxies(settings.proxies))
@@ -114,6 +115,7 @@ class Server(uvicorn.Server):
         self._auth: Auth = app.state.auth
         self._settings = settings
         self._show = show
+        self._work = work
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -126,6 +128,8 @@ class Server(uvicorn.Server):
         gc.set_threshold(10_000, 10, 500)
         if self.started:
             await self._print_ready()
+            if self._work and not self._settings.read_only:
+                self._engine.parts.services.models.load_beside()
 
     async def _print_ready(self) -> None:
         wanted = self._auth.required and (self._settings.token_file or self._show)
@@ -249,7 +253,7 @@ async def _serve_beside(
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
         )
-        await Server(config, app, settings, stop_signals, descriptors, show).serve(sockets=[listener])
+        await Server(config, app, settings, stop_signals, descriptors, show, work).serve(sockets=[listener])
     finally:
         try:
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)

@@ -98,6 +98,7 @@ async def _until_stopped(engine: Engine, stop_signals: StopSignals, metrics: Met
     watchdog.start()
     where = "" if metrics.address is None else f", metrics on http://{metrics.address}/metrics"
     print(f"weft is ready: worker {engine.worker_name}{where}", flush=True)
+    engine.parts.services.models.load_beside()
     now_s = asyncio.get_running_loop().time
     try:
         while not stop_signals:

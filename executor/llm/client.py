@@ -1,13 +1,14 @@
-"""What blocks call. Loading the libraries takes seconds: with the first call, and beside the event loop."""
+"""What blocks call. Loading the libraries takes seconds: beside the event loop, with the first call, or before it where
+models are configured."""
 
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import Mapping
 from contextlib import nullcontext
 from importlib import import_module
 from importlib.util import find_spec
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from executor.errors import BlockError
@@ -67,6 +68,12 @@ class ModelClient:
         finally:
             self._room.release()
 
+    def load_beside(self) -> None:
+        """Load the libraries in a thread, if there is a model to ask: an endpoint of the operator, or a key."""
+        keys = (endpoint.key_name for endpoint in self.endpoints.all())
+        if (self.endpoints.named or any(self._env.get(key) for key in keys)) and find_spec("pydantic_ai") is not None:
+            Thread(target=import_module, args=(_PROVIDER,), name="load models", daemon=True).start()
+
     async def close(self) -> None:
         """Close all connections."""
         if self._provider is not None:
@@ -87,15 +94,14 @@ class ModelClient:
         return key
 
     async def _begin(self) -> Provider:
-        if _PROVIDER not in sys.modules:
-            if find_spec("pydantic_ai") is None:
-                raise BlockError(
-                    "language models need a library that is not installed on this server",
-                    code="llm_missing",
-                    retryable=False,
-                    hint="pip install 'weft[llm]', or .venv/bin/pip install -e '.[llm]' in a checkout; then restart it",
-                )
-            await asyncio.to_thread(import_module, _PROVIDER)
+        if find_spec("pydantic_ai") is None:
+            raise BlockError(
+                "language models need a library that is not installed on this server",
+                code="llm_missing",
+                retryable=False,
+                hint="pip install 'weft[llm]', or .venv/bin/pip install -e '.[llm]' in a checkout; then restart it",
+            )
+        await asyncio.to_thread(import_module, _PROVIDER)  # another thread may be in the middle of that
         from executor.llm.provider import Provider
 
         if self._provider is None:  # another reply may have been quicker

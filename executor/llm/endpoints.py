@@ -87,6 +87,10 @@ class Endpoints:
         """All endpoints, sorted."""
         return sorted(self._by_name)
 
+    def all(self) -> list[Endpoint]:
+        """Those of the operator, and those that are known anyway."""
+        return list(self._by_name.values())
+
     def find(self, model: str) -> tuple[Endpoint, str]:
         """The endpoint and what the model is called there. Raises BlockError(model_unknown)."""
         name, colon, rest = model.strip().partition(":")

@@ -47,6 +47,7 @@ FILE_FORM_PREFIXES = ("/resume/", "/forms/")
 LARGER_BODIES = {"/api/connectors/openapi": openapi.BYTES_MAX}  # than the settings permit, as the route has it
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 UPLOAD_PATH, UPLOAD_MEDIA = "/api/files", "application/octet-stream"
+UPLOAD_HINT = f"Send its bytes alone, as {UPLOAD_MEDIA}. `?name=` and `?media_type=` say what they are."
 _HTML = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -106,7 +107,7 @@ class Guard:
                 self._check_host(host, scope)
             self._check_origin(headers, scope)
             if scope["method"] not in SAFE_METHODS:
-                self._check_body(headers, scope["path"])
+                self._check_body(headers, scope["path"], scope["method"])
         except WeftError as error:
             await problem_of(error)(scope, receive, _hardened(send, own))
             return
@@ -151,13 +152,19 @@ class Guard:
         if authority != headers.get("host", "").lower() and authority not in self._configured:
             raise CrossSite()
 
-    def _check_body(self, headers: Mapping[str, str], path: str) -> None:
+    def _check_body(self, headers: Mapping[str, str], path: str, method: str) -> None:
         length = headers.get("content-length")
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
         if path == UPLOAD_PATH and media == UPLOAD_MEDIA:
             if length is not None and length.isdecimal() and int(length) > self._file_bytes:
                 raise too_large(self._file_bytes)
             return
+        # No body at all: the origin check above is what keeps other sites out.
+        absent = not media and "transfer-encoding" not in headers and length in (None, "0")
+        if path == UPLOAD_PATH and method == "POST" and not absent:
+            raise UnsupportedMedia(
+                f"A file cannot be uploaded as {media or 'a body without a type'}.", hint=UPLOAD_HINT
+            )
         if media == "multipart/form-data" and path.startswith(FILE_FORM_PREFIXES):
             most = self._file_bytes + self._limits.request_bytes
             if length is not None and length.isdecimal() and int(length) > most:
@@ -168,8 +175,8 @@ class Guard:
             raise BodyTooLarge(f"The body is larger than {most} bytes.", hint=SIZE_HINT)
         if media == "application/json" or path.startswith(ANY_BODY_PREFIXES):
             return
-        if not media and "transfer-encoding" not in headers and length in (None, "0"):
-            return  # no body at all: the origin check above is what keeps other sites out
+        if absent:
+            return
         if media == "application/x-www-form-urlencoded" and path.startswith(FORM_PREFIXES):
             return
         raise UnsupportedMedia(

@@ -113,9 +113,15 @@ async def test_a_page_that_was_uploaded_is_no_page_of_this_server(client: httpx.
 
 
 async def test_only_a_raw_body_is_taken(client: httpx.AsyncClient) -> None:
-    for media in ("text/plain", "multipart/form-data; boundary=x", "application/x-www-form-urlencoded"):
-        refused = await client.post("/api/files", content=b"x", headers={"content-type": media})
+    for media in (
+        "text/plain",
+        "multipart/form-data; boundary=x",
+        "application/x-www-form-urlencoded",
+        "application/json",
+    ):
+        refused = await client.post("/api/files", content=b"{}", headers={"content-type": media})
         assert refused.status_code == 415, media
+        assert "application/octet-stream" in refused.json()["hint"] and "application/json" not in refused.json()["hint"]
     assert (await client.get("/api/files/none")).status_code == 404
     assert (await client.get("/api/files/file_" + "0" * 64)).status_code == 404
 
