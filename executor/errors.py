@@ -219,13 +219,15 @@ class Fenced(WeftError):
 
 
 class Lost(WeftError):
-    """The process that ran the attempt is gone. `together`: others were lost with it, so it need not be the cause."""
+    """The process that ran the attempt is gone. `together`: others were lost with it, so it need not be the cause.
+    `ask`: it was looked for what an attempt before did, in vain, and a person has to know."""
 
     code = "attempt_lost"
 
-    def __init__(self, message: str = "", *, together: bool = False) -> None:
+    def __init__(self, message: str = "", *, together: bool = False, ask: bool = False) -> None:
         super().__init__(message)
         self.together = together
+        self.ask = ask
 
 
 class Unheard(WeftError):

@@ -137,6 +137,10 @@ class Tested:
 Outcome = Done | Suspend | Sized | Tested
 
 
+async def _not_wanted() -> bool:
+    return False
+
+
 @dataclass(slots=True)
 class Context:
     """What one attempt knows.
@@ -168,6 +172,7 @@ class Context:
                      says so too rarely has failed. Without the policy it does nothing
     cancelled        true once the attempt is over, for code in threads, which cannot be stopped: `if ctx.cancelled`,
                      `ctx.cancelled.wait(5)`
+    repeat_wanted    whether a person was asked about the attempt before, which was lost, and wants this one
     clock            the time, Unix ms; `now` is the same as a datetime. `now_ms` is the time of the start
     """
 
@@ -206,6 +211,7 @@ class Context:
     clock: Callable[[], int] = lambda: 0
     prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
     steps: Steps | None = None
+    repeat_wanted: Callable[[], Awaitable[bool]] = _not_wanted
 
     @property
     def now(self) -> datetime:

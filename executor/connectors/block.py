@@ -6,22 +6,28 @@ those of that block.
 
 from __future__ import annotations
 
+import asyncio
 import base64
+import hashlib
 import re
+import uuid
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import UTC, datetime
 from typing import Any, Final
+
+import msgspec
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks import http
 from executor.blocks.base import Context, Done
 from executor.blocks.connected import CONNECTION
 from executor.blocks.shared_params import invalid, text
-from executor.connectors.document import Auth, Connector, Operation, Refusal, type_of
+from executor.connectors.document import Auth, Check, Connector, Operation, Refusal, type_of
 from executor.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.connectors.signature import query_text, signed
 from executor.connectors.template import filled, filled_path
-from executor.errors import BlockError
+from executor.errors import BlockError, Lost
 from executor.http.binding import derived, opened
 from executor.values.coerce import coerce
 from executor.values.payload import render
@@ -31,6 +37,8 @@ REGION: Final = "us-east-1"
 # Of which a stored connection can take the place: the others put the credential into the address, or sign with it.
 _CONNECTED: Final = frozenset({"bearer", "basic", "header", "query"})
 _AFTER_FIELDS: Final = 1000  # position in the form
+# The clock of the service may be so much behind.
+_SINCE_MS: Final = 300_000
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 
 
@@ -49,7 +57,10 @@ class ConnectorBlock:
                 f"there is no operation {str(ctx.params['operation'])[:80]!r}",
                 hint=f"use one of {', '.join(self._connector.operations)}",
             )
-        request = request_of(self._connector, operation, ctx.params, ctx.now_ms)
+        sent = _sent(ctx.idempotency_key)
+        request = request_of(self._connector, operation, ctx.params, ctx.now_ms, sent)
+        if operation.check and (found := await self._done_before(ctx, operation, sent)) is not None:
+            return found
         if operation.pages is None:
             answer = await self._ask(ctx, request, 1)
             return Done({"status": answer["status"], "result": answer["body"]})
@@ -66,6 +77,56 @@ class ConnectorBlock:
             following = after(operation.pages, following, answer, number)
         return Done({"status": answer["status"], "result": items[:ITEMS_MAX], "more": following is not None})
 
+    async def _done_before(self, ctx: Context, operation: Operation, sent: Mapping[str, str]) -> Done | None:
+        """What an earlier attempt did, if it was sent. A checkpoint says that, before the request is. Raises Lost: it
+        is not known what it did."""
+        last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
+        if last and not await ctx.repeat_wanted():
+            found = await self._look(ctx, operation, sent, last)
+            if found is not None:
+                return Done({"status": 200, "result": found})
+        await ctx.checkpoint({"since_ms": ctx.now_ms, **last, "sent_ms": ctx.clock() or ctx.now_ms})
+        return None
+
+    async def _look(
+        self, ctx: Context, operation: Operation, sent: Mapping[str, str], last: Mapping[str, Any]
+    ) -> Any | None:
+        check = next((one for one in operation.check if all(ctx.params.get(name) for name in one.needs)), None)
+        if check is None:
+            raise _in_doubt(ctx, self._connector, "the service cannot be asked for this one")
+        since_ms = int(last["since_ms"]) - _SINCE_MS
+        since = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        request = request_of(
+            self._connector,
+            msgspec.structs.replace(
+                operation, method=check.method, path=check.path, query=check.query, headers={}, body=check.body,
+                pages=None,
+            ),
+            ctx.params,
+            ctx.now_ms,
+            {**sent, "since": since, "since_s": str(since_ms // 1000)},
+        )  # fmt: skip
+        while True:
+            asked_ms = ctx.clock() or ctx.now_ms
+            try:
+                answer = (await self._ask(ctx, request, 1))["body"]
+            except BlockError as error:
+                if error.deferred is not None:
+                    raise
+                raise _in_doubt(ctx, self._connector, error.message) from error
+            found = _found_in(check, answer, sent)
+            if isinstance(found, str):
+                raise _in_doubt(ctx, self._connector, found)
+            if found is not None:
+                ctx.log(f"({self._connector.title} has it: an earlier attempt did it)")
+                values = {**_values(operation, ctx.params), **sent, **found}
+                return filled(check.output, values)
+            left_s = check.settle_s - (asked_ms - int(last["sent_ms"])) / 1000
+            if left_s <= 0:
+                ctx.log(f"({self._connector.title} does not have it: it is sent again)")
+                return None
+            await asyncio.sleep(left_s)
+
     async def _ask(self, ctx: Context, request: dict[str, Any], number: int) -> dict[str, Any]:
         """The answer of the http block. Each page has a key of its own: it is another request."""
         if number > 1 and request["method"] not in ("GET", "HEAD"):
@@ -79,9 +140,40 @@ class ConnectorBlock:
         return answer
 
 
-def request_of(connector: Connector, operation: Operation, params: Params, now_ms: int = 0) -> dict[str, Any]:
-    """The params of the http block. Raises BlockError(params_invalid)."""
-    values = _values(operation, params)
+def _sent(idempotency_key: str) -> dict[str, str]:
+    """What an operation may send to be found by: the same in all attempts, and in no other execution."""
+    digest = hashlib.sha256(idempotency_key.encode()).digest()
+    its_uuid = uuid.UUID(bytes=digest[:16], version=4)
+    return {"idempotency_key": f"weft-{digest.hex()[:32]}", "idempotency_uuid": str(its_uuid)}
+
+
+def _found_in(check: Check, answer: Any, sent: Mapping[str, str]) -> dict[str, Any] | str | None:
+    """The item with parts of it; why that is not clear; or None: it is not there."""
+    items = at(check.items, answer)
+    if not isinstance(items, list):
+        return "the answer is no list"
+    for item in items:
+        mark = at(check.mark, item)
+        if isinstance(mark, str) and any(key in mark for key in sent.values()):
+            return {"found": item, **{name: at(pointer, item) for name, pointer in check.take.items()}}
+    if len(items) >= check.size or (check.more is not None and at(check.more, answer)):
+        return "too much was done there since"
+    if check.doubt is not None and any(at(check.doubt, item) and at(check.mark, item) is None for item in items):
+        return "what is there does not show who did it"
+    return None
+
+
+def _in_doubt(ctx: Context, connector: Connector, reason: str) -> Lost:
+    message = f"it is not clear whether {connector.title} has done it: {reason}"
+    ctx.log(f"({message})")
+    return Lost(message, ask=True)
+
+
+def request_of(
+    connector: Connector, operation: Operation, params: Params, now_ms: int = 0, more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """The params of the http block. `more`: values beside the fields. Raises BlockError(params_invalid)."""
+    values = {**_values(operation, params), **(more if more is not None else _sent(""))}
     credential, connection = text(params, "credential"), text(params, "connection")
     if credential is None and connection is None and connector.auth.kind != "none":
         raise invalid(f"{connector.auth.title} is required", hint="such as ${NAME}, a secret, or a connection")
@@ -224,7 +316,7 @@ def _spec(connector: Connector) -> BlockSpec:
 
     def repeatable(params: Params) -> bool:
         operation = _operation(connector, params)
-        return operation is not None and operation.idempotent
+        return operation is not None and (operation.idempotent or bool(operation.check))
 
     listed = ", ".join(operation.title.lower() for operation in list(connector.operations.values())[:8])
     return BlockSpec(

@@ -24,8 +24,12 @@ FORMAT: Final = "weft-connector/1"
 BYTES_MAX: Final = 1024 * 1024
 # Params that every connector has beside its fields. `connection`: for stored credentials, of which there are none yet.
 RESERVED: Final = frozenset(
-    {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s"}
+    {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
+     "idempotency_key", "idempotency_uuid", "since", "since_s", "found"}
 )  # fmt: skip
+# What stands for the execution of the block in its requests, and in those that check it.
+SENT: Final = ("idempotency_key", "idempotency_uuid")
+ASKED: Final = (*SENT, "since", "since_s")
 
 
 class Auth(Struct, frozen=True):
@@ -67,9 +71,39 @@ class Refusal(Struct, frozen=True):
     retry: tuple[str, ...] = ()
 
 
+class Check(Struct, frozen=True):
+    """The request that finds what an earlier attempt did, and what its answer means. `items`, `more`, `mark`, `doubt`
+    and those in `take` are JSON pointers: the first two into the answer, the others into an item.
+
+    needs   it is for operations with a value in these fields
+    items   where the list is in which it would be
+    mark    where an item has the key that the operation sent
+    more    true there: the list continues: what is not in it may be there all the same
+    size    so does a list with so many items
+    doubt   an item that has something here, and nothing at `mark`, may be it
+    settle_s  what is not there so long after the request was sent is not there
+    output  what the operation would have answered: `{{found}}` is the item, and `take` has names for parts of it
+    """
+
+    path: str
+    items: str
+    mark: str
+    method: Literal["GET", "POST"] = "GET"
+    query: dict[str, Any] = {}
+    body: Any = None
+    needs: tuple[str, ...] = ()
+    more: str | None = None
+    size: int = 100
+    doubt: str | None = None
+    settle_s: float = 10
+    take: dict[str, str] = {}
+    output: Any = "{{found}}"
+
+
 class Operation(Struct, frozen=True):
     """`reads`: it changes nothing, which is clear of GET and HEAD. `idempotent`: a second request with the same fields
-    does no harm. Of any other, a lost attempt asks a person."""
+    does no harm. `check`: how to find what a lost attempt did; the first one counts whose `needs` are given. Of any
+    other, a lost attempt asks a person."""
 
     title: str
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
@@ -84,6 +118,7 @@ class Operation(Struct, frozen=True):
     body: Any = None
     output: dict[str, Any] | None = None
     pages: Pages | None = None
+    check: tuple[Check, ...] = ()
 
 
 class Connector(Struct, frozen=True):
@@ -177,7 +212,7 @@ def _problems_of(operation: Operation, at: str) -> list[dict[str, str]]:
     sent = {"path": operation.path, "query": operation.query, "headers": operation.headers, "body": operation.body}
     for where, template in sent.items():
         for name in dict.fromkeys(names_in(template)):
-            if name not in operation.fields:
+            if name not in operation.fields and name not in SENT:
                 found.append(_wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields."))
     for name in dict.fromkeys(names_in(operation.path)):
         if name in operation.fields and name not in operation.required and "default" not in operation.fields[name]:
@@ -188,6 +223,24 @@ def _problems_of(operation: Operation, at: str) -> list[dict[str, str]]:
         found.append(_wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it."))
     if operation.pages is not None and operation.pages.kind == "cursor" and operation.pages.next is None:
         found.append(_wrong(f"{at}/pages", "A cursor needs `next`.", "Say where it is, as a JSON pointer."))
+    for n, check in enumerate(operation.check):
+        found += _problems_of_check(operation, check, f"{at}/check/{n}")
+    return found
+
+
+def _problems_of_check(operation: Operation, check: Check, at: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    if not any(name in SENT for name in names_in([operation.path, operation.query, operation.headers, operation.body])):
+        said = "The operation sends nothing that it could be found by."
+        found.append(_wrong(at, said, "Send {{idempotency_key}} or {{idempotency_uuid}} where the service keeps it."))
+    known = {"path": ASKED, "query": ASKED, "body": ASKED, "output": (*SENT, "found", *check.take)}
+    for where, more in known.items():
+        for name in dict.fromkeys(names_in(getattr(check, where))):
+            if name not in operation.fields and name not in more:
+                found.append(_wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields."))
+    for name in (*check.needs, *names_in(check.path)):
+        if name not in operation.fields and name not in ASKED:
+            found.append(_wrong(at, f"There is no field {name!r}.", "Add it to fields."))
     return found
 
 

@@ -226,7 +226,7 @@ class _Turn:
             case f.NodeErred():
                 self._erred(key, attempt, fact.error, fact.retry_at_ms, fact.deferred)
             case f.AttemptLost():
-                self._lost(key, attempt, fact.together)
+                self._lost(key, attempt, fact.together, fact.ask)
             case f.NodeSuspended():
                 if draining or self.state.phase is _FAILING:
                     self._fail(key, attempt, CANCELLED)
@@ -342,8 +342,10 @@ class _Turn:
         else:
             self._fail(key, attempt, error)
 
-    def _lost(self, key: NodeKey, attempt: int, together: bool) -> None:
+    def _lost(self, key: NodeKey, attempt: int, together: bool, ask: bool) -> None:
         on_lost = self.plan.nodes[key[1]].policy.on_lost
+        if ask and on_lost == "retry":
+            on_lost = "ask"
         dead = self.state.phase not in (_RUNNING, _STOPPING) or self.state.scopes[key[0]].dead
         if dead or on_lost == "fail":
             self._fail(key, attempt, LOST_ERROR)

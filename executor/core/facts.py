@@ -153,12 +153,13 @@ class TimerFired(Struct, frozen=True, gc=False):
 
 class AttemptLost(Struct, frozen=True, gc=False):
     """The process that ran this attempt is gone; how far it got is unknown. `together`: it had other runs as well, so
-    this one need not be the cause."""
+    this one need not be the cause. `ask`: a person is asked where the attempt would be repeated."""
 
     at_ms: int
     key: NodeKey
     attempt: int
     together: bool = False
+    ask: bool = False
 
 
 class ForkMade(Struct, frozen=True, gc=False):

@@ -28,6 +28,7 @@ from executor.doing import Doing
 from executor.errors import BlockError, Fenced, Lost, NotFound
 from executor.http.binding import Hosts
 from executor.journal.codec import Codec
+from executor.journal.reader import read
 from executor.runtime.ahead import Ahead
 from executor.runtime.attempt_log import AttemptLog, Keep, unicode
 from executor.runtime.cached import ResultCache
@@ -170,7 +171,7 @@ class Launcher:
             return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
         except Lost as error:
             log.warning("block %s of run %s: %s", node.block, self._run_id, error.message)
-            return Result(f.AttemptLost(self._clock.now_ms(), key, attempt, error.together), Payload())
+            return Result(f.AttemptLost(self._clock.now_ms(), key, attempt, error.together, error.ask), Payload())
         except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except NoHeartbeat as error:
@@ -339,7 +340,14 @@ class Launcher:
             own.over,
             self._clock.now_ms,
             self._prepare_next,
+            repeat_wanted=partial(self._repeat_wanted, key_text, attempt),
         )
+
+    async def _repeat_wanted(self, key_text: str, attempt: int) -> bool:
+        """Whether a person was asked about the attempt before, and wants this one."""
+        node, _, path = key_text.partition("@")
+        closed = read(self._parts.store, self._run_id, node=node, path=path or None, types=("wait.closed",))
+        return any([r.attempt == attempt - 1 and (r.path or "") == path async for r in closed])
 
     async def _cache_key(self, own: _Attempt, template: Template, path: Path, context: Context) -> str:
         """Of the value that the author chose, or else of the params."""

@@ -41,10 +41,9 @@ ASKED = {
     "PATCH": request("PATCH"),
     "a method that a run decides": request("<start.method>"),
     "email": {"type": "email", "params": {"to": "a@example.org", "subject": "x", "body": "x"}},
-    "slack": connector("slack", "send_message"),
     "gmail": connector("gmail", "send"),
-    "github": connector("github", "comment"),
-    "linear": connector("linear", "create_issue"),
+    "notion": connector("notion", "create_page"),
+    "slack": connector("slack", "add_reaction"),
     "telegram": connector("telegram", "send_photo"),
 }
 REPEATED = {
@@ -54,6 +53,9 @@ REPEATED = {
     "a POST that only reads": connector("notion", "query_database"),
     "what sets": connector("slack", "update_message"),
     "s3": connector("s3", "put_object"),
+    "a service that is asked first": connector("slack", "send_message"),
+    "github": connector("github", "comment"),
+    "linear": connector("linear", "create_issue"),
 }
 
 
