@@ -13,7 +13,7 @@ from compiler.document import SettingsDoc
 from compiler.schema_of import TypeUnknown, schema_of
 from compiler.tracing.errors import TraceError
 from compiler.tracing.graph import Junction, Node, Scope, nodes_of
-from compiler.tracing.trace import Trace, current
+from compiler.tracing.trace import Trace, current, finished
 from compiler.tracing.values import Condition, Perhaps, Traced, field_of, kind_of, reference
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def each(
     box = trace.add(name, "loop" if one_at_a_time else "parallel", params, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
     with trace.inside(box.body):
-        returned = function(Traced(box, box.body, ("item",), field_of(items._schema, 0)))
+        returned = finished(function, function(Traced(box, box.body, ("item",), field_of(items._schema, 0))))
         one = _end_with(trace, returned, f"weft.each: {name}")
     schema = {"type": "array", "items": one if on_error == "fail" else {}}
     return cast(list[U], Traced(box, box.scope, ("results",), schema))
@@ -99,7 +99,7 @@ def attempt(
     box = trace.add("attempt", "parallel", {"mode": "count", "count": 1, "results": "value"}, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
     with trace.inside(box.body):
-        schema = _end_with(trace, do(), "weft.attempt")
+        schema = _end_with(trace, finished(do, do()), "weft.attempt")
     if finally_ is not None:
         _clean_up(trace, box, finally_, "finally_")
     if cancelled is not None:
@@ -115,7 +115,7 @@ def attempt(
     junction.ways = [way]
     trace.join(junction)
     with trace.inside(way):
-        other = _of_way(trace, failed(Traced(box, way, ("error",), _ERROR)))
+        other = _of_way(trace, finished(failed, failed(Traced(box, way, ("error",), _ERROR))))
     values = [_or_null(done), *other]
     return cast(T | U, _first(trace, f"{box.id}-value", values, {} if other else schema, junction))
 
@@ -145,9 +145,10 @@ def _clean_up(trace: Trace, box: Node, handler: Callable[..., Any], called: str)
     with trace.inside(scope):
         if _takes_one(handler):
             calls = _done_in(box)
-            handler(Done({call.id: Perhaps(call, scope, (), call.output_schema) for call in calls}))
+            done = Done({call.id: Perhaps(call, scope, (), call.output_schema) for call in calls})
+            finished(handler, handler(done))
         else:
-            handler()
+            finished(handler, handler())
     if not scope.items:
         raise TraceError(f"weft.attempt: {called} makes no calls.")
     return scope
@@ -224,9 +225,9 @@ def when(
             raise TraceError("weft.when: `otherwise` is there without `then`. Write both, or use ~ of the condition.")
         return branch
     with trace.inside(branch.ways[_THEN]):
-        values = _of_way(trace, then())
+        values = _of_way(trace, finished(then, then()))
     with trace.inside(branch.ways[_ELSE]):
-        values += _of_way(trace, otherwise() if otherwise is not None else None)
+        values += _of_way(trace, None if otherwise is None else finished(otherwise, otherwise()))
     return _first(trace, f"{node.id}-value", values, {}, branch.junction)
 
 
@@ -307,12 +308,26 @@ def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: s
     called = None if isinstance(workflow, str) else workflow
     name = workflow if isinstance(workflow, str) else workflow.name
     known = trace.workflows.get(name)
+    if called is not None:
+        _check_input(called, input)
     if known is not None and called is not None and known is not called:
         raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
     trace.workflows[name] = called or known
     params = {"workflow": name} | ({"input": input} if input is not None else {})
     node = trace.add(f"call-{name}", "run_workflow", params, id=id)
     return Traced(node, node.scope)
+
+
+def _check_input(called: FunctionWorkflow[Any, Any], input: Any) -> None:
+    if isinstance(input, Traced):
+        return
+    takes = f"{called.name} takes its input by name, as {called.function.__name__}{inspect.signature(called.function)}"
+    if not isinstance(input, Mapping | None):
+        raise TraceError(f'{takes}. Write weft.call({called.function.__name__}, {{"name": value}}), or call it.')
+    try:
+        inspect.signature(called.function).bind(**(input or {}))
+    except TypeError as error:
+        raise TraceError(f"{takes}: {error}.") from None
 
 
 def continue_as_new(input: Any = None, *, id: str | None = None) -> None:

@@ -36,6 +36,9 @@ def user_place() -> tuple[str, int]:
     while frame is not None:
         if is_of_user(frame.f_code):
             return frame.f_code.co_filename, frame.f_lineno
+        if frame.f_code.co_name == "_trace":  # of FunctionWorkflow: it is about what the function returned
+            place: tuple[str, int] = frame.f_locals["self"].defined
+            return place
         frame = frame.f_back
     return "", 0
 

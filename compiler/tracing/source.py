@@ -22,6 +22,7 @@ _IS: Final = (
 _MATCH: Final = (
     "`match` looks at the placeholder, not at the value of a run. Write weft.when(...), or match inside a step."
 )
+_ISINSTANCE: Final = "isinstance looks at the placeholder, not at the value of a run: ask inside a step."
 _TRY: Final = (
     "`{0}` around a call catches nothing: the step runs later, when a run executes the workflow. Write "
     "weft.attempt(do, failed), or catch inside the step."
@@ -119,6 +120,9 @@ class _Reading:
             elif isinstance(one, ast.Match) and self._is_traced(one.subject):
                 raise TraceError(_MATCH, (self._code.co_filename, one.lineno))
             elif isinstance(one, ast.Call):
+                asks = isinstance(one.func, ast.Name) and one.func.id == "isinstance"
+                if asks and one.args and self._is_traced(one.args[0]):
+                    raise TraceError(_ISINSTANCE, (self._code.co_filename, one.lineno))
                 self._check_called(one)
 
     def _check_called(self, call: ast.Call) -> None:

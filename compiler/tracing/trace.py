@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from compiler.tracing.workflow import FunctionWorkflow
 
 START: Final = "start"
+_AWAITS: Final = "a workflow function awaits only steps and what weft offers. Await other things inside a step."
 _BODY = ("item", "index", "items", "iteration")  # what a container has inside
 _ALWAYS_READ = ("input", "loop", "parallel")  # names of references that need no block
 _current: ContextVar[Trace | None] = ContextVar("weft_trace", default=None)
@@ -265,3 +268,31 @@ def _cleans(scope: Scope, reader: Scope) -> Scope | None:
             return at
         at = at.parent
     return None
+
+
+def finished(function: Callable[..., Any], returned: Any) -> Any:
+    """What the function returned. If it is async, it is run, and may await only steps. Raises TraceError."""
+    if not inspect.iscoroutine(returned):
+        return returned
+    try:
+        returned.send(None)
+    except StopIteration as end:
+        return end.value
+    except RuntimeError as error:
+        if str(error) != "no running event loop":
+            raise
+        raise TraceError(_AWAITS, _line_in(function, error.__traceback__)) from None
+    returned.close()
+    raise TraceError(_AWAITS)
+
+
+def _line_in(function: Callable[..., Any], trace: TracebackType | None) -> tuple[str, int] | None:
+    """The last place of the traceback in the file of `function`."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    place = None
+    while code is not None and trace is not None:
+        file = code.co_filename
+        if trace.tb_frame.f_code.co_filename == file:
+            place = (file, trace.tb_lineno)
+        trace = trace.tb_next
+    return place

@@ -14,7 +14,6 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
-from types import TracebackType
 from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
 
 from compiler.document import FORMAT
@@ -23,13 +22,12 @@ from compiler.signature import Signature, SignatureUnusable, signature_of
 from compiler.tracing.errors import TraceError
 from compiler.tracing.source import refuse_silent
 from compiler.tracing.steps import Step
-from compiler.tracing.trace import Trace, active
+from compiler.tracing.trace import Trace, active, finished
 from compiler.tracing.values import Traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_AWAITS: Final = "a workflow function awaits only steps and what weft offers. Await other things inside a step."
 _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 
 
@@ -42,11 +40,11 @@ class FunctionWorkflow(Generic[P, R]):
         self.name = name
         self.settings = dict(settings)
         code = inspect.unwrap(function).__code__
-        self._defined = (code.co_filename, code.co_firstlineno)
+        self.defined = (code.co_filename, code.co_firstlineno)
         try:
             self.signature: Signature = signature_of(function)
         except (SignatureUnusable, TypeUnknown) as error:
-            raise TraceError(f"{error}.", self._defined) from None
+            raise TraceError(f"{error}.", self.defined) from None
         self._traced: tuple[dict[str, Any], Trace] | None = None
 
     def document(self) -> dict[str, Any]:
@@ -85,7 +83,8 @@ class FunctionWorkflow(Generic[P, R]):
             }
             with trace.recording():
                 refuse_silent(self.function, trace.sources)
-                returned = _called(self.function, values)
+                function: Callable[..., Any] = self.function
+                returned = finished(function, function(**values))
                 _return(trace, returned)
             self._traced = {**self._envelope(), **trace.document()}, trace
         return self._traced
@@ -161,33 +160,6 @@ def called_by(
             elif called is not None and found[name] is not called:
                 raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
     return found
-
-
-def _called(function: Callable[..., Any], values: Mapping[str, Any]) -> Any:
-    returned = function(**values)
-    if not inspect.iscoroutine(returned):
-        return returned
-    try:
-        returned.send(None)
-    except StopIteration as end:
-        return end.value
-    except RuntimeError as error:
-        if str(error) != "no running event loop":
-            raise
-        raise TraceError(_AWAITS, _line_in(function, error.__traceback__)) from None
-    returned.close()
-    raise TraceError(_AWAITS)
-
-
-def _line_in(function: Callable[..., Any], trace: TracebackType | None) -> tuple[str, int] | None:
-    """The last place of the traceback in the file of `function`."""
-    file = inspect.unwrap(function).__code__.co_filename
-    place = None
-    while trace is not None:
-        if trace.tb_frame.f_code.co_filename == file:
-            place = (file, trace.tb_lineno)
-        trace = trace.tb_next
-    return place
 
 
 def _return(trace: Trace, value: Any) -> None:

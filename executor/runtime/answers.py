@@ -24,6 +24,7 @@ from executor.values.payload import encode
 from executor.values.schema import Matches, takes_long, violations, violations_aside
 
 BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
+INPUT_SHOWN: Final = 6  # fields of an input in a hint
 # Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
 ASK_PEOPLE: Final = frozenset({"approval", "form", "attention"})
 CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
@@ -109,10 +110,12 @@ def _checked_input(
                     value.setdefault(name, copy.deepcopy(field["default"]))
         found = violations(schema, value, matches)
         if found:
+            fields = ", ".join(f'"{name}": ...' for name in list(schema.get("properties") or {})[:INPUT_SHOWN])
+            by_name = "" if isinstance(value, dict) else f"; the input is an object: {{{fields}}}"
             raise InputInvalid(
                 _sentence("the input", found),
                 pointer="/input" + found[0]["pointer"],
-                hint=f"the schema is {source}",
+                hint=f"the schema is {source}{by_name}",
                 errors=found,
             )
     if trigger.type == "start" and not trigger.needs:

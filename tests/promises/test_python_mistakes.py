@@ -14,7 +14,9 @@ import pytest
 import weft
 from compiler.compile import compile_document
 from executor.blocks.registry import Registry
+from executor.errors import InputInvalid
 from executor.sandbox.sandbox import Sandbox
+from executor.testing.engines import engine
 from tests.support.documents import chain
 
 Flow = Callable[..., Any]
@@ -33,6 +35,11 @@ def mail(text: str) -> str:
 @weft.step(effect="none")
 async def fetch(url: str) -> str:
     return url
+
+
+@weft.workflow
+def inner(order: str) -> Any:
+    return load(order)
 
 
 def helper(found: Any) -> Any:
@@ -162,6 +169,36 @@ def has_the_input_in_a_constant(x: str) -> Any:
     return mail('write <input type="text"> or <input.x>')  # here
 
 
+def asks_for_the_type(order: str) -> Any:
+    found = load(order)
+    return found if isinstance(found, dict) else None  # here
+
+
+def calls_by_position(order: str) -> Any:
+    return weft.call(inner, order_of(order))  # here
+
+
+def order_of(order: Any) -> str:
+    return f"order {order}"
+
+
+def calls_with_a_wrong_name(order: str) -> Any:
+    return weft.call(inner, {"oder": order})  # here
+
+
+def returns_a_step(order: str) -> Any:  # here
+    load(order)
+    return mail
+
+
+async def awaits_in_a_helper(orders: list[str]) -> Any:
+    async def one(order: Any) -> Any:
+        await asyncio.sleep(1)  # here
+        return await fetch(order)
+
+    return weft.each(orders, one)
+
+
 MISTAKES: list[tuple[Flow, str]] = [
     (is_none, r"`is` looks at the placeholder.*weft\.when\(value == None"),
     (is_not_none, r"`is` looks at the placeholder.*!= for `is not`"),
@@ -179,6 +216,11 @@ MISTAKES: list[tuple[Flow, str]] = [
     (is_a_key, r"cannot be a key"),
     (is_in_a_set, r"cannot be a key, in a set"),
     (has_a_reference_in_a_constant, r'<start\.x> in a text is read as a reference.*f"use {value}"'),
+    (asks_for_the_type, r"isinstance looks at the placeholder.*inside a step"),
+    (calls_by_position, r"inner takes its input by name, as inner\(order: .str.*Write weft\.call\(inner, {"),
+    (calls_with_a_wrong_name, r"missing a required argument: 'order'"),
+    (returns_a_step, r"of type Step, which cannot be written as JSON"),
+    (awaits_in_a_helper, r"awaits only steps.*inside a step"),
     (has_the_input_in_a_constant, r"<input\.x> in a text is read as a reference"),
 ]
 
@@ -227,6 +269,32 @@ def test_what_python_knows_while_it_traces_is_no_mistake() -> None:
         return noted(order, last)
 
     assert [*fine.document()["blocks"]] == ["start", "load", "load-2", "mail", "mail-2", "mail-3", "result"]
+
+
+def test_async_functions_of_each_and_attempt_are_run() -> None:
+    async def one(order: Any) -> Any:
+        return await fetch(await fetch(order))
+
+    async def failed(error: Any) -> Any:
+        return await fetch(error.message)
+
+    @weft.workflow
+    def fine(orders: list[str]) -> Any:
+        return [weft.each(orders, one), weft.attempt(lambda: fetch("a"), failed)]
+
+    blocks = fine.document()["blocks"]
+    assert [blocks[name]["params"]["arguments"]["url"] for name in ("fetch-2", "fetch-4")] == [
+        "<fetch>",
+        "<attempt.error.message>",
+    ]
+
+
+@pytest.mark.parametrize("input", ["A-1", 5, [1]])
+async def test_an_input_that_is_no_object_says_what_it_is(input: Any) -> None:
+    async with engine(workflows=[inner]) as opened:
+        with pytest.raises(InputInvalid) as caught:
+            await opened.run(inner, input)
+    assert 'the input is an object: {"order": ...}' in caught.value.hint
 
 
 DOCUMENTS: list[tuple[str, str, str, str]] = [
