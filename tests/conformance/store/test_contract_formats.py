@@ -33,6 +33,12 @@ def test_a_wait_beside_another_needs_what_came_with_it() -> None:
     assert [needed([msgspec.structs.replace(record("wait.opened"), data=data)]) for data in asked] == [0, 0, 4]
 
 
+def test_a_cleanup_of_what_is_given_up_needs_what_came_with_it() -> None:
+    opened = [b'{"due_ms":1}', b'{"due_ms":1,"given_up":true}']
+    made = [[msgspec.structs.replace(record("cleanup.opened"), data=data)] for data in opened]
+    assert [needed(records) for records in made] == [0, 5]
+
+
 async def test_a_run_that_was_created_with_one_is_not_claimed(store: Store) -> None:
     await store.create_run(new_run("new", records=(record("run.started", None), record("node.new"))))
     await store.create_run(new_run("old", T0 + 1))
