@@ -56,6 +56,7 @@ class Trace:
         start = Node(self.root, START, "start", {})  # in no list: its edges are the entry of the root
         self._nodes = {normalize(START): start}
         self._refs: dict[tuple[str, ...], tuple[str, int]] = {}
+        self._numbers: dict[str, int] = {}
         self._written: set[str] = set()  # references that were made by f-strings
 
     @property
@@ -234,10 +235,12 @@ class Trace:
         name = re.sub(r"[^A-Za-z0-9_-]+", "_", name)[:100].strip("_") or "step"
         if normalize(name) in (*RESERVED, START):
             name = f"{name}-step"
-        free, number = name, 1
+        number = self._numbers.get(name, 1)
+        free = name if number == 1 else f"{name}-{number}"
         while normalize(free) in self._nodes:
             number += 1
             free = f"{name}-{number}"
+        self._numbers[name] = number  # those below stay taken
         return free
 
     def _left_out(self, nodes: list[Node]) -> list[Node]:
