@@ -112,7 +112,13 @@ class Files:
         files is deleted soon. `at`: the pointer of the value. `reach`: of one who sends it without an act. Raises
         BadRequest, FileNotYours."""
         reach = reach or present_reach()
-        if not _may_have_files(value) or not names_files(encoded := orjson.dumps(value)):
+        if not _may_have_files(value):
+            return Admitted(value)
+        try:
+            encoded = orjson.dumps(value)
+        except (TypeError, RecursionError):  # it is not JSON, which is said where it is checked
+            return Admitted(value)
+        if not names_files(encoded):
             return Admitted(value)
         named = files_in(encoded)
         if len(named) >= FILES_MAX:

@@ -297,6 +297,26 @@ async def test_an_input_that_is_no_object_says_what_it_is(input: Any) -> None:
     assert 'the input is an object: {"order": ...}' in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("value", "wrong"),
+    [
+        (2**70, "the number does not fit in 64 bits"),
+        ({1, 2}, "set is not a JSON type"),
+        ({"a": object()}, "object is not a JSON type"),
+        (b"x", "bytes is not a JSON type"),
+        ({1: 2}, "a key is not text"),
+    ],
+)
+async def test_an_input_that_is_not_json_says_where(value: Any, wrong: str) -> None:
+    @weft.workflow
+    def anything(x: Any) -> Any:
+        return [x]
+
+    async with engine() as opened:
+        with pytest.raises(InputInvalid, match=rf"^the value at \$\.input\.x(\.a)? is not JSON: {wrong}"):
+            await opened.run(anything, {"x": value})
+
+
 DOCUMENTS: list[tuple[str, str, str, str]] = [
     ("set", "<first.n - 1>", "reference_computes", "write <first.n> - 1"),
     ("set", "one of <first.list.length * 2> items", "reference_computes", "write <first.list.length> * 2"),
