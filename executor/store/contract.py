@@ -685,6 +685,12 @@ class UpkeepStore(Protocol):
     async def count_orphans(self, unused_since_ms: int) -> Orphans:
         """What `delete_orphans` would delete in all."""
 
+    async def upkeep_note(self, name: str) -> bytes | None:
+        """The last one of this name."""
+
+    async def put_upkeep_note(self, name: str, data: bytes, now_ms: int) -> None:
+        """In place of the one before."""
+
 
 class SessionStore(Protocol):
     async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:

@@ -54,14 +54,20 @@ class Collected(Struct):
 
 
 async def collect(
-    store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0, *, by_days: bool = False
+    store: Store,
+    now_ms: int,
+    older_than_ms: int | None,
+    keep: int = 0,
+    *,
+    by_days: bool = False,
+    total: Collected | None = None,
 ) -> Collected:
     """Delete runs that ended more than `older_than_ms` ago (None: no run), but for the `keep` newest of each workflow,
     and those of workflows with a rule of their own by that; children after their parents. Then what no run refers to
     any more, unless it was used in the last hour, turns of agents of that age, alerts that were sent a month ago, and
     cached results that have expired. `by_days`: where the database can drop the journals of whole days, runs wait for
-    that."""
-    total = Collected()
+    that. `total`: counts what is done while it is done."""
+    total = Collected() if total is None else total
     every_days = days_of_part(older_than_ms)
     rules = await rules_of(store, older_than_ms, keep)
     before = dropped_before(rules, now_ms)
@@ -108,9 +114,12 @@ def days_of_part(older_than_ms: int | None) -> int:
     return DAYS_WITHOUT_AGE if older_than_ms is None else max(1, older_than_ms // DAY_MS // PARTS)
 
 
-async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
+async def preview(
+    store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0, *, total: Collected | None = None
+) -> Collected:
     """What `collect` would delete of runs, and what no run refers to as it is now. Changes nothing."""
-    total = Collected(dry_run=True)
+    total = Collected() if total is None else total
+    total.dry_run = True
     for rule in await rules_of(store, older_than_ms, keep):
         after: str | None = None
         while found := await store.find_removable(

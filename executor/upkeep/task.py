@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import nullcontext
 
-from executor.errors import Conflict, WeftError
+from executor.errors import Conflict, NotFound, WeftError
 from executor.runtime.find import find_run
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import TERMINAL, RunRow
 from executor.upkeep.gc import Collected, batches, collect, preview
+from executor.upkeep.job import GcJob, kind_of, last_job, noted
 
 log = logging.getLogger("weft.upkeep")
 
@@ -26,7 +28,8 @@ class Upkeep:
         self._store = parts.store
         self._clock = parts.clock
         self._task: BackgroundTask | None = None
-        self._collecting = asyncio.Lock()
+        self._jobs: dict[str, tuple[GcJob, asyncio.Task[None]]] = {}  # the last of each kind in this process
+        self._beginning = asyncio.Lock()
 
     def start(self, retention_ms: int | None, *, first_s: float = FIRST_S, every_s: float = EVERY_S) -> None:
         """From now on delete, every so often, runs that ended more than `retention_ms` ago (None: no run) and cached
@@ -50,22 +53,93 @@ class Upkeep:
         task, self._task = self._task, None
         if task is not None:
             await task.stop()
+        tasks = [task for _, task in self._jobs.values()]
+        for each in tasks:
+            each.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def begin(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> tuple[GcJob, bool]:
+        """Begin what `executor.upkeep.gc` does, or would do, without waiting for its end. False: one is at work
+        already, in this process or another, and this is it. Raises Conflict: another one is at it, which is not known
+        by its job."""
+        async with self._beginning:
+            running = await self._running(kind_of(dry_run))
+            if running is not None:
+                return running, False
+            job = await self._begin(older_than_ms, keep, dry_run=dry_run, by_days=False)
+            self._jobs[job.kind][1].add_done_callback(_log_failure)
+            return job, True
+
+    async def job(self, id: str) -> GcJob:
+        """Raises NotFound: there is none of this id, or others came after it."""
+        for dry_run in (False, True):
+            own = self._jobs.get(kind_of(dry_run))
+            found = own[0] if own and own[0].id == id else await self._last(kind_of(dry_run))
+            if found is not None and found.id == id:
+                return found
+        raise NotFound(f"there is no deletion {id}, or another one came after it", code="gc_not_found")
 
     async def collect(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> Collected:
         """See `executor.upkeep.gc`; one at a time, of all processes. Raises Conflict: another one is at it."""
-        if dry_run:
-            return await preview(self._store, self._clock.now_ms(), older_than_ms, keep)
-        return await self._collect(older_than_ms, keep, by_days=False)
+        return await self._collect(older_than_ms, keep, dry_run=dry_run)
 
-    async def _collect(self, older_than_ms: int | None, keep: int, *, by_days: bool) -> Collected:
-        async with self._collecting, self._store.deleting() as alone:
-            if not alone:
-                raise Conflict(
-                    "another process is deleting old runs of this database",
-                    code="gc_in_progress",
-                    hint="try again when it is done",
-                )
-            return await collect(self._store, self._clock.now_ms(), older_than_ms, keep, by_days=by_days)
+    async def _collect(
+        self, older_than_ms: int | None, keep: int, *, dry_run: bool = False, by_days: bool = False
+    ) -> Collected:
+        kind = kind_of(dry_run)
+        while True:
+            async with self._beginning:
+                own = self._jobs.get(kind)
+                if own is None or own[1].done():
+                    if await self._running(kind) is not None:
+                        raise _in_progress()
+                    job = await self._begin(older_than_ms, keep, dry_run=dry_run, by_days=by_days)
+                    own = self._jobs[kind]
+                    break
+            await asyncio.wait([own[1]])
+        await own[1]
+        return job.counts
+
+    async def _running(self, kind: str) -> GcJob | None:
+        own = self._jobs.get(kind)
+        if own is not None and not own[1].done():
+            return own[0]
+        last = await self._last(kind)
+        return last if last is not None and last.state == "running" else None
+
+    async def _last(self, kind: str) -> GcJob | None:
+        return await last_job(self._store, kind, self._clock.now_ms())
+
+    async def _begin(self, older_than_ms: int | None, keep: int, *, dry_run: bool, by_days: bool) -> GcJob:
+        now_ms = self._clock.now_ms()
+        job = GcJob(dry_run, None if older_than_ms is None else older_than_ms / 1000, keep, now_ms, now_ms)
+        begun: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def work() -> None:
+            try:
+                async with nullcontext(True) if dry_run else self._store.deleting() as alone:
+                    if not alone:
+                        raise _in_progress()
+                    async with noted(self._store, self._clock, job):
+                        begun.set_result(None)
+                        if dry_run:
+                            await preview(self._store, now_ms, older_than_ms, keep, total=job.counts)
+                        else:
+                            await collect(self._store, now_ms, older_than_ms, keep, by_days=by_days, total=job.counts)
+            except Exception as error:
+                if not begun.done():
+                    begun.set_exception(error)
+                    return
+                raise
+            finally:
+                begun.cancel()
+
+        task = asyncio.create_task(work(), name=kind_of(dry_run))
+        await begun
+        self._jobs[job.kind] = (job, task)
+        if not dry_run:
+            await self._store.note_act()
+        return job
 
     async def clear_cache(self, workflow: str | None = None) -> int:
         """Delete all cached results, or those of the runs of one workflow. Returns how many there were."""
@@ -117,3 +191,15 @@ class Upkeep:
             code="run_in_use",
             hint="wait until that run ends, or cancel it",
         )
+
+
+def _in_progress() -> Conflict:
+    return Conflict(
+        "another process is deleting old runs of this database", code="gc_in_progress", hint="try again when it is done"
+    )
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    """Of one that no one waits for."""
+    if not task.cancelled() and (error := task.exception()) is not None:
+        log.error("old runs could not be deleted: %s", error)

@@ -39,8 +39,12 @@ if TYPE_CHECKING:
     from executor.upkeep.doctor import Report
     from executor.upkeep.gc import Collected
     from executor.upkeep.restore_postgres import Restored
+    from server.client import AsyncClient
+    from server.client.answers import GcJob
 
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
+PROGRESS_S = 5.0
+LOOK_S = 0.25
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 T = TypeVar("T")
 
@@ -112,9 +116,9 @@ def gc(
 ) -> int:
     """Delete runs that ended long ago, and what only they used.
 
-    The server does it, in small pieces beside its work. With --db this command does it itself, on a file that no server
-    has open, or on a PostgreSQL database beside its servers. Without --older-than and --keep no run goes, only what no
-    run refers to.
+    The server does it, in small pieces beside its work, and continues if this command is interrupted; the command again
+    shows how far it is. With --db this command does it itself, on a file that no server has open, or on a PostgreSQL
+    database beside its servers. Without --older-than and --keep no run goes, only what no run refers to.
     """
     import json
 
@@ -128,7 +132,7 @@ def gc(
     if db is not None:
         deleted: Mapping[str, Any] = _gc_database(database_of(db), older_than_ms, keep, dry_run, vacuum, snapshots)
     else:
-        deleted = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
+        deleted = _gc_server(url, older_than_s, keep, dry_run)
     if as_json:
         click.echo(json.dumps(deleted, indent=2))
         return OK
@@ -226,6 +230,47 @@ def _restore_postgres(file: Path, address: str, force: bool) -> int:
     return OK
 
 
+def _gc_server(url: str, older_than_s: float | None, keep: int, dry_run: bool) -> Mapping[str, Any]:
+    """Begin it and follow it to its end. Counts."""
+    accepted = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
+    job = accepted["job"]
+    if not accepted["created"]:
+        age = "of no age" if job["older_than_s"] is None else f"that ended {job['older_than_s']:,.0f} s ago or more"
+        what = f"runs {age}, but for the newest {job['keep']}" if job["keep"] else f"runs {age}"
+        click.echo(f"A deletion is at work already and is shown here: {what}.", err=True)
+
+    async def follow(client: AsyncClient) -> GcJob:
+        found, shown = job, -1.0
+        while found["state"] == "running":
+            if time.monotonic() > shown + PROGRESS_S:
+                shown = _show_progress(found["counts"], dry_run)
+            await asyncio.sleep(LOOK_S)
+            found = await client.gc_job(job["id"])
+        return found
+
+    import asyncio
+
+    try:
+        job = call(url, follow)
+    except click.Abort:
+        click.echo("The server continues. `weft gc` shows how far it is.", err=True)
+        raise
+    if job["state"] == "done":
+        return job["counts"]
+    _show_progress(job["counts"], dry_run)
+    if job["state"] == "interrupted":
+        raise Refused("The server ended before it was done; nothing is half deleted.", "Run the command again.", FAILED)
+    raise Refused(f"It failed: {job['error'] or 'see the log of the server'}.", "Run the command again.", FAILED)
+
+
+def _show_progress(counts: Mapping[str, Any], dry_run: bool) -> float:
+    """Returns the time."""
+    if counts["runs"]:
+        verb = "would be deleted" if dry_run else "deleted"
+        click.echo(f"{counts['runs']:,} runs with {counts['events']:,} events {verb} so far", err=True)
+    return time.monotonic()
+
+
 def _of_sqlite(db: Path | str | None, command: str) -> Path | None:
     """`--db`, when it is a file. `command`: what PostgreSQL has for it. Raises Refused."""
     if isinstance(db, str) or (db is None and database_address(os.environ) is not None):
@@ -314,7 +359,9 @@ async def _collect(
 ) -> tuple[Collected, int]:
     """The second value is of snapshots, which `collect` leaves."""
     from executor.errors import Conflict
+    from executor.runtime.clock import SystemClock
     from executor.upkeep.gc import collect, preview
+    from executor.upkeep.job import GcJob, noted
 
     store = _store_of(database)
     await store.open()
@@ -324,8 +371,14 @@ async def _collect(
                 raise Conflict(
                     "another process is deleting old runs of this database", hint="try again when it is done"
                 )
-            deleted = await (preview if dry_run else collect)(store, time.time_ns() // 1_000_000, older_than_ms, keep)
-        return deleted, await store.delete_snapshots() if snapshots and not dry_run else 0
+            clock = SystemClock()
+            now_ms = clock.now_ms()
+            if dry_run:
+                return await preview(store, now_ms, older_than_ms, keep), 0
+            job = GcJob(False, None if older_than_ms is None else older_than_ms / 1000, keep, now_ms, now_ms)
+            async with noted(store, clock, job):
+                await collect(store, now_ms, older_than_ms, keep, total=job.counts)
+        return job.counts, await store.delete_snapshots() if snapshots else 0
     finally:
         await store.close()
 

@@ -524,6 +524,29 @@ class ForkRequest(TypedDict):
     outputs: NotRequired[dict[str, Any]]
 
 
+class GcAccepted(TypedDict):
+    """`created` is false when a deletion was at work already: it is the `job`, with its own age and `keep`."""
+
+    created: bool
+    job: GcJob
+
+
+class GcJob(TypedDict):
+    """A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s`
+    None: no run, but for workflows with a rule of their own. `state` interrupted: its process has ended; what
+    was deleted is deleted, and the same request does the rest."""
+
+    dry_run: bool
+    older_than_s: float | None
+    keep: int
+    began_at_ms: int
+    updated_at_ms: int
+    id: str
+    state: Literal["done", "failed", "interrupted", "running"]
+    counts: Collected
+    error: str | None
+
+
 class GcRequest(TypedDict):
     """POST /api/upkeep/gc. Deletes runs that ended more than `older_than_s` ago, except the `keep` newest of each
     workflow. With `keep` alone, all other ended runs are deleted; with neither, none."""
@@ -652,7 +675,7 @@ class Me(TypedDict):
 
     actor: str
     via: str
-    role: Literal["admin", "approver", "editor", "viewer"]
+    role: Literal["admin", "approver", "editor", "metrics", "viewer"]
     user: str | None
     name: str
     workflows: list[str] | None
@@ -1509,7 +1532,7 @@ class Token(TypedDict):
     prefix: str
     name: str
     user: str | None
-    role: Literal["admin", "approver", "editor", "viewer"]
+    role: Literal["admin", "approver", "editor", "metrics", "viewer"]
     workflows: list[str] | None
     created_at_ms: int
     expires_at_ms: int
@@ -1531,10 +1554,11 @@ class TokenMade(TypedDict):
 
 
 class TokenRequest(TypedDict):
-    """POST /api/tokens. `workflows`: the only ones that it may reach; null for all."""
+    """POST /api/tokens. `workflows`: the only ones that it may reach; null for all. The role `metrics` reads
+    /metrics and nothing else."""
 
     name: str
-    role: Literal["admin", "approver", "editor", "viewer"]
+    role: Literal["admin", "approver", "editor", "metrics", "viewer"]
     days: NotRequired[int]
     workflows: NotRequired[list[str] | None]
 

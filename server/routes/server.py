@@ -10,14 +10,24 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from executor.upkeep.gc import Collected
+from executor.upkeep.job import GcJob
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.openapi import openapi_bytes
 from server.http.response import json_response
-from server.http.table import RouteSpec
+from server.http.table import Link, RouteSpec
 from server.shipped import examples_folder, installed_version
-from server.wire.server import CacheCleared, CacheQuery, EnvNames, Example, Examples, GcRequest, Health, Version
+from server.wire.server import (
+    CacheCleared,
+    CacheQuery,
+    EnvNames,
+    Example,
+    Examples,
+    GcAccepted,
+    GcRequest,
+    Health,
+    Version,
+)
 
 
 async def healthz(call: Call) -> Response:
@@ -95,13 +105,20 @@ async def env(call: Call) -> Response:
 
 async def gc(call: Call) -> Response:
     """Delete runs that ended long ago with all their data, then plans, documents and large outputs that no run refers
-    to, and expired cached results. Open runs are kept, with everything they need. Responds when done; with `dry_run`
-    nothing is deleted, and the counts are those of a real call."""
+    to, and expired cached results. Open runs are kept, with everything they need. Responds at once; the job has the
+    counts so far. With `dry_run` nothing is deleted, and the counts are those of a real call. If a deletion is at work
+    already, in any process, the response is its job, and `created` is false."""
     body = await read_as(call.request, call.limits, GcRequest)
     older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
     if older_than_ms is None and body.keep:
         older_than_ms = 0
-    return json_response(await call.engine.upkeep.collect(older_than_ms, body.keep, dry_run=body.dry_run))
+    job, created = await call.engine.upkeep.begin(older_than_ms, body.keep, dry_run=body.dry_run)
+    return json_response(GcAccepted(created, job), 202)
+
+
+async def gc_job(call: Call) -> Response:
+    """How far a deletion is. `interrupted`: its process has ended, and nothing is half deleted."""
+    return json_response(await call.engine.upkeep.job(call.request.path_params["id"]))
 
 
 async def clear(call: Call) -> Response:
@@ -118,8 +135,20 @@ TABLE = (
         "upkeep",
         needs="admin",
         body=GcRequest,
-        answer=Collected,
-        statuses=(400, 422),
+        answer=GcAccepted,
+        status=202,
+        statuses=(400, 409, 422),
+        links=(Link("GET", "/api/upkeep/gc/{id}", {"id": "$response.body#/job/id"}),),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/upkeep/gc/{id}",
+        gc_job,
+        "A deletion of runs",
+        "upkeep",
+        needs="admin",
+        answer=GcJob,
+        statuses=(404,),
     ),
     RouteSpec(
         "DELETE",

@@ -9,6 +9,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 
 from compiler.diagnostics import Diagnostic
 from executor.topics.environment import EnvName
+from executor.upkeep.job import GcJob
 
 
 class Problem(Struct, frozen=True):
@@ -105,6 +106,13 @@ class GcRequest(Struct, forbid_unknown_fields=True):
     older_than_s: Annotated[float, Meta(ge=0, le=10_000_000_000)] | None = None
     keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     dry_run: bool = False
+
+
+class GcAccepted(Struct, frozen=True):
+    """`created` is false when a deletion was at work already: it is the `job`, with its own age and `keep`."""
+
+    created: bool
+    job: GcJob
 
 
 FAIL_MAX = 1000

@@ -184,8 +184,12 @@ async def _collect(client: httpx.AsyncClient, url: str, load: Load) -> None:
     """Delete whatever has ended, all the time."""
     while not load.stopped:
         answer = await client.post(f"{url}/api/upkeep/gc", json={"older_than_s": 0})
-        load.deleted += answer.raise_for_status().json()["runs"]
-        await asyncio.sleep(0.1)
+        job = answer.raise_for_status().json()["job"]
+        while job["state"] == "running":
+            await asyncio.sleep(0.1)
+            job = (await client.get(f"{url}/api/upkeep/gc/{job['id']}")).raise_for_status().json()
+        assert job["state"] == "done", job
+        load.deleted += job["counts"]["runs"]
 
 
 async def test_gc_sql_state_and_diff_from_the_command_line(

@@ -270,6 +270,8 @@ class TopicStore:
     find_removable = read(upkeep.find_removable)
     delete_runs = audited(upkeep.delete_runs)
     count_orphans = read(upkeep.count_orphans)
+    upkeep_note = read(upkeep.upkeep_note)
+    put_upkeep_note = write(upkeep.put_upkeep_note)
 
     async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
         """Found by a reader, so that the writer only looks at what may go."""

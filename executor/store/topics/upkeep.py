@@ -1,4 +1,4 @@
-"""Deletion of runs that have ended, and of contents and versions that no run refers to."""
+"""Deletion of runs that have ended, and of contents and versions that no run refers to; notes of upkeep."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
@@ -74,6 +74,20 @@ DELETE_ORPHANS = tuple(
 # Versions have no time of their last use: taken first, they are looked at when nothing else can change them.
 TAKE_VERSIONS = f"UPDATE workflows SET hash = hash WHERE name IN {any_of(':keys')}"
 COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, _, orphan in _ORPHANS)
+
+NOTE = "SELECT data FROM upkeep WHERE name = :name"
+PUT_NOTE = """
+INSERT INTO upkeep (name, updated_at_ms, data) VALUES (:name, :now, :data)
+ON CONFLICT (name) DO UPDATE SET updated_at_ms = excluded.updated_at_ms, data = excluded.data"""
+
+
+async def upkeep_note(readers: Readers, name: str) -> bytes | None:
+    row = await readers.one(NOTE, {"name": name})
+    return None if row is None else bytes(row[0])
+
+
+def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
+    tx.run(PUT_NOTE, {"name": name, "data": data, "now": now_ms})
 
 
 async def find_removable(

@@ -8,8 +8,9 @@ from server.client.call import Call, call, present
 
 if TYPE_CHECKING:
     from server.client.answers import (
-        Collected,
         EnvNames,
+        GcAccepted,
+        GcJob,
         Health,
         MemoryForgotten,
         MemoryList,
@@ -59,10 +60,15 @@ class Server:
         return Call("GET", "/api/env")
 
     @call
-    def gc(self, *, older_than_s: float | None = None, keep: int = 0, dry_run: bool = False) -> Call[Collected]:
-        """Delete old runs; counts of what went, or would go."""
+    def gc(self, *, older_than_s: float | None = None, keep: int = 0, dry_run: bool = False) -> Call[GcAccepted]:
+        """Begin to delete old runs; the job that does it, or one that is at work already."""
         body = present(older_than_s=older_than_s, keep=keep, dry_run=dry_run)
         return Call("POST", "/api/upkeep/gc", body=body)
+
+    @call
+    def gc_job(self, id: str) -> Call[GcJob]:
+        """How far it is: counts of what went so far, or would go."""
+        return Call("GET", "/api/upkeep/gc/{id}", (id,))
 
 
 class Memory:

@@ -361,6 +361,8 @@ CHANGES: dict[str, Change] = {
     "remember something else": _to(memory.remember, CHAT, _turn(3, NOW)),
     "remember it again": _to(memory.remember, CHAT, _turn(2, NOW)),
     "forget": _to(memory.forget, CHAT),
+    "note upkeep": _to(upkeep.put_upkeep_note, "gc", b"1", NOW),
+    "note it otherwise": _to(upkeep.put_upkeep_note, "gc", b"2", NOW),
     "forget what is old": _to(memory.delete_old_memory, NOW, 10),
     "put a connector": _to(connectors.put_connector, replace(CONNECTOR, document=b"2", hash="h2")),
     "put it otherwise": _to(connectors.put_connector, replace(CONNECTOR, document=b"other", hash="h3")),

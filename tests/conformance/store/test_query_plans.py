@@ -54,6 +54,7 @@ SMALL = {
     "writers",
     "secrets",
     "secret_keys",
+    "upkeep",
     "connectors",
     "sessions",
     "drafts",

@@ -3,6 +3,7 @@
     ALTERED_CLOCK    its wall clock is the `Wall` in this file, which the test sets while it runs
     ALTERED_BUSY_MS  how long one try to write waits for another process's lock
   ALTERED_TRIES    how often a write is tried; belongs to the former
+    ALTERED_GC_S     a deletion of old runs takes them one by one, with pauses of so many seconds
 
 The clock that only measures how long something takes (CLOCK_MONOTONIC) keeps running, as it does when a machine's time
 is set. It is what the wall clock is reckoned from, so all processes with one file read the same time.
@@ -67,6 +68,11 @@ def _alter() -> None:
         assert defaults is not None
         defaults["busy_timeout_ms"] = int(busy_ms)
         defaults["retry"] = Retry(attempts=int(os.environ["ALTERED_TRIES"]) - 1)
+
+    if pause_s := os.environ.get("ALTERED_GC_S"):
+        from executor.upkeep import gc
+
+        gc.RUNS_PER_BATCH, gc.PAUSE_S = 1, float(pause_s)
 
 
 if __name__ == "__main__":

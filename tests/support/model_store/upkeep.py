@@ -34,6 +34,10 @@ class ModelUpkeep(ModelUsage, ModelAlerts):
     _checkpoints: dict[tuple[str, str], Any]
     _families: dict[str, Any]
 
+    def __init__(self) -> None:
+        super().__init__()
+        self._notes: dict[str, bytes] = {}
+
     def deleting(self) -> AbstractAsyncContextManager[bool]:
         return nullcontext(True)
 
@@ -116,6 +120,12 @@ class ModelUpkeep(ModelUsage, ModelAlerts):
         counts = [len(stored.keys() - used) for stored, used in self._stored_and_used(unused_since_ms)]
         counts.append(sum(len(self._workflows[name]) for name in self._unused_names()))
         return Orphans(*counts)
+
+    async def upkeep_note(self, name: str) -> bytes | None:
+        return self._notes.get(name)
+
+    async def put_upkeep_note(self, name: str, data: bytes, now_ms: int) -> None:
+        self._notes[name] = data
 
     def _unused_names(self) -> list[str]:
         """Deleted workflows without a run."""

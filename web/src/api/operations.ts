@@ -9,7 +9,6 @@ import type {
   CallbackTaken,
   CancelRequest,
   Cancelled,
-  Collected,
   ConnectionDeleted,
   ConnectionList,
   ConnectionSpec,
@@ -33,6 +32,8 @@ import type {
   Examples,
   ForkAccepted,
   ForkRequest,
+  GcAccepted,
+  GcJob,
   GcRequest,
   Health,
   InputList,
@@ -686,7 +687,14 @@ export interface Operations {
     path: Record<never, never>
     query: Record<never, never>
     body: GcRequest | undefined
-    answer: Collected
+    answer: GcAccepted
+  }
+  /** A deletion of runs. */
+  'GET /api/upkeep/gc/{id}': {
+    path: { id: string }
+    query: Record<never, never>
+    body: undefined
+    answer: GcJob
   }
   /** Delete cached results. */
   'DELETE /api/cache': {

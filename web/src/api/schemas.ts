@@ -499,6 +499,27 @@ export interface ForkRequest {
   outputs?: JsonObject
 }
 
+/** `created` is false when a deletion was at work already: it is the `job`, with its own age and `keep`. */
+export interface GcAccepted {
+  created: boolean
+  job: GcJob
+}
+
+/** A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s`
+ * None: no run, but for workflows with a rule of their own. `state` interrupted: its process has ended; what was
+ * deleted is deleted, and the same request does the rest. */
+export interface GcJob {
+  dry_run: boolean
+  older_than_s: number | null
+  keep: number
+  began_at_ms: number
+  updated_at_ms: number
+  id: string
+  state: 'done' | 'failed' | 'interrupted' | 'running'
+  counts: Collected
+  error: string | null
+}
+
 /** POST /api/upkeep/gc. Deletes runs that ended more than `older_than_s` ago, except the `keep` newest of each
  * workflow. With `keep` alone, all other ended runs are deleted; with neither, none. */
 export interface GcRequest {
@@ -614,7 +635,7 @@ export interface McpMessage {
 export interface Me {
   actor: string
   via: string
-  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  role: 'admin' | 'approver' | 'editor' | 'metrics' | 'viewer'
   user: string | null
   name: string
   workflows: string[] | null
@@ -1410,7 +1431,7 @@ export interface Token {
   prefix: string
   name: string
   user: string | null
-  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  role: 'admin' | 'approver' | 'editor' | 'metrics' | 'viewer'
   workflows: string[] | null
   created_at_ms: number
   expires_at_ms: number
@@ -1429,10 +1450,11 @@ export interface TokenMade {
   expires_at_ms: number
 }
 
-/** POST /api/tokens. `workflows`: the only ones that it may reach; null for all. */
+/** POST /api/tokens. `workflows`: the only ones that it may reach; null for all. The role `metrics` reads /metrics
+ * and nothing else. */
 export interface TokenRequest {
   name: string
-  role: 'admin' | 'approver' | 'editor' | 'viewer'
+  role: 'admin' | 'approver' | 'editor' | 'metrics' | 'viewer'
   days?: number
   workflows?: string[] | null
 }
