@@ -12,7 +12,9 @@ from typing import Final, Literal, Protocol, get_args
 import orjson
 from msgspec import Struct
 
-Role = Literal["viewer", "approver", "editor", "admin"]
+PersonRole = Literal["viewer", "approver", "editor", "admin"]
+PEOPLE_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
+Role = Literal["metrics", "viewer", "approver", "editor", "admin"]  # `metrics`: of tokens alone
 ROLES: Final[tuple[Role, ...]] = get_args(Role)  # each may do what those before it may
 
 USERS_MAX: Final = 10_000
@@ -31,7 +33,7 @@ class UserRow(Struct, frozen=True):
 
     id: str
     name: str
-    role: Role
+    role: PersonRole
     created_at_ms: int
     identity: str | None = None
 
@@ -184,7 +186,7 @@ class PeopleStore(Protocol):
     async def list_users(self) -> list[UserRow]:
         """By id."""
 
-    async def set_role(self, id: str, role: Role) -> bool:
+    async def set_role(self, id: str, role: PersonRole) -> bool:
         """False: no such user."""
 
     async def delete_user(self, id: str) -> bool:

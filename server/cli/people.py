@@ -14,6 +14,7 @@ from server.cli.render import plain
 
 ROLES = ("viewer", "approver", "editor", "admin")
 ROLE = click.Choice(ROLES)
+TOKEN_ROLE = click.Choice(("metrics", *ROLES))
 TIMES = ("%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S")
 
 
@@ -113,12 +114,15 @@ def _print_token() -> int:
 
 @token.command()
 @click.argument("name", metavar="NAME")
-@click.option("--role", type=ROLE, default="editor", show_default=True)
+@click.option("--role", type=TOKEN_ROLE, default="editor", show_default=True)
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long it works.")
 @click.option("--workflow", "workflows", multiple=True, help="Only this workflow and its runs; can be repeated.")
 @click.pass_obj
 def create(url: str, name: str, role: str, days: int, workflows: tuple[str, ...]) -> int:
-    """Create a token for the program NAME and print it, this once."""
+    """Create a token for the program NAME and print it, this once.
+
+    The role metrics reads the metrics of the server, for Prometheus, and nothing else.
+    """
     made = call(url, lambda client: client.make_token(name, role, days, list(workflows) or None))
     click.echo(made["token"])
     click.echo(f"It works until {_day(made['expires_at_ms'])}. It cannot be shown again.", err=True)

@@ -10,7 +10,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from executor.store.contract import Store
-from executor.store.people import ROLES, Role, UserRow
+from executor.store.people import PEOPLE_ROLES, PersonRole, UserRow
 from server.oidc.settings import OidcSettings
 
 ID = re.compile(r"[a-z0-9][a-z0-9._@-]{0,99}")
@@ -43,7 +43,7 @@ async def admit(store: Store, settings: OidcSettings, claims: Mapping[str, Any],
 
 
 async def _new(
-    store: Store, email: str | None, identity: str, claims: Mapping[str, Any], role: Role | None, now_ms: int
+    store: Store, email: str | None, identity: str, claims: Mapping[str, Any], role: PersonRole | None, now_ms: int
 ) -> UserRow:
     """`id` is what documents name people by, so no one can choose it: a verified address, or made of the identity."""
     if role is None:
@@ -61,12 +61,12 @@ async def _new(
     return user
 
 
-def _role(settings: OidcSettings, claims: Mapping[str, Any]) -> Role | None:
+def _role(settings: OidcSettings, claims: Mapping[str, Any]) -> PersonRole | None:
     """The highest of their groups, else the one that everyone has."""
     said = claims.get(settings.groups_claim)
     groups = said if isinstance(said, list) else [said]
     found = [role for group, role in settings.roles.items() if group in groups]
-    return max(found, key=ROLES.index) if found else cast("Role | None", settings.role)
+    return max(found, key=PEOPLE_ROLES.index) if found else cast("PersonRole | None", settings.role)
 
 
 def _verified_email(claims: Mapping[str, Any]) -> str | None:

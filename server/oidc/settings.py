@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from executor.store.people import ROLES, Role
+from executor.store.people import PEOPLE_ROLES, PersonRole
 from server.variables import SettingsError, is_loopback
 
 SCOPES = ("openid", "email", "profile")
@@ -37,10 +37,11 @@ class OidcSettings(Struct, frozen=True):
         return self.name or urlsplit(self.issuer).netloc
 
     @property
-    def roles(self) -> dict[str, Role]:
+    def roles(self) -> dict[str, PersonRole]:
         """By group."""
         return {
-            group.strip(): cast(Role, role.strip()) for group, _, role in (each.rpartition("=") for each in self.groups)
+            group.strip(): cast(PersonRole, role.strip())
+            for group, _, role in (each.rpartition("=") for each in self.groups)
         }
 
     @property
@@ -65,12 +66,12 @@ class OidcSettings(Struct, frozen=True):
             raise SettingsError("WEFT_OIDC_ISSUER must start with https://")
         if not self.client_id:
             raise SettingsError("WEFT_OIDC_ISSUER needs WEFT_OIDC_CLIENT_ID")
-        if self.role is not None and self.role not in ROLES:
-            raise SettingsError(f"WEFT_OIDC_ROLE must be one of {', '.join(ROLES)}, not {self.role!r}")
+        if self.role is not None and self.role not in PEOPLE_ROLES:
+            raise SettingsError(f"WEFT_OIDC_ROLE must be one of {', '.join(PEOPLE_ROLES)}, not {self.role!r}")
         for group, role in self.roles.items():
-            if not group or role not in ROLES:
+            if not group or role not in PEOPLE_ROLES:
                 raise SettingsError(
-                    f"WEFT_OIDC_GROUPS must be group=role, separated by commas, with roles {', '.join(ROLES)}"
+                    f"WEFT_OIDC_GROUPS must be group=role, separated by commas, with roles {', '.join(PEOPLE_ROLES)}"
                 )
         for domain in self.domains:
             if not re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)+", domain):

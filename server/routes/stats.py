@@ -73,7 +73,7 @@ TABLE = (
         metrics,
         "Metrics for Prometheus",
         "server",
-        needs="viewer",
+        needs="metrics",
         media=("text/plain", "application/openmetrics-text"),
     ),
     RouteSpec("GET", "/api/stats", stats, "What there is to do", "server", needs="viewer", answer=ServerStats),

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from executor.store.people import AuditRow, Role
+from executor.store.people import AuditRow, PersonRole, Role
 from server.wire import PAGE_MAX
 
 DAYS_MAX = 3650
@@ -32,7 +32,7 @@ class User(Struct, frozen=True):
 
     id: str
     name: str
-    role: Role
+    role: PersonRole
     created_at_ms: int
     sessions: int
     seen_at_ms: int | None
@@ -48,7 +48,7 @@ class InviteRequest(Struct, forbid_unknown_fields=True):
     """POST /api/users."""
 
     id: UserId
-    role: Role
+    role: PersonRole
     name: Name = ""
 
 
@@ -63,14 +63,14 @@ class Invited(Struct, frozen=True):
 class RoleRequest(Struct, forbid_unknown_fields=True):
     """PUT /api/users/{id}/role."""
 
-    role: Role
+    role: PersonRole
 
 
 class UserChanged(Struct, frozen=True):
     """`role` is null when the user was removed."""
 
     id: str
-    role: Role | None
+    role: PersonRole | None
 
 
 class Session(Struct, frozen=True):
@@ -92,7 +92,8 @@ class SessionList(Struct, frozen=True):
 
 
 class TokenRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/tokens. `workflows`: the only ones that it may reach; null for all."""
+    """POST /api/tokens. `workflows`: the only ones that it may reach; null for all. The role `metrics` reads /metrics
+    and nothing else."""
 
     name: Annotated[str, Meta(min_length=1, max_length=200)]
     role: Role

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import msgspec
 
-from executor.store.people import CODES_MAX, TOKENS_MAX, USERS_MAX, Role, TokenRow, UserRow
+from executor.store.people import CODES_MAX, TOKENS_MAX, USERS_MAX, PersonRole, TokenRow, UserRow
 from executor.store.tx import Readers, Tx
 
 USER = "id, name, role, created_at_ms, identity"
@@ -68,7 +68,7 @@ async def list_users(readers: Readers) -> list[UserRow]:
     return [UserRow(*row) for row in await readers.all(LIST_USERS)]
 
 
-def set_role(tx: Tx, id: str, role: Role) -> bool:
+def set_role(tx: Tx, id: str, role: PersonRole) -> bool:
     return tx.run(SET_ROLE, {"id": id, "role": role}) == 1
 
 

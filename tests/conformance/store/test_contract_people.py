@@ -34,10 +34,11 @@ def act(object: str = "o", actor: str = "user:ada") -> Act:
 
 def test_each_role_includes_those_before_it() -> None:
     assert [[includes(role, needed) for needed in ROLES] for role in ROLES] == [
-        [True, False, False, False],
-        [True, True, False, False],
-        [True, True, True, False],
-        [True, True, True, True],
+        [True, False, False, False, False],
+        [True, True, False, False, False],
+        [True, True, True, False, False],
+        [True, True, True, True, False],
+        [True, True, True, True, True],
     ]
 
 
