@@ -24,12 +24,14 @@ def open_reading(database: Path | str) -> Reading:
     return of_address(database)
 
 
-def open_asking(database: Path | str, catalog: Catalog, env_names: Sequence[str] = ()) -> Asking:
-    """For statements of people."""
+def open_asking(
+    database: Path | str, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None
+) -> Asking:
+    """For statements of people. `last`: the views of journals have the newest so many runs only."""
     if isinstance(database, Path):
         from executor.upkeep.sql.sqlite import open_asking as of_file
 
-        return of_file(database, catalog, env_names)
+        return of_file(database, catalog, env_names, last)
     with needs_psycopg():
         from executor.upkeep.sql.postgres import open_asking as of_address
-    return of_address(database, catalog, env_names)
+    return of_address(database, catalog, env_names, last)

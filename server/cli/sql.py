@@ -36,8 +36,22 @@ LAST_RESORT_S = 1.0
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="Seconds."
 )
+@click.option(
+    "--last",
+    type=click.IntRange(1, 1_000_000),
+    metavar="N",
+    help="events, outputs, attempts, nodes and steps have the N newest runs only.",
+)
 @click.option("--views", "list_views", is_flag=True, help="List the generated views and their columns.")
-def sql(query: str | None, db: Path | str | None, form: str, limit: int, timeout_s: float, list_views: bool) -> int:
+def sql(
+    query: str | None,
+    db: Path | str | None,
+    form: str,
+    limit: int,
+    timeout_s: float,
+    last: int | None,
+    list_views: bool,
+) -> int:
     """Ask the database with one SQL statement (- for stdin). Nothing can be changed.
 
     Tables and views are described in docs/reference/database.md. Each block with a known output has a view
@@ -51,7 +65,7 @@ def sql(query: str | None, db: Path | str | None, form: str, limit: int, timeout
         raise Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
     database = database_of(db)
     try:
-        with closing(open_asking(database, Registry.load())) as asking:
+        with closing(open_asking(database, Registry.load(), last=last)) as asking:
             if list_views:
                 _print_views(asking.views, form)
                 return OK

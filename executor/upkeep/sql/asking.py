@@ -45,5 +45,7 @@ class Asking(Protocol):
 def too_long() -> QueryRefused:
     """The error of a query that has used up its time."""
     return QueryRefused(
-        "the query took too long", hint="narrow the query, for example to one run, or increase the time limit"
+        "the query took too long",
+        hint="narrow the query to one run, or to the newest (`weft sql --last 1000`): events, outputs, attempts, nodes "
+        "and steps read the journals of all runs; or increase the time limit (--timeout)",
     )

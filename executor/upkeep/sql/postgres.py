@@ -78,6 +78,7 @@ SELECT keys.run_id, r.workflow, keys.node, keys.path, keys.attempts, keys.starte
                         'wait.opened', 'wait.closed', 'region.sized', 'region.exited')) AS keys
   JOIN run_details AS r ON r.id = keys.run_id
  WHERE keys.place = 1"""
+_NEWEST = "SELECT * FROM run_details ORDER BY created_at_ms DESC, id DESC LIMIT {limit:d}"
 STORED = {"events": _EVENTS, "outputs": _OUTPUTS, "attempts": _ATTEMPTS, "nodes": _NODES, "steps": ON_POSTGRES}
 
 # A batch that does not have the text of the node at all is not taken apart. No text and no jsonb of PostgreSQL has the
@@ -151,8 +152,11 @@ class PostgresQuery:
 class PostgresAsking:
     """See `asking.Asking`."""
 
-    def __init__(self, reading: PostgresReading, catalog: Catalog, env_names: Sequence[str]) -> None:
+    def __init__(
+        self, reading: PostgresReading, catalog: Catalog, env_names: Sequence[str], last: int | None = None
+    ) -> None:
         self.reading: Reading = reading
+        self._last = last
         self._session = reading
         self._outputs = PostgresOutputs()
         found = generated_views(reading, self._outputs, catalog, env_names)
@@ -177,13 +181,16 @@ class PostgresAsking:
         stored = {name: text for name, text in STORED.items() if name in words}
         if stored:
             stored = {"events": _EVENTS, **stored}
+        if stored and self._last is not None:
+            stored = {name: re.sub(r"\brun_details\b", "newest_runs", text) for name, text in stored.items()}
+            stored = {"newest_runs": _NEWEST.format(limit=self._last), **stored}
         wanted = {**stored, **wanted}
         explain = _EXPLAIN.match(sql)
         asked = sql[explain.end() :] if explain else sql
         if not wanted or not _READS.match(asked.lstrip()):
             return sql
         parts = ",\n".join(
-            f"{name} AS NOT MATERIALIZED ({text})"
+            f"{name} AS {'' if name == 'newest_runs' else 'NOT '}MATERIALIZED ({text})"
             for name, text in wanted.items()
             if not re.search(_DEFINED.format(name), asked, re.IGNORECASE)
         )
@@ -194,11 +201,13 @@ class PostgresAsking:
         return f"{before} {own[0]} {parts}{',' if parts else ''}\n{asked[own.end() :]}"
 
 
-def open_asking(address: str, catalog: Catalog, env_names: Sequence[str] = ()) -> PostgresAsking:
+def open_asking(
+    address: str, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None
+) -> PostgresAsking:
     """Raises StoreError."""
     reading = open_reading(address)
     try:
-        return PostgresAsking(reading, catalog, env_names)
+        return PostgresAsking(reading, catalog, env_names, last)
     except BaseException:
         reading.close()
         raise

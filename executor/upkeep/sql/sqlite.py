@@ -23,6 +23,8 @@ from executor.upkeep.sql.views import FIXED, generated_views, literal, quoted
 VALUE_MAX_BYTES = 64 * 1024 * 1024  # no text function makes a larger value
 STEPS_PER_LOOK = 10_000  # of SQLite's machine, between two looks at the clock
 
+_STORED = """
+SELECT sql FROM sqlite_schema WHERE type = 'view' AND name IN ('events', 'outputs', 'attempts', 'nodes')"""
 _HAS_BATCHES = "SELECT 1 FROM sqlite_schema WHERE name = 'batches'"
 _OUTPUTS_OF_ROWS = """
 SELECT e.run_id, r.version, e.path, e.attempt, e.seq, e.at_ms, e.data, e.output
@@ -101,7 +103,7 @@ class SQLiteAsking:
         self._db.close()
 
 
-def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = ()) -> SQLiteAsking:
+def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None) -> SQLiteAsking:
     """A connection with the generated views, on which nothing but reading works. Raises sqlite3.Error when the file is
     no database of weft."""
     db = open_read_only(path)
@@ -111,7 +113,11 @@ def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = ()) -> 
         for view in asking.views:
             db.execute(f"CREATE TEMP VIEW {quoted(view.name)} AS {view.sql}")
         if asking.has_batches:
-            db.execute(f"CREATE TEMP VIEW steps AS {ON_SQLITE}")
+            steps = ON_SQLITE
+            if last is not None:
+                _narrow(db, last)
+                steps = steps.replace("main.", "")
+            db.execute(f"CREATE TEMP VIEW steps AS {steps}")
         db.execute("PRAGMA query_only = 1")
         db.text_factory = lambda data: data.decode(errors="replace")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES)
@@ -121,6 +127,16 @@ def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = ()) -> 
         db.close()
         raise
     return asking
+
+
+def _narrow(db: sqlite3.Connection, last: int) -> None:
+    """Views of journals that have the newest runs only. A temporary view reads temporary ones first."""
+    newest = f"SELECT n FROM main.run_details ORDER BY created_at_ms DESC, id DESC LIMIT {last:d}"  # noqa: S608
+    db.execute(f"CREATE TEMP VIEW run_details AS SELECT * FROM main.run_details WHERE n IN ({newest})")  # noqa: S608
+    of_newest = "SELECT * FROM main.old_events WHERE run_id IN (SELECT id FROM run_details)"
+    db.execute(f"CREATE TEMP VIEW old_events AS {of_newest}")
+    for (view,) in db.execute(_STORED).fetchall():
+        db.execute(view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
 
 class SQLiteOutputs:
