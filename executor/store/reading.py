@@ -45,6 +45,9 @@ class Reading(Protocol):
     def schema(self) -> tuple[int, int]:
         """The number of the database's schema, and of the newest that this code knows. Raises ForeignDatabase."""
 
+    def identity(self) -> str:
+        """Tells this database from a copy of it."""
+
     def unsound(self, limit: int) -> Iterator[str]:
         """What the database finds when it checks itself, at most so many of each kind."""
 

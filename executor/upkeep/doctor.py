@@ -7,14 +7,14 @@ about the place the data lives in and the machine around it; those without an ef
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from msgspec import Struct
 
 from executor.store.reading import Reading
-from executor.upkeep.findings import INVARIANTS, Condition, Evidence, Finding
-from executor.upkeep.invariants import PLACE, check
+from executor.upkeep.findings import INVARIANTS, Condition, Evidence, Finding, Part
+from executor.upkeep.invariants import EVERYTHING, PLACE, check
 from executor.upkeep.on_postgres import conditions_of_server
 from executor.upkeep.place import conditions_of_file
 
@@ -50,8 +50,18 @@ class Report(Struct, frozen=True):
         )
 
 
-def examine(db: Reading, now_ms: int, *, run: str | None = None, evidence: Evidence | None = None) -> Report:
-    """Everything about the database, or about one run of it. `now_ms` by its clock. Raises StoreError, on SQLite
+def examine(
+    db: Reading,
+    now_ms: int,
+    *,
+    run: str | None = None,
+    evidence: Evidence | None = None,
+    part: Part = EVERYTHING,
+    seen: Callable[[str], None] = lambda id: None,
+    note: Callable[[Finding], None] = lambda finding: None,
+) -> Report:
+    """Everything about the database, about a part of its runs, or about one run. `now_ms` by its clock. `seen` is
+    called with each run that was checked, `note` with each finding. Raises StoreError, on SQLite
     sqlite3.Error, when it cannot be read at all, ForeignDatabase when it is of another program, LookupError when there
     is no such run."""
     evidence = evidence or Evidence()
@@ -65,7 +75,8 @@ def examine(db: Reading, now_ms: int, *, run: str | None = None, evidence: Evide
         raise LookupError(run)
     found: list[Finding] = []
     counts: Counter[str] = Counter()
-    for finding in check(db, run=run, only=asked, evidence=evidence):
+    for finding in check(db, run=run, only=asked, evidence=evidence, part=part, seen=seen):
+        note(finding)
         counts[finding.invariant] += 1
         if len(found) < FINDINGS_MAX:
             found.append(finding)

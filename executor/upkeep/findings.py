@@ -46,6 +46,19 @@ class Finding(Struct, frozen=True):
     node: str = ""
 
 
+class Part(Struct, frozen=True):
+    """What is checked of a database: runs that are open, have ended since `since_ms`, have an id above `done`, or are
+    named, and of what runs share, what was used since then."""
+
+    since_ms: int = 0
+    done: str = ""
+    named: Sequence[str] = ()
+
+    @property
+    def is_all(self) -> bool:
+        return not self.since_ms
+
+
 class Evidence(Struct, frozen=True):
     """What only the world outside knows.
 

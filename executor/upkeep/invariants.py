@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import msgspec
@@ -28,18 +28,22 @@ from executor.store.batches import JOURNAL, damaged
 from executor.store.reading import Reading
 from executor.store.rows import TERMINAL, Record
 from executor.store.statements import OPEN
-from executor.upkeep.findings import INVARIANTS, Evidence, Finding
+from executor.upkeep.findings import INVARIANTS, Evidence, Finding, Part
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan
 from executor.upkeep.snapshots import check_snapshot
 
+EVERYTHING = Part()
 RUNS_PAGE = 500
 SEQ_MAX = 2**53
 PLANS_MAX = 64
 PLACE = {"SQLite": "file", "PostgreSQL": "database"}
 INTEGRITY_MAX = 100  # findings of the database's own checks
 
-_RUN_IDS = "SELECT id FROM runs WHERE id > :after ORDER BY id LIMIT :limit"
+_RUN_IDS = "SELECT id FROM run_details WHERE id > :after ORDER BY id LIMIT :limit"
+_OF_PART = "finished_at_ms IS NULL OR finished_at_ms >= :since OR id > :done"
+_IDS_OF_PART = f"SELECT id FROM run_details WHERE id > :after AND ({_OF_PART}) ORDER BY id LIMIT :limit"  # noqa: S608 - a constant
+_COUNT_OF_PART = f"SELECT count(*) FROM run_details WHERE {_OF_PART}"  # noqa: S608 - a constant
 _RUN = """
 SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
        finished_at_ms, document_hash, cancel_n, root_id FROM runs WHERE id = :run"""
@@ -88,12 +92,15 @@ def check(
     run: str | None = None,
     only: Collection[str] = frozenset(INVARIANTS),
     evidence: Evidence | None = None,
+    part: Part = EVERYTHING,
+    seen: Callable[[str], None] = lambda id: None,
 ) -> Iterator[Finding]:
     """Every violation there is, as it is found. `run` narrows it to one run (and leaves out what is about the whole
-    database); `only` to some invariants. Raises StoreError, on SQLite sqlite3.Error, when it cannot be read; that a
-    part of it is damaged is a finding, the last one."""
+    database); `only` to some invariants; `part` to some runs. `seen` is called with each run that was checked. Raises
+    StoreError, on SQLite sqlite3.Error, when it cannot be read; that a part of it is damaged is a finding, the last
+    one."""
     try:
-        for finding in _everything(db, run, frozenset(only), evidence or Evidence()):
+        for finding in _everything(db, run, frozenset(only), evidence or Evidence(), part, seen):
             if finding.invariant in only:
                 yield finding
     except Exception as error:
@@ -103,41 +110,64 @@ def check(
         yield Finding("I12", f"{what}; the rest of the {PLACE[db.kind]} was not checked", RESTORE)
 
 
-def run_ids(db: Reading) -> Iterator[str]:
-    """All of them, page by page: no long read."""
-    after = ""
-    while page := [id for (id,) in db.rows(_RUN_IDS, {"after": after, "limit": RUNS_PAGE})]:
-        yield from page
-        after = page[-1]
+def run_ids(db: Reading, part: Part = EVERYTHING) -> Iterator[str]:
+    """All of them, or those of a part, page by page: no long read."""
+    yield from part.named
+    query = _RUN_IDS if part.is_all else _IDS_OF_PART
+    values = {"after": "", "since": part.since_ms, "done": part.done, "limit": RUNS_PAGE}
+    while page := [id for (id,) in db.rows(query, values)]:
+        yield from (id for id in page if id not in part.named)
+        values["after"] = page[-1]
 
 
-def _everything(db: Reading, run: str | None, only: frozenset[str], evidence: Evidence) -> Iterator[Finding]:
+def count_runs(db: Reading, part: Part) -> int:
+    """About how many `run_ids` are."""
+    ((count,),) = db.rows(_COUNT_OF_PART, {"since": part.since_ms, "done": part.done})
+    return int(count) + len(part.named)
+
+
+def sample(db: Reading, after: str, limit: int) -> list[str]:
+    """The runs that follow, from the beginning again at the end."""
+    found = db.rows(_RUN_IDS, {"after": after, "limit": limit}) or db.rows(_RUN_IDS, {"after": "", "limit": limit})
+    return [id for (id,) in found]
+
+
+def _everything(
+    db: Reading,
+    run: str | None,
+    only: frozenset[str],
+    evidence: Evidence,
+    part: Part,
+    seen: Callable[[str], None],
+) -> Iterator[Finding]:
     checker = _Checker(db)
     if run is None and "I12" in only:
-        yield from _sound(db)
+        yield from _sound(db, part.since_ms)
     if "I1" in only:
         yield from _acknowledged(db, evidence.acknowledged, run)
     if only - {"I11"}:
-        for id in [run] if run is not None else run_ids(db):
+        for id in [run] if run is not None else run_ids(db, part):
             with db.snapshot():
                 yield from checker.run(id)
+            seen(id)
     if "I10" in only:
         for id, events in evidence.transcripts.items():
             if run in (None, id):
                 with db.snapshot():
                     yield from _transcript(db, id, events)
     if "I11" in only and evidence.secrets:
-        yield from scan(db, evidence.secrets, run)
+        yield from scan(db, evidence.secrets, run, 0 if part.done else part.since_ms)
 
 
 # --- the whole file
 
 
-def _sound(db: Reading) -> Iterator[Finding]:
+def _sound(db: Reading, since_ms: int) -> Iterator[Finding]:
     for what in db.unsound(INTEGRITY_MAX):
         yield Finding("I12", what, RESTORE)
     for table, column in _BY_HASH.items():
-        for hash, data in db.each(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
+        query = f"SELECT hash, {column} FROM {table} WHERE used_at_ms >= :since"  # noqa: S608 - constants of this file
+        for hash, data in db.each(query, {"since": since_ms}):
             if hashlib.sha256(data).hexdigest() != hash.rpartition("_")[2]:  # of files with a prefix
                 yield Finding("I12", f"the bytes of {hash} in {table} do not match their checksum", RESTORE)
     yield from _families(db)

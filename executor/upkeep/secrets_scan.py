@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from urllib.parse import quote, quote_plus
 
 from executor.store.reading import Column, Reading
@@ -15,13 +15,19 @@ from executor.upkeep.findings import Finding
 REMEDY = "find the block that recorded it (`weft events {run}`), rotate the secret and delete the run"
 
 
-def scan(db: Reading, secrets: Collection[str], run: str | None = None) -> Iterator[Finding]:
-    """One finding per table, column, secret and run. The secret itself is not in it: findings are printed."""
+_RECENT = "run_details WHERE finished_at_ms IS NULL OR finished_at_ms >= :since"
+
+
+def scan(db: Reading, secrets: Collection[str], run: str | None = None, since_ms: int = 0) -> Iterator[Finding]:
+    """One finding per table, column, secret and run. The secret itself is not in it: findings are printed. `since_ms`:
+    of runs, only in those that are open or have ended since."""
     for number, secret in enumerate(secrets, 1):
         if secret:
             for table, columns, run_column in _tables(db):
                 if run is None or run_column is not None:
-                    yield from _scan_table(db, table, columns, run_column, spellings(secret), number, run)
+                    where = _of_run(run_column) if run is not None else _since(table, run_column, since_ms)
+                    values = {"run": run, "since": since_ms}
+                    yield from _scan_table(db, table, columns, run_column, spellings(secret), number, where, values)
 
 
 def spellings(secret: str) -> list[bytes]:
@@ -57,6 +63,20 @@ def _tables(db: Reading) -> Iterator[tuple[str, list[Column], str | None]]:
             yield table, texts, run_column
 
 
+def _of_run(run_column: str | None) -> str:
+    return f" AND {run_column} = :run"
+
+
+def _since(table: str, run_column: str | None, since_ms: int) -> str:
+    if not since_ms:
+        return ""
+    if table in ("batches", "snapshots"):
+        return f" AND n IN (SELECT n FROM {_RECENT})"  # noqa: S608 - a constant
+    if run_column is not None:
+        return f" AND {run_column} IN (SELECT id FROM {_RECENT})"  # noqa: S608 - constants
+    return " AND used_at_ms >= :since" if table in ("plans", "documents", "blobs") else ""
+
+
 def _scan_table(
     db: Reading,
     table: str,
@@ -64,14 +84,14 @@ def _scan_table(
     run_column: str | None,
     wanted: list[bytes],
     number: int,
-    run: str | None,
+    where: str,
+    given: Mapping[str, object],
 ) -> Iterator[Finding]:
     of_run = run_column or "''"
-    where = f" AND {run_column} = :run" if run is not None else ""
     values = {f"part_{n}": part for n, part in enumerate(wanted)}
     for column in columns:
         found = " OR ".join(column.has.format(f":{name}") for name in values)
         query = f'SELECT {of_run}, count(*) FROM "{table}" WHERE ({found}){where} GROUP BY 1'  # noqa: S608 - schema
-        for id, count in db.rows(query, {**values, "run": run}):
+        for id, count in db.rows(query, {**values, **given}):
             what = f"secret {number} is in {count} rows of {table}.{column.name}"
             yield Finding("I11", what, REMEDY.format(run=id or "RUN"), id)

@@ -6,7 +6,9 @@ from __future__ import annotations
 import errno
 import os
 import re
+import signal
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -36,7 +38,9 @@ from server.variables import SettingsError, database_address
 
 if TYPE_CHECKING:
     from executor.store.contract import Store
+    from executor.upkeep.checked import Examination, Progress
     from executor.upkeep.doctor import Report
+    from executor.upkeep.findings import Evidence
     from executor.upkeep.gc import Collected
     from executor.upkeep.restore_postgres import Restored
     from server.client import AsyncClient
@@ -62,25 +66,34 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
 @click.command()
 @ANY_DATABASE
 @click.option("--run", "run_id", help="Check this run only.")
+@click.option("--full", is_flag=True, help="Check all runs, also those that were right before.")
 @click.option("--json", "as_json", is_flag=True, help="The whole report as JSON.")
-def doctor(db: Path | str | None, run_id: str | None, as_json: bool) -> int:
+def doctor(db: Path | str | None, run_id: str | None, full: bool, as_json: bool) -> int:
     """Check a database: does it hold what weft promises?
 
-    Works beside a running server, reads only, and looks at one run at a time. Secrets that are set in the environment
-    here (WEFT_ENV_…, WEFT_SECRET_…) are looked for in the file. Exit code 1 when a promise is broken.
+    Works beside a running server, and looks at one run at a time. It remembers up to where all was right, and checks
+    what is new, open or was wrong, and 1,000 of the other runs each time; with --full all. Secrets that are set in the
+    environment here (WEFT_ENV_…, WEFT_SECRET_…) are looked for in the file. Exit code 1 when a promise is broken.
     """
     import msgspec
 
     from executor.errors import StoreError
+    from executor.upkeep.checked import Examination
     from executor.upkeep.doctor import examine
     from executor.upkeep.findings import Evidence
     from executor.upkeep.opening import open_reading
+    from server.shipped import installed_version
 
     database = database_of(db)
     evidence = Evidence(secrets=_secrets(database), keys=_keys(database))
     try:
         with closing(open_reading(database)) as reading:
-            report = examine(reading, reading.clock_ms(), run=run_id, evidence=evidence)
+            if run_id is not None:
+                report = examine(reading, reading.clock_ms(), run=run_id, evidence=evidence)
+            else:
+                shown = _Shown()
+                examination = Examination(reading, database, installed_version(), full=full, report=shown)
+                report = _examined(examination, evidence)
     except sqlite3.Error as error:
         raise Refused(f"{database} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
     except StoreError as error:
@@ -93,6 +106,47 @@ def doctor(db: Path | str | None, run_id: str | None, as_json: bool) -> int:
         for line in _report_lines(report, "the file" if isinstance(database, Path) else "the database"):
             click.echo(line)
     return OK if report.healthy else FAILED
+
+
+class _Shown:
+    """Writes how far the doctor is, every few seconds."""
+
+    def __init__(self) -> None:
+        self._at_s = time.monotonic()
+
+    def __call__(self, progress: Progress) -> None:
+        if time.monotonic() > self._at_s + PROGRESS_S:
+            self._at_s = time.monotonic()
+            click.echo(_how_far(progress), err=True)
+
+
+def _how_far(progress: Progress) -> str:
+    found = f", {counted(progress.findings, 'finding')}" if progress.findings else ""
+    return f"{progress.done:,} of about {progress.total:,} runs checked{found}"
+
+
+def _examined(examination: Examination, evidence: Evidence) -> Report:
+    """Ctrl-C, and SIGTERM of a job whose time is over, end it with a line about how far it was."""
+
+    def end(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if is_main := threading.current_thread() is threading.main_thread():
+        before = signal.signal(signal.SIGTERM, end)
+    try:
+        report = examination.run(evidence)
+    except KeyboardInterrupt:
+        examination.keep()
+        progress = examination.progress
+        where = f", up to run {progress.last}" if progress.last else ""
+        click.echo(f"Interrupted: {_how_far(progress)}{where}.", err=True)
+        raise click.Abort from None
+    finally:
+        if is_main:
+            signal.signal(signal.SIGTERM, before)
+    if examination.lost:
+        click.echo(f"Not remembered, all runs are checked again the next time: {examination.lost}", err=True)
+    return report
 
 
 @click.command()

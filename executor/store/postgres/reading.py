@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import count
 from typing import Any, cast
 
 import psycopg
@@ -39,6 +38,9 @@ _TEXTS = """
 SELECT column_name, data_type FROM information_schema.columns
  WHERE table_schema = current_schema() AND table_name = :table AND data_type IN ('text', 'bytea', 'json', 'jsonb')
  ORDER BY ordinal_position"""
+_IDENTITY = """
+SELECT system_identifier::text || ':' || oid::text FROM pg_control_system(), pg_database
+ WHERE datname = current_database()"""
 # What the schema on SQLite declares (a test compares); here nothing looks at it as rows are written.
 REFERENCES = (
     ("active_versions", "workflow, version", "workflows", "name, version"),
@@ -66,6 +68,13 @@ def open_reading(address: str) -> PostgresReading:
     return PostgresReading(connection, name_of(address))
 
 
+def write_beside(address: str, sql: str, values: Values) -> None:
+    """One statement in a session of its own, for what a reader remembers. Raises DatabaseUnavailable."""
+    with _unavailable(), psycopg.connect(reachable(address), autocommit=True, prepare_threshold=None) as connection:
+        prepare(connection)
+        connection.execute(cast(Any, TEXTS[sql]), values)
+
+
 def name_of(address: str) -> str:
     """Without user and password."""
     parts = conninfo_to_dict(address)
@@ -78,14 +87,23 @@ class PostgresReading:
     def __init__(self, connection: psycopg.Connection[Row], name: str) -> None:
         self.connection = connection
         self.name = name
-        self._cursors = count()
+        self._open = 0  # cursors
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         with self.snapshot(), _unavailable():
             return self.connection.execute(cast(Any, TEXTS[sql]), values).fetchall()
 
     def each(self, sql: str, values: Values = ()) -> Iterator[Row]:
-        name = f"reading_{next(self._cursors)}"
+        """The cursor has one name, so that pg_stat_statements counts its statements together; those that are open
+        beside it have others."""
+        name = f"reading_{self._open}" if self._open else "reading"
+        self._open += 1
+        try:
+            yield from self._each(name, sql, values)
+        finally:
+            self._open -= 1
+
+    def _each(self, name: str, sql: str, values: Values) -> Iterator[Row]:
         with self.snapshot(), _unavailable(), self.connection.cursor(name) as cursor:
             cursor.itersize = ROWS_AT_A_TIME
             yield from cursor.execute(cast(Any, TEXTS[sql]), values)
@@ -123,6 +141,10 @@ class PostgresReading:
                     f"the {self.name} has tables of another program", hint="Set another database with --db or WEFT_DB."
                 )
             return 0, newest
+
+    def identity(self) -> str:
+        ((id,),) = self.rows(_IDENTITY)
+        return str(id)
 
     def unsound(self, limit: int) -> Iterator[str]:
         """Pages are checked by PostgreSQL as they are read (`data_checksums`); this reads references alone."""

@@ -62,6 +62,10 @@ class SQLiteReading:
         refuse_foreign(self.db, self.name)
         return version_of(self.db), packaged_migrations()[-1].number
 
+    def identity(self) -> str:
+        found = os.stat(self.name)
+        return f"{found.st_dev}:{found.st_ino}"
+
     def unsound(self, limit: int) -> Iterator[str]:
         for (line,) in self.db.execute(f"PRAGMA integrity_check({limit:d})"):
             if line != "ok":
