@@ -224,6 +224,11 @@ class Engine:
         return self._worker.name
 
     @property
+    def pools(self) -> tuple[str, ...]:
+        """From which this process claims runs: none if it executes none."""
+        return self._worker.pools if self._worker.is_started else ()
+
+    @property
     def figures(self) -> Figures:
         """What this process does, for metrics."""
         return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.stats.commits)

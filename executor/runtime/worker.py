@@ -76,6 +76,7 @@ class Worker:
         self._parts = parts
         self.lease_ms = lease_ms
         self._runs_max = runs_max
+        self.is_started = False
         self._pools = dict.fromkeys(pools, "")  # with the key whose turn was last
         self._loops = parts.owned.loops
         self._tasks: dict[str, asyncio.Task[None]] = {}
@@ -108,7 +109,12 @@ class Worker:
         attempts = [len(loop.attempts) for loop in self._loops.values()]
         return Load(len(self._tasks), len(self._tasks) - len(attempts) + attempts.count(0), sum(attempts))
 
+    @property
+    def pools(self) -> tuple[str, ...]:
+        return tuple(self._pools)
+
     def start(self) -> None:
+        self.is_started = True
         parts = self._parts
         parts.clock.on_jump(self._wake.set)
         self._renewed_at_ms = parts.clock.now_ms()

@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from executor.store.sqlite.connection import FIXED_WAL_RESET, WAL_KEPT_BYTES
@@ -17,16 +18,7 @@ WAL_LARGE_BYTES = 4 * WAL_KEPT_BYTES
 
 
 def conditions_of_file(path: Path) -> Iterator[Condition]:
-    version = sqlite3.sqlite_version
-    if sqlite3.sqlite_version_info < FIXED_WAL_RESET:
-        yield Condition(
-            "SQLite",
-            "warning",
-            f"version {version}: two processes that write and checkpoint at the same time may damage the file",
-            f"let one server at a time use the database, or use SQLite {'.'.join(map(str, FIXED_WAL_RESET))} or newer",
-        )
-    else:
-        yield Condition("SQLite", "ok", f"version {version}")
+    yield _library(path)
     if os.name == "posix":
         yield _permissions(path)
     free = shutil.disk_usage(path.parent).free
@@ -45,6 +37,45 @@ def conditions_of_file(path: Path) -> Iterator[Condition]:
         f"{_mib(wal_bytes)}",
         "a long-running reader, such as a backup, prevents it from being written back" if large else "",
     )
+
+
+def _library(path: Path) -> Condition:
+    """Before FIXED_WAL_RESET, a file that several processes have open may be damaged."""
+    version, fixed = sqlite3.sqlite_version, ".".join(map(str, FIXED_WAL_RESET))
+    if sqlite3.sqlite_version_info >= FIXED_WAL_RESET:
+        return Condition("SQLite", "ok", f"version {version}")
+    users = processes_with(path)
+    if users is not None and len(users) < 2:
+        return Condition("SQLite", "ok", f"version {version}: before {fixed}, only one process may write to the file")
+    who = "" if users is None else f", and {len(users)} processes have it open ({', '.join(map(str, sorted(users)))})"
+    return Condition(
+        "SQLite",
+        "warning",
+        f"version {version}: two processes that write and checkpoint at the same time may damage the file{who}",
+        f"let one server at a time use the database, or use SQLite {fixed} or newer",
+    )
+
+
+def processes_with(path: Path) -> set[int] | None:
+    """Other processes of this machine that have the file open, as far as this account may see them. None: this system
+    does not tell."""
+    if not Path("/proc/self/fd").is_dir():
+        return None
+    file, found = path.stat(), set()
+    for folder in Path("/proc").iterdir():
+        if not folder.name.isdigit() or int(folder.name) == os.getpid():
+            continue
+        with suppress(OSError):  # it is of another account, or has ended
+            if any(_is(entry, file) for entry in (folder / "fd").iterdir()):
+                found.add(int(folder.name))
+    return found
+
+
+def _is(entry: Path, file: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(entry.stat(), file)
+    except OSError:  # it was closed
+        return False
 
 
 def _permissions(path: Path) -> Condition:

@@ -255,7 +255,8 @@ def restore(file: Path, db: Path | str | None, force: bool) -> int:
     key = path.with_suffix(".key")
     if not key.exists() and not os.environ.get("WEFT_SECRET_KEY"):
         click.echo(
-            f"There is no {key}: resume links made before the backup will not work. Put the old key file there first.",
+            f"There is no {key}: no process starts on the database without the key that it was made with. "
+            "Put the old key file there first, or set WEFT_SECRET_KEY.",
             err=True,
         )
     return OK
@@ -458,8 +459,8 @@ def _on_file(work: Callable[[], T]) -> T:
 
 def _about_key(key: Path) -> str:
     if os.environ.get("WEFT_SECRET_KEY"):
-        return "WEFT_SECRET_KEY is not in it: keep a copy in another place: resume links need it."
-    return f"The key file {key} is not in it: keep a copy in another place: resume links need it."
+        return "WEFT_SECRET_KEY is not in it: keep a copy in another place. No process starts on the backup without it."
+    return f"The key file {key} is not in it: keep a copy in another place. No process starts on the backup without it."
 
 
 def _report_lines(report: Report, whole: str) -> Iterator[str]:

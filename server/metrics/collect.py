@@ -82,6 +82,7 @@ def of_engine(engine: Engine | None) -> Iterator[Family]:
     if engine is None:
         return
     figures, meters, stats = engine.figures, engine.parts.meters, engine.store.stats
+    yield _by("weft_worker_pools", {(pool,): 1 for pool in engine.pools})
     yield _one("weft_runs_active", figures.runs)
     yield _one("weft_attempts_active", figures.attempts)
     tracing = engine.parts.services.tracing

@@ -45,6 +45,7 @@ _ALL = (
     Metric("weft_build_info", "gauge", "1; the labels are what the process is", ("version", "python")),
     Metric("weft_event_loop_lag_seconds", "gauge", "Delay of the last tick"),
     Metric("weft_event_loop_late_seconds", "histogram", "Delay of ticks of the event loop"),
+    Metric("weft_worker_pools", "gauge", "1 for each pool from which the process claims runs", ("pool",)),
     Metric("weft_worker_draining", "gauge", "1 while the process stops"),
     Metric("weft_http_answers_total", "counter", "Answers to HTTP requests", ("route", "status")),
     Metric("weft_http_seconds", "histogram", "Time from a request to the beginning of its answer", ("route",)),
@@ -62,6 +63,6 @@ _ALL = (
     Metric("weft_notifications_pending", "gauge", "Messages that are not sent yet", of="database"),
     Metric("weft_notification_lag_seconds", "gauge", "Delay of the first due message", of="database"),
     Metric("weft_takeover_lag_seconds", "gauge", "Delay of runs whose process is gone, since its lease", of="database"),
-    Metric("weft_workers", "gauge", "Processes that hold a lease", of="database"),
+    Metric("weft_workers", "gauge", "Processes that hold leases of runs; an idle one holds none", of="database"),
 )
 METRICS = {metric.name: metric for metric in _ALL}

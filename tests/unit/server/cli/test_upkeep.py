@@ -162,7 +162,7 @@ def test_backup_and_restore(weft: Weft, copy: Copy, tmp_path: Path, monkeypatch:
     assert isinstance(refused.exception, Refused) and "--force" in refused.exception.hint
     ran = weft("restore", str(tmp_path / "copy.db"), "--force")
     assert ran.return_value == 0 and "weft.db.before-" in ran.stderr
-    assert "resume links made before the backup will not work" in ran.stderr
+    assert "no process starts on the database without the key" in ran.stderr
     assert weft("doctor").return_value == 0
     same = weft("restore", str(copy.path), "--force")
     assert isinstance(same.exception, Refused) and "itself" in same.exception.message
