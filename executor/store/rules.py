@@ -74,6 +74,7 @@ def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
         last_run_at_ms=old.last_run_at_ms,
         last_run_id=old.last_run_id,
         created_at_ms=old.created_at_ms,
+        made_by=new.made_by or old.made_by,
     )
 
 

@@ -26,7 +26,8 @@ DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is re
 class ScheduleRow(Struct, frozen=True):
     """`version` None: the active one; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what
     the document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its
-    day never comes, or its time zone was not known. `queued_at_ms`: a fire time that waits for an open run to end."""
+    day never comes, or its time zone was not known. `queued_at_ms`: a fire time that waits for an open run to end.
+    `made_by`: who made or last changed it, None if that was a server without users."""
 
     id: str
     workflow: str
@@ -47,6 +48,7 @@ class ScheduleRow(Struct, frozen=True):
     last_run_at_ms: int | None = None
     last_run_id: str | None = None
     error: str | None = None
+    made_by: str | None = None
 
 
 class FireRow(Struct, frozen=True):

@@ -26,6 +26,7 @@ from executor.errors import InputInvalid
 from executor.runtime.answers import check_input
 from executor.runtime.find import find_version
 from executor.runtime.parts import Parts
+from executor.store.people import present_actor
 from executor.store.rows import VERSION_MAX
 from executor.store.triggers import Declared, ScheduleRow, WebhookRow
 from executor.threads import aside
@@ -157,6 +158,7 @@ async def _schedule(
         next_run_at_ms=cron.parse(expression, zone).next(now_ms),
         created_at_ms=now_ms,
         updated_at_ms=now_ms,
+        made_by=present_actor(),
     )
 
 

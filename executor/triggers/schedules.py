@@ -24,6 +24,7 @@ from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
 from executor.store.alerts import AlertRow
 from executor.store.files import files_in
+from executor.store.people import present_actor
 from executor.store.rows import NewRun
 from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.triggers.declared import StartOf, Version, start_of
@@ -57,7 +58,7 @@ class ScheduleSpec(Struct, forbid_unknown_fields=True):
 class ScheduleView(Struct, frozen=True):
     """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at_ms`:
     a scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
-    `upcoming_ms`: the next five times, empty while disabled."""
+    `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it."""
 
     id: str
     workflow: str
@@ -78,6 +79,7 @@ class ScheduleView(Struct, frozen=True):
     created_at_ms: int
     updated_at_ms: int
     upcoming_ms: tuple[int, ...]
+    made_by: str | None
 
 
 class Schedules:
@@ -91,6 +93,10 @@ class Schedules:
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
         """By id, of one workflow or of all."""
         return [_view(row) for row in await self._store.list_schedules(workflow)]
+
+    async def made_by(self, actor: str) -> list[str]:
+        """Ids of those that are enabled and were made, or last changed, by this person or program."""
+        return [row.id for row in await self._store.list_schedules() if row.enabled and row.made_by == actor]
 
     async def get(self, id: str) -> ScheduleView:
         """Raises NotFound."""
@@ -127,6 +133,7 @@ class Schedules:
             next_run_at_ms=cron.parse(spec.cron, spec.tz).next(now_ms),
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
+            made_by=present_actor(),
         )
         await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # it can be started: else say why now
         row = await self._store.put_schedule(row)

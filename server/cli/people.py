@@ -69,9 +69,15 @@ def role(url: str, id: str, role: str) -> int:
 @click.argument("id", metavar="ID")
 @click.pass_obj
 def remove(url: str, id: str) -> int:
-    """Remove the user ID, with their sessions and tokens."""
-    call(url, lambda client: client.remove_user(id))
+    """Remove the user ID, with their sessions and tokens.
+
+    What they made stays. Schedules of theirs, which continue to start runs, are listed.
+    """
+    removed = call(url, lambda client: client.remove_user(id))
     click.echo(f"Removed {id}.", err=True)
+    if removed["schedules"]:
+        listed = ", ".join(map(plain, removed["schedules"]))
+        click.echo(f"Schedules of {id} continue: {listed}. See `weft cron show` and `weft cron disable`.", err=True)
     return OK
 
 

@@ -179,7 +179,8 @@ def _switch(url: str, schedule: str, how: str) -> int:
 
 def _schedule_line(one: Json) -> str:
     next_text = _local_time(one["next_run_at_ms"], one["tz"]) if one["next_run_at_ms"] else "-"
-    line = f"{_id(one)}  {_text(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}"
+    by = f"  by {_text(one['made_by'])}" if one["made_by"] else ""
+    line = f"{_id(one)}  {_text(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}{by}"
     return f"{line}  {click.style(_text(one['error']), fg='red')}" if one["error"] else line
 
 

@@ -1295,6 +1295,7 @@ class ScheduleDetail(TypedDict):
     created_at_ms: int
     updated_at_ms: int
     upcoming_ms: list[int]
+    made_by: str | None
     fires: list[FireView]
 
 
@@ -1321,7 +1322,8 @@ class ScheduleSpec(TypedDict):
 class ScheduleView(TypedDict):
     """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow.
     `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
-    scheduled time. `upcoming_ms`: the next five times, empty while disabled."""
+    scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed
+    it."""
 
     id: str
     workflow: str
@@ -1342,6 +1344,7 @@ class ScheduleView(TypedDict):
     created_at_ms: int
     updated_at_ms: int
     upcoming_ms: list[int]
+    made_by: str | None
 
 
 class SecretDeleted(TypedDict):
@@ -1635,10 +1638,11 @@ class User(TypedDict):
 
 
 class UserChanged(TypedDict):
-    """`role` is null when the user was removed."""
+    """`role` is null when the user was removed; then `schedules` are those that they made and that continue."""
 
     id: str
     role: Literal["admin", "approver", "editor", "viewer"] | None
+    schedules: list[str]
 
 
 class UserList(TypedDict):

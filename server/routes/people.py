@@ -108,13 +108,15 @@ async def set_role(call: Call) -> Response:
 
 
 async def remove(call: Call) -> Response:
-    """With their sessions, tokens and sign-in links. 409: the first admin cannot be removed."""
+    """With their sessions, tokens and sign-in links. Workflows and schedules of theirs stay; the response lists the
+    schedules that continue. 409: the first admin cannot be removed."""
     id = call.path("id")
     _check_first(id)
+    schedules = tuple(await call.engine.schedules.made_by(f"user:{id}"))
     if not await call.engine.store.delete_user(id):
         raise _no_user(id)
     await call.auth.end_streams(call.streams, call.engine)
-    return json_response(UserChanged(id, None))
+    return json_response(UserChanged(id, None, schedules))
 
 
 async def end_sessions_of(call: Call) -> Response:

@@ -67,10 +67,11 @@ class RoleRequest(Struct, forbid_unknown_fields=True):
 
 
 class UserChanged(Struct, frozen=True):
-    """`role` is null when the user was removed."""
+    """`role` is null when the user was removed; then `schedules` are those that they made and that continue."""
 
     id: str
     role: PersonRole | None
+    schedules: tuple[str, ...] = ()
 
 
 class Session(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""What an operator is shown is true: of idle workers, and of a file that several processes use."""
+"""What an operator is shown is true: of idle workers, of a file that several processes use, of a user who has left."""
 
 from __future__ import annotations
 
@@ -8,15 +8,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import httpx
 import pytest
 
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep import place
-from server.app import build_engine
+from server.app import build_engine, create_app
 from server.metrics.collect import exposition
 from server.metrics.process import ProcessMeters
 from server.settings import Settings
+from tests.support.documents import document
 
+BASE = "http://127.0.0.1:8765"
+ADMIN = {"authorization": "Bearer the-token"}
 HOLDS = """
 import sqlite3, sys
 db = sqlite3.connect(sys.argv[1])
@@ -73,3 +77,42 @@ async def test_an_old_sqlite_is_a_warning_while_several_processes_use_the_file(
             levels.append(found.level)
     assert levels == ["ok", "ok", "warning"]
     assert all(str(pid) in found.what for pid in pids)
+
+
+CRON = {"workflow": "flow", "cron": "0 3 * * *"}
+TIMED = {"type": "schedule", "params": {"cron": "0 4 * * *"}}
+
+
+async def test_schedules_of_a_user_who_is_removed_are_named(tmp_path: Path) -> None:
+    settings = Settings(db_path=str(tmp_path / "weft.db"), secret_key="a secret", token="the-token")
+    engine = await build_engine(settings, work=False)
+    transport = httpx.ASGITransport(app=create_app(settings, engine))
+    try:
+        async with (
+            httpx.AsyncClient(transport=transport, base_url=BASE, headers=ADMIN) as admin,
+            httpx.AsyncClient(transport=transport, base_url=BASE, headers={"origin": BASE}) as eve,
+        ):
+            link = (await admin.post("/api/users", json={"id": "eve", "role": "editor"})).json()["url"]
+            signed = await eve.post("/login", json={"code": link.rpartition("#")[2].rpartition("=")[2]})
+            assert signed.status_code < 400, signed.text
+            timed = document("timed", "s a", blocks={"s": TIMED, "a": {"type": "set", "params": {"value": 1}}})
+            flow = document("flow", "start a", blocks={"a": {"type": "set", "params": {"value": 1}}})
+            for name, workflow in (("flow", flow), ("timed", timed)):
+                saved = await eve.post(f"/api/workflows?name={name}", json=workflow)
+                assert saved.status_code == 201, saved.text
+            for name in ("hers", "off", "given"):
+                assert (await eve.put(f"/api/schedules/{name}", json=CRON)).status_code == 201
+            await eve.post("/api/schedules/off/disable")
+            await admin.put("/api/schedules/given", json=CRON)
+            listed = {each["id"]: each["made_by"] for each in (await admin.get("/api/schedules")).json()["schedules"]}
+            assert listed == {
+                "given": "server-token",
+                "hers": "user:eve",
+                "off": "user:eve",
+                "timed:s": "user:eve",
+            }
+            removed = (await admin.delete("/api/users/eve")).json()
+            assert removed["schedules"] == ["hers", "timed:s"]
+            assert (await admin.get("/api/schedules/hers")).json()["enabled"]
+    finally:
+        await engine.close()

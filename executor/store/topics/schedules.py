@@ -19,7 +19,7 @@ from executor.store.tx import Readers, Tx
 
 SCHEDULE = (
     "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"
-    " next_run_at_ms, created_at_ms, updated_at_ms, queued_at_ms, last_run_at_ms, last_run_id, error"
+    " next_run_at_ms, created_at_ms, updated_at_ms, queued_at_ms, last_run_at_ms, last_run_id, error, made_by"
 )
 FIRE = "due_ms, at_ms, outcome, run_id, error"
 _FIELDS = ("trigger" if name == "trigger_block" else name for name in SCHEDULE.split(", "))

@@ -1215,6 +1215,7 @@ export interface ScheduleDetail {
   created_at_ms: number
   updated_at_ms: number
   upcoming_ms: number[]
+  made_by: string | null
   fires: FireView[]
 }
 
@@ -1238,7 +1239,7 @@ export interface ScheduleSpec {
 
 /** Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at_ms`:
  * a scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
- * `upcoming_ms`: the next five times, empty while disabled. */
+ * `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it. */
 export interface ScheduleView {
   id: string
   workflow: string
@@ -1259,6 +1260,7 @@ export interface ScheduleView {
   created_at_ms: number
   updated_at_ms: number
   upcoming_ms: number[]
+  made_by: string | null
 }
 
 export interface SecretDeleted {
@@ -1522,10 +1524,11 @@ export interface User {
   seen_at_ms: number | null
 }
 
-/** `role` is null when the user was removed. */
+/** `role` is null when the user was removed; then `schedules` are those that they made and that continue. */
 export interface UserChanged {
   id: string
   role: 'admin' | 'approver' | 'editor' | 'viewer' | null
+  schedules: string[]
 }
 
 /** By id. */

@@ -7,3 +7,6 @@ CREATE TABLE upkeep (
 
 ALTER TABLE api_tokens DROP CONSTRAINT api_tokens_role_check;
 ALTER TABLE api_tokens ADD CHECK (role IN ('metrics', 'viewer', 'approver', 'editor', 'admin'));
+
+-- Who made or last changed a schedule, which continues without them.
+ALTER TABLE schedules ADD COLUMN made_by text COLLATE "C";

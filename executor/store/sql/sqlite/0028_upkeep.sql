@@ -20,3 +20,6 @@ CREATE TABLE api_tokens_new (
 INSERT INTO api_tokens_new SELECT * FROM api_tokens;
 DROP TABLE api_tokens;
 ALTER TABLE api_tokens_new RENAME TO api_tokens;
+
+-- Who made or last changed a schedule, which continues without them.
+ALTER TABLE schedules ADD COLUMN made_by TEXT;
