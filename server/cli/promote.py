@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
@@ -16,6 +16,7 @@ from server.variables import SettingsError
 if TYPE_CHECKING:
     from server.client import AsyncClient
 
+T = TypeVar("T")
 DATA = ("set", "variables", "run_workflow", "response")  # whose params are values, where a key means nothing
 TRIGGERS = ("schedule", "webhook", "form_trigger", "chat_trigger")
 
@@ -30,25 +31,34 @@ TRIGGERS = ("schedule", "webhook", "form_trigger", "chat_trigger")
     help="The token of the other server. Default: WEFT_TO_TOKEN.",
 )
 @click.option("--activate/--no-activate", default=True, help="Without it the other server keeps a draft.")
+@click.option("--dry-run", is_flag=True, help="Only show what differs and what is lacking there.")
 @click.pass_obj
-def promote(url: str, name: str, target: str, version: int | None, token_file: Path | None, activate: bool) -> int:
+def promote(
+    url: str, name: str, target: str, version: int | None, token_file: Path | None, activate: bool, dry_run: bool
+) -> int:
     """Copy a version of NAME to another server.
 
-    It is the active version there; with --no-activate a draft, which runs nothing before it is deployed. What it needs
-    and the other server lacks (secrets, connections, workflows) is listed.
+    It is the active version there; with --no-activate a draft, which runs nothing before it is deployed. What it
+    changes there, what it needs and the other server lacks or has otherwise (secrets, connections, workflows that it
+    runs), and schedules and webhooks of this server that are not part of the document, are listed.
     """
     token = _token(token_file)
-    found = call(url, lambda client: client.workflow(name, version))
+    here = call(url, lambda client: _here(client, name, version))
+    found = here.found
     document = found["document"]
 
     async def store(client: AsyncClient) -> Any:
-        for line in await _lacking(client, document):
+        for line in [*await _differs(client, here), *await _lacking(client, document)]:
             click.echo(line, err=True)
+        if dry_run:
+            return None
         if activate:
             return await client.deploy(document, name)
         return await client.create_draft(document, name)
 
     saved = call(target, store, token=token)
+    if dry_run:
+        return OK
     print_warnings(saved)
     what = f"{name} version {found['version']}"
     if not activate:
@@ -63,6 +73,98 @@ def promote(url: str, name: str, target: str, version: int | None, token_file: P
         if block.get("type") in TRIGGERS:
             click.echo(f"  its {block['type']} {block_id} starts runs there from now on", err=True)
     return OK
+
+
+class _Here:
+    """What this server has of the workflow: `children` are the hashes of workflows that it runs, and those run."""
+
+    def __init__(self, found: Any) -> None:
+        self.found = found
+        self.children: dict[str, str] = {}
+        self.triggers: list[tuple[str, str]] = []
+
+
+async def _here(client: AsyncClient, name: str, version: int | None) -> _Here:
+    here = _Here(await client.workflow(name, version))
+    names = _children(here.found["document"])
+    while names:
+        child = names.pop()
+        if child not in here.children and child != name and (one := await _active(client, child)) is not None:
+            here.children[child] = one["hash"]
+            names += _children(one["document"])
+    for kind, listed in (
+        ("schedule", (await client.schedules(name))["schedules"]),
+        ("webhook", (await _if_allowed(client.webhooks(name)) or {"webhooks": []})["webhooks"]),
+    ):
+        here.triggers += [(kind, each["id"]) for each in listed if each["origin"] == "api"]
+    return here
+
+
+async def _active(client: AsyncClient, name: str) -> Any:
+    """None: there is no such workflow."""
+    from server.client import ApiError
+
+    try:
+        return await client.workflow(name)
+    except ApiError as error:
+        if error.status != 404:
+            raise
+        return None
+
+
+async def _if_allowed(asked: Awaitable[T]) -> T | None:
+    from server.client import ApiError
+
+    try:
+        return await asked
+    except ApiError as error:
+        if error.status not in (401, 403):
+            raise
+        return None
+
+
+async def _differs(client: AsyncClient, here: _Here) -> list[str]:
+    """What is otherwise there, a line each."""
+    found = here.found
+    there = await _if_allowed(_active(client, found["name"]))
+    lines = []
+    if there is not None and there["hash"] != found["hash"]:
+        changes = _changes(there["document"], found["document"])
+        lines.append(f"  it replaces version {there['version']} there: {'; '.join(changes)}")
+    for child, hash in sorted(here.children.items()):
+        other = await _if_allowed(_active(client, child))
+        if other is not None and other["hash"] != hash:
+            lines.append(f"  workflow {child} differs there (version {other['version']}); promote it, too")
+    schedules = await _if_allowed(client.schedules(found["name"])) or {"schedules": []}
+    webhooks = await _if_allowed(client.webhooks(found["name"])) or {"webhooks": []}
+    known = {each["id"] for each in (*schedules["schedules"], *webhooks["webhooks"])}
+    lines += [
+        f"  {kind} {id} of this server is not part of the document, and is not copied"
+        for kind, id in here.triggers
+        if id not in known
+    ]
+    return lines
+
+
+def _changes(before: Any, after: Any) -> Iterator[str]:
+    """Between two documents, by block, and whatever else there is in them."""
+    old, new = dict(_blocks(before)), dict(_blocks(after))
+    for what, names in (
+        ("new", new.keys() - old.keys()),
+        ("removed", old.keys() - new.keys()),
+        ("changed", {id for id in old.keys() & new.keys() if old[id] != new[id]}),
+    ):
+        if names:
+            yield f"{what} {', '.join(sorted(names))}"
+    if isinstance(before, dict) and isinstance(after, dict):
+        rest = sorted(key for key in before.keys() | after.keys() if key != "blocks")
+        if other := [key for key in rest if before.get(key) != after.get(key)]:
+            yield f"other {', '.join(other)}"
+
+
+def _children(document: Any) -> list[str]:
+    """Names of workflows that it runs."""
+    return [name for block in _of_types(document, "run_workflow", "agent") for name in _named(block, "workflow")]
 
 
 def _token(file: Path | None) -> str | None:
@@ -88,7 +190,7 @@ async def _lacking(client: AsyncClient, document: Any) -> list[str]:
         wanted = {each for block in _but(document, *DATA) for each in _named(block, "connection")}
         there = {one["name"] for one in (await client.connections())["connections"]} if wanted else set()
         lines += [f"  connection {name} is not there; see `weft connection add`" for name in sorted(wanted - there)]
-        wanted = {each for block in _of_types(document, "run_workflow", "agent") for each in _named(block, "workflow")}
+        wanted = set(_children(document))
         there = {one["name"] for one in (await client.workflows())["workflows"]} if wanted else set()
         lines += [f"  workflow {name} is not there; promote it, too" for name in sorted(wanted - there)]
     except ApiError as error:

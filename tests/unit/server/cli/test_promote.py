@@ -12,6 +12,7 @@ from click.testing import CliRunner, Result
 
 from server import cli
 from server.cli.common import Refused
+from tests.support.documents import document
 from tests.support.server import SyncServerProcess
 
 TOKEN, OTHER = "token-of-the-first-server", "token-of-the-second-server"
@@ -109,3 +110,36 @@ def test_a_stored_workflow_as_python_is_deployed_as_the_same_version(servers: Se
     assert weft(servers, "get", "printed", "--python", "-o", str(out)).return_value == 0
     assert out.read_text() == text
     assert "printed version 1 (unchanged, " in weft(servers, "deploy", str(out)).stdout
+
+
+def test_what_differs_is_listed_before_anything_is_copied(servers: Servers, tmp_path: Path) -> None:
+    here, there = servers[0].url, servers[1].url
+    old: dict[str, Any] = {"type": "set", "params": {"value": 1}}
+    same: dict[str, Any] = {"type": "set", "params": {"value": 2}}
+    pack: dict[str, Any] = {"type": "run_workflow", "params": {"workflow": "pack"}}
+    parent = document("send", "start pack", "pack old", "pack same", blocks={"pack": pack, "old": old, "same": same})
+
+    def deploy(workflow: dict[str, Any], **environ: str) -> None:
+        file = tmp_path / "document.json"
+        file.write_text(json.dumps(workflow))
+        ran = weft(servers, "deploy", str(file), **environ)
+        assert ran.return_value == 0, (ran.output, ran.exception)
+
+    deploy(document("pack", "start x", blocks={"x": old}))
+    deploy(parent)
+    assert weft(servers, "promote", "pack", "--to", there).return_value == 0
+    assert weft(servers, "promote", "send", "--to", there).return_value == 0
+    assert "differs" not in weft(servers, "promote", "send", "--to", there, "--dry-run").stderr
+    deploy(document("pack", "start x", blocks={"x": same}))
+    pack = {"type": "run_workflow", "params": {"workflow": "pack", "input": {"n": 1}}}
+    changed = document("send", "start pack", "pack mail", "pack same", blocks={"pack": pack, "mail": old, "same": same})
+    deploy({**changed, "description": "other"})
+    assert weft(servers, "cron", "add", "send", "--cron", "@daily", "--id", "nightly").return_value == 0
+    ran = weft(servers, "promote", "send", "--to", there, "--dry-run")
+    assert [line.strip() for line in ran.stderr.splitlines()] == [
+        "it replaces version 1 there: new mail; removed old; changed pack; other description, edges",
+        "workflow pack differs there (version 1); promote it, too",
+        "schedule nightly of this server is not part of the document, and is not copied",
+    ], ran.output
+    kept = weft(servers, "--url", there, "get", "send", WEFT_TOKEN=OTHER)
+    assert json.loads(kept.stdout) == parent, f"{here} has copied nothing"
