@@ -8,6 +8,7 @@ all other requests."""
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import AsyncIterator
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -31,6 +32,11 @@ FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _AS_SQUARE = bytes.maketrans(b"{}", b"[]")
+# Integers beyond 64 bits have 19 digits or more.
+_AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_MANY = b"0" * 19
+_LONG = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}(?![0-9.eE])")
+_INTEGERS = range(-(2**63), 2**64)
 WHOLE_S = 1_800  # for all of a file: its first part must be there when the last one comes
 SHAPE_HINT = "GET /openapi.json describes all request bodies."
 
@@ -87,7 +93,7 @@ async def read_as(request: Request, limits: Limits, type: type[T]) -> T:
 
 
 def parse_json(data: bytes, limits: Limits) -> Any:
-    """The value, within the limits on depth and size. Raises MalformedBody."""
+    """The value, within the limits on depth and size, and of integers. Raises MalformedBody."""
     opened = data.count(b"{") + data.count(b"[")
     brackets = b""
     if opened > limits.json_depth:  # else it can be neither too deep nor too wide: most bodies need no further look
@@ -95,6 +101,8 @@ def parse_json(data: bytes, limits: Limits) -> Any:
         if brackets.count(b"[") > limits.json_containers:
             message = f"The JSON has more than {limits.json_containers} arrays and objects."
             raise MalformedBody(message, code="json_too_wide", pointer="", hint=SIZE_HINT)
+    if _MANY in data.translate(_AS_ZEROS):
+        _refuse_long_numbers(data)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
@@ -103,6 +111,14 @@ def parse_json(data: bytes, limits: Limits) -> Any:
         message = f"The JSON is nested deeper than {limits.json_depth} levels."
         raise MalformedBody(message, code="json_too_deep", pointer="", hint="Reduce the nesting.")
     return value
+
+
+def _refuse_long_numbers(data: bytes) -> None:
+    """Raises MalformedBody: an integer beyond 64 bits, which would be read as a fraction, another number."""
+    for match in _LONG.finditer(_outside_texts(data)):
+        if len(match[0]) > 20 or int(match[0]) not in _INTEGERS:
+            message = f"The JSON has the number {match[0][:40].decode()}, which does not fit in 64 bits."
+            raise MalformedBody(message, code="number_too_large", pointer="", hint="Send it as text.")
 
 
 def decode_form(data: bytes) -> dict[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -60,6 +61,21 @@ def test_what_is_within_the_bound_is_counted_without_a_walk() -> None:
             parse_json(data, LIMITS)
             ratios.append((time.thread_time() - parsed) / (parsed - began))
     assert min(ratios) < 3, ratios
+
+
+@pytest.mark.parametrize("number", [2**64, -(2**63) - 1, 10**19 * 9, 123456789012345678901234567890, int("9" * 4_000)])
+def test_an_integer_beyond_64_bits_is_refused_instead_of_rounded(number: int) -> None:
+    with pytest.raises(MalformedBody, match="does not fit in 64 bits") as caught:
+        parse_json(b'{"a": [1, %d]}' % number, LIMITS)
+    assert (caught.value.code, caught.value.hint) == ("number_too_large", "Send it as text.")
+
+
+@pytest.mark.parametrize(
+    "text", ["18446744073709551615", "-9223372036854775808", "1.00000000000000000000001", "12345678901234567890123.5",
+             "12345678901234567890123e2", '"123456789012345678901234567890"', '"\\"1234567890123456789012345"'],
+)  # fmt: skip
+def test_other_long_numbers_and_texts_are_read(text: str) -> None:
+    assert parse_json(text.encode(), LIMITS) == json.loads(text)
 
 
 def test_brackets_in_texts_count_for_nothing() -> None:
