@@ -31,7 +31,7 @@ def text_for(pattern: str, n: int = 0, least: int = 0) -> str:
 
 def _parser() -> Any:
     """Private in Python, and there since its first version with `re`."""
-    return re._parser
+    return re._parser  # type: ignore[attr-defined]  # not in the types of `re`
 
 
 class _Writer:
