@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import logging
+import threading
 import time
+from collections import Counter
 from collections.abc import Callable
+from typing import Final, Protocol
 
 EVERY_S = 60.0
+AWAY: Final = frozenset({"db_unavailable", "db_write_failed"})  # one cause, whether something is read or written
+SHOWN_MAX: Final = 8  # of what an outage stops, the most frequent
 
 
 class Repeated:
@@ -35,3 +40,39 @@ class Repeated:
         """Write it if it is due, with how often this cause was met: an outage meets a thousand runs at once."""
         if count := self.due(cause):
             log.log(level, f"{text} (%d times)", *values, count)
+
+
+class Failure(Protocol):
+    """A StoreError."""
+
+    @property
+    def code(self) -> str: ...
+
+
+class Outage:
+    """What a database that fails stops in this process. One cause is one line a minute, whichever part of weft notices
+    it; also for several threads."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._logged_at_s: dict[str, float] = {}
+        self._stopped: dict[str, Counter[str]] = {}
+
+    def log(self, log: logging.Logger, error: Failure, what: str, count: int = 1) -> None:
+        """`what` failed `count` times more, such as "claiming failed"."""
+        cause = "away" if error.code in AWAY else error.code
+        with self._lock:
+            stopped = self._stopped.setdefault(cause, Counter())
+            stopped[what] += count
+            now_s = self._clock()
+            if now_s < self._logged_at_s.get(cause, -EVERY_S) + EVERY_S:
+                return
+            self._logged_at_s[cause] = now_s
+            del self._stopped[cause]
+        shown = ", ".join(f"{each} ({times} times)" for each, times in stopped.most_common(SHOWN_MAX))
+        more = "" if len(stopped) <= SHOWN_MAX else f", and {len(stopped) - SHOWN_MAX} others"
+        log.error("the database failed: %s: %s%s", error, shown, more)
+
+
+OUTAGE: Final = Outage()

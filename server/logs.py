@@ -78,3 +78,4 @@ def log_to_stderr(level: str, secrets: list[str], format: LogFormat = "text") ->
     handler = logging.StreamHandler()
     handler.setFormatter(FORMATTERS[format](secrets))
     logging.basicConfig(level=level.upper(), handlers=[handler])
+    logging.getLogger("psycopg").setLevel(logging.ERROR)  # what it ignores as a session ends: weft reports the outage

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]  # xdist has no types
 
+from executor.repeated import OUTAGE
 from tests.support.loopback import sitecustomize as loopback
 
 # How long one example takes, or making it, says how busy the machine is; what must be quick measures its own time.
@@ -44,6 +45,13 @@ def _stay_on_loopback() -> None:
         "PYTHONPATH": os.pathsep.join([folder, *(path for path in paths if path not in ("", folder))]),
     }
     loopback.install()
+
+
+@pytest.fixture(autouse=True)
+def _no_outage_before() -> None:
+    """What an earlier test has logged about a database is not left out of the log of this one."""
+    OUTAGE._logged_at_s.clear()
+    OUTAGE._stopped.clear()
 
 
 @pytest.fixture(autouse=True)

@@ -27,7 +27,7 @@ from executor.notifications.sending import (
     back_off_ms,
     post_signed,
 )
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 from executor.runtime.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
 from executor.runtime.elsewhere import MESSAGES
 from executor.runtime.parts import Parts
@@ -36,7 +36,6 @@ from executor.store.alerts import AlertMessage, AlertStatus
 from executor.topics.runs import Runs
 
 log = logging.getLogger("weft.notifications")
-_failures = Repeated()
 
 EVERY_MS: Final = 300_000  # between two messages to one address
 SENDING_MAX: Final = 8  # at the same time
@@ -117,8 +116,7 @@ class Alerts:
             log.warning("%s was abandoned: %s", what, shown)
             await self._record(claim, "failed", None, shown)
         except StoreError as failure:
-            text = "the outcome of alert %s could not be recorded: %s"
-            _failures.log(log, logging.ERROR, failure.code, text, message.id, failure)
+            OUTAGE.log(log, failure, "alerts were left for later")
 
     async def _record(
         self, claim: Claim[AlertMessage], status: AlertStatus, after_ms: int | None = None, error: str | None = None

@@ -25,7 +25,7 @@ from executor.notifications.sending import (
     back_off_ms,
     post_signed,
 )
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 from executor.runtime.elsewhere import MESSAGES
 from executor.runtime.links import Signed
 from executor.runtime.parts import Parts
@@ -37,7 +37,6 @@ from executor.values.redact import sealed_names, unseal
 from executor.views import WaitView
 
 log = logging.getLogger("weft.notifications")
-_failures = Repeated()
 
 SENDING_MAX: Final = 16  # at the same time
 # The wait has ended since the message was claimed: it is not sent, and nothing went wrong.
@@ -111,8 +110,7 @@ class Notifications:
                     log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
                     await self._record(claim, "failed", None, shown)
         except StoreError as failure:
-            text = "the outcome of a message about %s of run %s could not be recorded: %s"
-            _failures.log(log, logging.ERROR, failure.code, text, row.wait_id, row.run_id, failure)
+            OUTAGE.log(log, failure, "messages about waits were left for later")
 
     async def _attend(self, claim: Claim[NotificationRow]) -> None:
         """Raises StoreError."""

@@ -10,7 +10,7 @@ from executor.core import commands as c
 from executor.core import facts as f
 from executor.core import messages as m
 from executor.errors import StoreError
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 from executor.runtime.inbox import Inbox
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
@@ -18,7 +18,6 @@ from executor.runtime.results import Arrivals, Payload, assigned
 from executor.values.payload import encode as encode_payload
 
 log = logging.getLogger("weft.run")
-_failures = Repeated()
 
 RETRY_EXPIRY_MS = 1_000
 
@@ -89,8 +88,7 @@ class Deadlines:
             else:
                 await self._store.post_message(self._run.id, expired, now_ms)
         except StoreError as error:
-            text = "run %s: %s could not be expired (%s); trying again"
-            _failures.log(log, logging.ERROR, error.code, text, self._run.id, wait_id, error)
+            OUTAGE.log(log, error, "waits could not be expired")
             self._set(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
             return
         self._inbox.changed()

@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from executor.errors import BlockError, Fenced, StoreError
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 from executor.runtime.elsewhere import PLACES, Elsewhere
 from executor.runtime.hub import Bell
 from executor.store.contract import Store
@@ -78,7 +78,6 @@ class Places:
         self._bell = Bell()
         self._task: asyncio.Task[None] | None = None
         self._pause_until_s = 0.0
-        self._failed = Repeated()
         self._closed = False
 
     def __len__(self) -> int:
@@ -155,8 +154,7 @@ class Places:
             try:
                 await self._look()
             except StoreError as error:
-                if count := self._failed.due(error.code):
-                    log.error("places of limits could not be assigned (%d times): %s", count, error)
+                OUTAGE.log(log, error, "places of limits could not be assigned")
                 # What was assigned may be on disk, and its answer lost: those that ask again hear of it.
                 self._asks = [*self._waiting.values(), *self._asks]
                 self._waiting.clear()

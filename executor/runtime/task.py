@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Final
 
 from executor.errors import StoreError
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 
 RETRY_S: Final = 1.0
 
@@ -35,7 +35,6 @@ class BackgroundTask:
         self._step = step
         self._failed = failed
         self._log = log
-        self._failures = Repeated()
         self._ending = False
         self._task: asyncio.Task[None] | None = None
 
@@ -69,8 +68,7 @@ class BackgroundTask:
             try:
                 pause_s = await self._step()
             except StoreError as error:
-                if count := self._failures.due(error.code):
-                    self._log.error("%s (%d times): %s", self._failed, count, error)
+                OUTAGE.log(self._log, error, self._failed)
                 await asyncio.sleep(RETRY_S)  # whatever wakes it: the database has a second to recover
             except Exception:  # a bug of ours
                 self._log.exception("%s; trying again", self._failed)

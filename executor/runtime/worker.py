@@ -24,7 +24,7 @@ from executor.doing import Doing
 from executor.doing import begin as begin_doing
 from executor.errors import Fenced, StoreError
 from executor.journal.reader import load_plan
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE, Repeated
 from executor.runtime.admission import Admission
 from executor.runtime.adoption import Adoption, NotAdopted
 from executor.runtime.attempts import Attempts
@@ -120,7 +120,7 @@ class Worker:
         self._renewed_at_ms = parts.clock.now_ms()
         self._claiming.start()
         self._renewing.start(after_s=self._renew_every_s)
-        self._losses, self._failures = Repeated(), Repeated()
+        self._losses = Repeated()
         self._context = copy_context()  # of what runs, not of who asks for it
         parts.owned.adopt, parts.owned.answer = self._adopt, self._answer
 
@@ -352,8 +352,7 @@ class Worker:
             self._log_lost(row.id)
         except StoreError as error:
             self._dropped = True
-            text = "run %s: the database failed (%s); it is free for the next claim at the next renewal"
-            self._failures.log(log, logging.ERROR, error.code, text, row.id, error)
+            OUTAGE.log(log, error, "runs were dropped until the next renewal")
         except asyncio.CancelledError:
             raise
         except Exception:

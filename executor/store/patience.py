@@ -16,11 +16,10 @@ from contextvars import ContextVar
 from typing import TypeVar
 
 from executor.errors import BlockError, StoreError
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 
 T = TypeVar("T")
 
-_failures = Repeated()
 PAUSES_S = (0.1, 1.0, 5.0)
 
 # Seconds, and the end of them on the monotonic clock.
@@ -56,7 +55,7 @@ async def with_retries(ask: Callable[[], Awaitable[T]], *, what: str, failed: st
         try:
             return await ask()
         except StoreError as error:
-            _failures.log(log, logging.WARNING, error.code, "%s: %s; trying again", what, error)
+            OUTAGE.log(log, error, f"{what} was tried again")
             await asyncio.sleep(pause_s)
     try:
         return await ask()

@@ -37,7 +37,7 @@ from msgspec import Struct
 
 from executor.errors import DatabaseReplaced, DatabaseUnavailable, DatabaseWriteFailed, StoreError
 from executor.prompt import Prompt
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 from executor.store.gathering import Gathering, Item, Outcome, Settled, quick_switches
 from executor.store.stats import Stats
 
@@ -72,7 +72,6 @@ class GroupWriter(Gathering, ABC):
         self._others_turn = False  # requests had the last group, and left others behind
         self._thread: threading.Thread | None = None
         self._no_retries = False
-        self._unwritten = Repeated()
 
     async def open(self) -> None:
         """Open the database and bring its schema up to date. Raises SchemaTooNew, ForeignDatabase,
@@ -263,8 +262,8 @@ class GroupWriter(Gathering, ABC):
         return self._give_up(late, failure), [item for item in items if item.until_s > now_s]
 
     def _give_up(self, items: list[Item], failure: StoreError) -> list[Settled]:
-        if items and (count := self._unwritten.due(failure.code, len(items))):
-            log.error("%d writes failed: %s", count, failure)
+        if items:
+            OUTAGE.log(log, failure, "writing failed", len(items))
         # one exception each: a traceback belongs to one waiter
         return [(item, Outcome(None, type(failure)(failure.message, hint=failure.hint))) for item in items]
 

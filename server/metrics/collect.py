@@ -14,9 +14,9 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from executor.engine import Engine
-from executor.errors import WeftError
+from executor.errors import DatabaseUnavailable, StoreError
 from executor.histogram import Histogram
-from executor.repeated import Repeated
+from executor.repeated import OUTAGE
 from executor.store.load import DatabaseLoad
 from server.metrics.families import METRICS
 from server.metrics.process import ProcessMeters
@@ -26,7 +26,6 @@ Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 Labels = tuple[str, ...]
 T = TypeVar("T")
 _log = logging.getLogger("weft.server")
-_unread = Repeated()
 DATABASE_S: Final = 1.0  # less than any Prometheus waits for: what this process knows by itself is sent in any case
 
 
@@ -53,10 +52,9 @@ async def _in_time(asked: Awaitable[T], otherwise: T) -> T:
     try:
         async with asyncio.timeout(DATABASE_S):
             return await asked
-    except (WeftError, TimeoutError) as error:
-        code, said = (error.code, str(error)) if isinstance(error, WeftError) else ("late", "it took too long")
-        if _unread.due(code):
-            _log.warning("the database could not be read for metrics: %s", said)
+    except (StoreError, TimeoutError) as error:
+        late = DatabaseUnavailable(f"the database answered nothing within {DATABASE_S:g} s")
+        OUTAGE.log(_log, error if isinstance(error, StoreError) else late, "metrics could not be read")
         return otherwise
 
 

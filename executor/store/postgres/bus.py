@@ -23,6 +23,8 @@ from typing import Any, Final
 import orjson
 import psycopg
 
+from executor.repeated import Repeated
+from executor.store.postgres.errors import said
 from executor.store.postgres.limited import LimitedConnection, reachable
 
 log = logging.getLogger("weft.bus")
@@ -52,7 +54,8 @@ class PostgresBus:
         self._queue: dict[Message, None] = {}
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
-        self._said_down = False
+        self._is_down = self._said_down = False
+        self._outages = Repeated()
         self.is_alive = False
 
     def open(self, hear: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
@@ -184,11 +187,15 @@ class PostgresBus:
     def _report_up(self) -> None:
         if self._said_down:
             log.warning("the bus works again")
-        self._said_down, self.is_alive = False, True
+        self._is_down, self._said_down, self.is_alive = False, False, True
         self._call(self._connected)
 
     def _report_down(self, error: Exception) -> None:
-        """Once: everything is found without it, a little later."""
-        if not self._said_down:
+        """Once, and once a minute if it comes and goes: everything is found without it, a little later."""
+        if self._is_down:
+            return
+        self._is_down = True
+        if count := self._outages.due("down"):
             self._said_down = True
-            log.warning("the bus does not work, so other processes are noticed within seconds: %s", str(error).strip())
+            text = "the bus does not work, so other processes are noticed within seconds: %s (%d times)"
+            log.warning(text, said(error), count)

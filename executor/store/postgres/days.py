@@ -27,6 +27,7 @@ from typing import Any, Final, cast
 
 import psycopg
 
+from executor.store.postgres.errors import said
 from executor.store.postgres.parts import LOOSE, PARTS, RETIRING, SEQUENCE, WIDTH, Part, begin, name_of_day, part_of
 from executor.store.rows import Retired
 from executor.store.topics.usage import ADDED, COUNTS, SUMS, USAGE_KEY
@@ -149,7 +150,7 @@ class Days:
                 try:
                     done = await self._retire(part, ended_before_ms)
                 except IN_THE_WAY as error:
-                    log.warning("%s is dropped later: %s", part.name, str(error).strip())
+                    log.warning("%s is dropped later: %s", part.name, said(error))
                     break
                 total = Retired(total.runs + done.runs, total.events + done.events, total.parts + done.parts)
         return total
@@ -166,7 +167,7 @@ class Days:
             for (name,) in await self._rows(LOOSE):
                 await self._run(f"DROP TABLE {name}")
         except IN_THE_WAY as error:
-            log.warning("parts of journals are dropped later: %s", str(error).strip())
+            log.warning("parts of journals are dropped later: %s", said(error))
             return False
         return True
 

@@ -24,6 +24,11 @@ PASSING: Final = (
 NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg says so without asking; a NUL, or half of a character
 
 
+def said(error: BaseException) -> str:
+    """What it says, on one line."""
+    return " ".join(str(error).split())
+
+
 def as_weft_error(error: Exception) -> Exception:
     """Errors of our own, and bugs, stay as they are. DatabaseWriteFailed is worth another try: nothing is on disk, or
     what may be made twice (a schema, the row of a writer)."""
@@ -32,29 +37,29 @@ def as_weft_error(error: Exception) -> Exception:
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
-    said = str(error).strip()
+    text = said(error)
     if state in AGAIN or state.startswith(LOST) or (isinstance(error, psycopg.OperationalError) and not state):
-        return DatabaseWriteFailed(f"the write failed after all retries: {said}")
+        return DatabaseWriteFailed(f"the write failed after all retries: {text}")
     if state.startswith("23"):
-        return Conflict(f"the database rejected a row: {said}")
+        return Conflict(f"the database rejected a row: {text}")
     if isinstance(error, psycopg.DataError):
         return not_storable(error)
     if state in FULL:
-        return DatabaseFull(f"the disk of the database is full: {said}")
+        return DatabaseFull(f"the disk of the database is full: {text}")
     if isinstance(error, psycopg.OperationalError):
-        return DatabaseUnavailable(f"the database cannot be used: {said}")
+        return DatabaseUnavailable(f"the database cannot be used: {text}")
     return error
 
 
 def may_pass(error: Exception) -> bool:
     """Whether a session could not be opened for a reason that ends by itself: there is no server, or it is about to
     start or to stop. What it refuses for good, such as a wrong password, is FATAL in words of its own."""
-    said = str(error.__cause__ if isinstance(error, CommitUncertain) else error)
-    return "FATAL" not in said or any(words in said for words in PASSING)
+    text = str(error.__cause__ if isinstance(error, CommitUncertain) else error)
+    return "FATAL" not in text or any(words in text for words in PASSING)
 
 
 def not_storable(error: psycopg.DataError) -> Exception:
     """A text that no text of PostgreSQL can be, such as one with a NUL; else the error itself."""
     if error.sqlstate in NOT_STORABLE:
-        return BadRequest(f"PostgreSQL cannot store this text: {str(error).strip()}", code="text_not_storable")
+        return BadRequest(f"PostgreSQL cannot store this text: {said(error)}", code="text_not_storable")
     return error

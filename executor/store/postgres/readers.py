@@ -16,7 +16,7 @@ from executor.errors import DatabaseUnavailable, StoreError
 from executor.store.patience import patience_s
 from executor.store.postgres.connection import prepare, with_settings
 from executor.store.postgres.dialect import TEXTS
-from executor.store.postgres.errors import not_storable
+from executor.store.postgres.errors import not_storable, said
 from executor.store.postgres.limited import LIMIT_S, LONG_S, LimitedAsyncConnection, Silent
 from executor.store.postgres.pooled import prepare_where_kept_async
 from executor.store.tx import Row, Values
@@ -91,7 +91,7 @@ class Readers:
                     if tries_left and connection.closed and not isinstance(error, Silent):
                         await self._forget_idle()  # they were lost at the same time
                         continue
-                    raise DatabaseUnavailable(f"the database cannot be read: {str(error).strip()}") from error
+                    raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
                 except psycopg.DataError as error:
                     raise not_storable(error) from error
                 finally:
@@ -197,5 +197,5 @@ class _Limit:
         return max(self._until_s - time.monotonic(), SILENT_S / 4)
 
     def failure(self, error: psycopg.Error | None) -> DatabaseUnavailable:
-        said = "it does not answer" if error is None else str(error).strip()
-        return DatabaseUnavailable(f"the database cannot be read: {said}")
+        why = "it does not answer" if error is None else said(error)
+        return DatabaseUnavailable(f"the database cannot be read: {why}")

@@ -18,6 +18,7 @@ from executor.errors import DatabaseUnavailable, ForeignDatabase
 from executor.store.migrate import packaged_migrations
 from executor.store.postgres.connection import check_address, prepare
 from executor.store.postgres.dialect import TEXTS
+from executor.store.postgres.errors import said
 from executor.store.postgres.limited import reachable
 from executor.store.postgres.migrate import HAS_TABLES, HAS_VERSION, VERSION
 from executor.store.postgres.parts import LOOSE, RETIRED
@@ -196,4 +197,4 @@ def _unavailable() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise DatabaseUnavailable(f"the database cannot be read: {str(error).strip()}") from error
+        raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error

@@ -16,7 +16,7 @@ from executor.errors import DatabaseUnavailable
 from executor.store.postgres.connection import FaultPoint, Session, prepare, with_settings
 from executor.store.postgres.days import Days
 from executor.store.postgres.dialect import NOW_US
-from executor.store.postgres.errors import as_weft_error
+from executor.store.postgres.errors import as_weft_error, said
 from executor.store.postgres.limited import LONG_S, LimitedAsyncConnection, reachable
 from executor.store.postgres.migrate import LOCK
 from executor.store.postgres.readers import PING_READ, Readers
@@ -85,13 +85,13 @@ class PostgresStore(TopicStore):
                 reachable(self._dsn), autocommit=True, application_name=GC_NAME
             )
         except psycopg.Error as error:
-            raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
+            raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
         try:
             try:
                 await session.execute(GC_BEGINS)
                 row = await (await session.execute(GC_LOCK)).fetchone()
             except psycopg.Error as error:
-                raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
+                raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
             yield row == (True,)
         finally:
             with suppress(psycopg.Error):

@@ -22,7 +22,7 @@ from executor.store.gathering import Item, Outcome
 from executor.store.migrate import packaged_migrations
 from executor.store.postgres.connection import CommitUncertain, Session, Tx
 from executor.store.postgres.dialect import ADD_WRITER, DELETE_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, MARK_GROUP
-from executor.store.postgres.errors import as_weft_error, may_pass
+from executor.store.postgres.errors import as_weft_error, may_pass, said
 from executor.store.postgres.hot.appends import newest_messages
 from executor.store.postgres.hot.group import HotGroup
 from executor.store.postgres.migrate import migrate
@@ -89,7 +89,7 @@ class Writer(GroupWriter):
             psycopg.errors.ReadOnlySqlTransaction
         ) as error:  # another host was promoted, and this one is a standby now
             self._session.drop()
-            raise DatabaseWriteFailed(f"the database takes no writes: {str(error).strip()}") from error
+            raise DatabaseWriteFailed(f"the database takes no writes: {said(error)}") from error
         except CommitUncertain as uncertain:
             self._find_out(uncertain, hot)
         outcomes.update(hot.outcomes(self._newest_messages))

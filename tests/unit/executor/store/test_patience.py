@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from executor.errors import BlockError, StoreError
-from executor.repeated import Repeated
+from executor.repeated import Outage
 from executor.store import patience
 from executor.store.patience import with_retries
 
@@ -30,7 +30,7 @@ class Asked:
 @pytest.fixture(autouse=True)
 def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(patience, "PAUSES_S", (0, 0, 0))
-    monkeypatch.setattr(patience, "_failures", Repeated())
+    monkeypatch.setattr(patience, "OUTAGE", Outage())
 
 
 async def ask(asked: Asked) -> str:
@@ -40,7 +40,8 @@ async def ask(asked: Asked) -> str:
 async def test_the_store_is_asked_again_three_times(caplog: pytest.LogCaptureFixture) -> None:
     assert await ask(asked := Asked(3, StoreError("the disk is full"))) == "answer"
     assert asked.calls == 4
-    assert [record.message for record in caplog.records] == ["a checkpoint: the disk is full; trying again (1 times)"]
+    (line,) = (record.message for record in caplog.records)
+    assert line == "the database failed: the disk is full: a checkpoint was tried again (1 times)"
 
 
 async def test_after_that_the_block_fails_and_may_be_tried_again() -> None:

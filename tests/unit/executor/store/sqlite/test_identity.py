@@ -199,7 +199,7 @@ async def test_a_full_disk_says_so_once_a_minute(
     assert (status_of(refused.value), refused.value.code) == (507, "db_full")
     assert str(tmp_path) in refused.value.hint
     assert [line.getMessage() for line in caplog.records if "failed" in line.getMessage()] == [
-        "1 writes failed: the disk is full: database or disk is full"
+        "the database failed: the disk is full: database or disk is full: writing failed (1 times)"
     ]
     Full.full = False
     assert (await store.append(change(run, record(), now_ms=T0))).seq == 2
