@@ -18,6 +18,7 @@ log = logging.getLogger("weft.upkeep")
 
 FIRST_S = 60.0  # a server that starts has better things to do
 EVERY_S = 3600.0
+JOBS_KNOWN = 100  # whose state a process can tell
 CHILDREN_MAX = 1_000_000  # of one run: all of them
 
 
@@ -29,6 +30,7 @@ class Upkeep:
         self._clock = parts.clock
         self._task: BackgroundTask | None = None
         self._jobs: dict[str, tuple[GcJob, asyncio.Task[None]]] = {}  # the last of each kind in this process
+        self._known: dict[str, GcJob] = {}  # of this process, by id; the oldest first
         self._beginning = asyncio.Lock()
 
     def start(self, retention_ms: int | None, *, first_s: float = FIRST_S, every_s: float = EVERY_S) -> None:
@@ -72,9 +74,10 @@ class Upkeep:
 
     async def job(self, id: str) -> GcJob:
         """Raises NotFound: there is none of this id, or others came after it."""
+        if id in self._known:
+            return self._known[id]
         for dry_run in (False, True):
-            own = self._jobs.get(kind_of(dry_run))
-            found = own[0] if own and own[0].id == id else await self._last(kind_of(dry_run))
+            found = await self._last(kind_of(dry_run))
             if found is not None and found.id == id:
                 return found
         raise NotFound(f"there is no deletion {id}, or another one came after it", code="gc_not_found")
@@ -137,6 +140,9 @@ class Upkeep:
         task = asyncio.create_task(work(), name=kind_of(dry_run))
         await begun
         self._jobs[job.kind] = (job, task)
+        self._known[job.id] = job
+        if len(self._known) > JOBS_KNOWN:
+            del self._known[next(iter(self._known))]
         if not dry_run:
             await self._store.note_act()
         return job

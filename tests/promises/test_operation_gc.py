@@ -100,7 +100,8 @@ async def test_it_is_answered_at_once_with_its_progress(tmp_path: Path) -> None:
         assert done["counts"]["runs"] == RUNS
         after = await begin(client)
         assert after["created"] and after["job"]["id"] != id
-        gone = await client.get(f"/api/upkeep/gc/{id}")
+        assert await job(client, id) == done, "the process knows those before, too"
+        gone = await client.get("/api/upkeep/gc/another")
         assert (gone.status_code, gone.json()["code"]) == (404, "gc_not_found")
 
 

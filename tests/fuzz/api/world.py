@@ -98,7 +98,10 @@ class World:
         raw = {"content-type": "application/octet-stream"}
         file = client.post("/api/files", params={"name": "a.csv"}, content=b"a,b\n1,2\n", headers=raw)
         assert file.status_code == 201, file.text
+        deletion = client.post("/api/upkeep/gc", json={"dry_run": True})
+        assert deletion.status_code == 202, deletion.text
         self.known = {
+            ("/api/upkeep/gc/", "id"): [deletion.json()["job"]["id"]],
             ("/api/files/", "id"): [file.json()["id"]],
             ("/api/tokens/", "id"): tokens,
             ("/api/workflows/", "name"): ["ending", "asking"],
