@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -27,13 +28,23 @@ T = TypeVar("T")
 RUNNING_MAX: Final = 32
 LEFT_BEHIND_MAX: Final = 100
 # More of them would take turns with the event loop, and leave it little time.
-_ASIDE: Final = ThreadPoolExecutor(max_workers=2, thread_name_prefix="weft-aside")
+ASIDE_MAX: Final = 2
+_ASIDE: Final = [ThreadPoolExecutor(ASIDE_MAX, thread_name_prefix="weft-aside")]
+
+
+def _after_fork() -> None:
+    """A forked process has none of the threads of the one before."""
+    _ASIDE[0] = ThreadPoolExecutor(ASIDE_MAX, thread_name_prefix="weft-aside")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
 
 
 async def aside(work: Callable[[], T]) -> T:
     """What `work` returns, which takes long for some documents, schemas and patterns. The event loop continues."""
     context = contextvars.copy_context()
-    return await asyncio.get_running_loop().run_in_executor(_ASIDE, context.run, work)
+    return await asyncio.get_running_loop().run_in_executor(_ASIDE[0], context.run, work)
 
 
 @dataclass(eq=False, slots=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import signal
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
 
 from executor.errors import BlockError
-from executor.threads import FunctionThreads
+from executor.threads import FunctionThreads, aside
 from tests.support.until import until
 
 
@@ -83,3 +86,16 @@ async def test_a_call_waits_for_a_place() -> None:
     free.set()
     assert await first is True
     assert await second == ["begun", "over"]
+
+
+async def test_work_aside_ends_in_a_forked_process_too() -> None:
+    """As that of `weft.testing.crash_everywhere`, which has none of the threads of the process before."""
+    assert await aside(lambda: 1) == 1
+    child = os.fork()
+    if child == 0:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.alarm(10)  # ends a process that waits for a thread
+        threads = ThreadPoolExecutor(1)
+        os._exit(threads.submit(asyncio.run, aside(lambda: 7)).result())
+    _, status = await asyncio.to_thread(os.waitpid, child, 0)
+    assert os.waitstatus_to_exitcode(status) == 7
