@@ -94,6 +94,7 @@ async def test_each_alert_fires_and_none_on_a_healthy_fleet(texts: tuple[Texts, 
     cases["WeftAbsent"] = [_up("weft", 0)]
     assert sorted(cases) == sorted(ALERTS), "an alert without a case"
     tests = [_test(_series(healthy, lambda sample: None), [])]
+    tests += [_test(_series(healthy, _is("weft_schedule_lag_seconds", 120)), ["WeftTimersLate"])]
     tests += [
         _test(series, [name, "WeftProcessDown"] if name == "WeftAbsent" else [name]) for name, series in cases.items()
     ]
@@ -170,6 +171,7 @@ def _no_worker(sample: Sample) -> str | None:
 
 CHANGES: dict[str, Change] = {
     "WeftNoWorker": _no_worker,
+    "WeftRunsLeft": _is("weft_takeover_lag_seconds", 120),
     "WeftQueueOld": _is("weft_queue_oldest_seconds", 120),
     "WeftRunsFail": _grows("weft_runs_ended_total", 20, status="failed"),
     "WeftTimersLate": _is("weft_timer_lag_seconds", 60),

@@ -46,6 +46,14 @@ class Witness:
         return answer(200)
 
 
+PAGE: Final = Path(__file__).parents[2] / "docs/reference/reliability.md"
+ROWS: Final = {
+    "run": "a run",
+    "message": "a message about a wait",
+    "callback": "the request of a `callback` block",
+    "job": "the Job of a `job` block",
+    "alert": "an alert",
+}
 LAGS: Final = ("weft_takeover_lag_seconds", "weft_notification_lag_seconds")
 
 
@@ -118,6 +126,12 @@ def begin(kind: str, hook: str) -> dict[str, Any]:
     return document(kind, "start a", blocks={"a": blocks[kind]})
 
 
+def test_the_page_has_a_row_for_each() -> None:
+    table = PAGE.read_text(encoding="utf-8").split("| at work with |")[1].split("\n\n")[0]
+    rows = [line.split(" | ")[0].removeprefix("| ") for line in table.splitlines() if line.startswith("| ")]
+    assert rows == list(ROWS.values())
+
+
 @pytest.mark.parametrize("end", ["kill", "stop"])
 async def test_what_a_process_was_sending_is_sent_by_another_within_a_lease(
     place: Place, end: str, tmp_path: Path
@@ -129,7 +143,7 @@ async def test_what_a_process_was_sending_is_sent_by_another_within_a_lease(
         second.freeze()  # so that all is claimed by the first
         first = await fleet.start()
         async with httpx.AsyncClient(base_url=first.url, timeout=60) as client:
-            for kind in ("message", "callback", "job", "alert", "run"):
+            for kind in ROWS:
                 (await client.post("/api/runs", json={"document": begin(kind, hook)})).raise_for_status()
         targets = ["/message", "/callback", "/alert", "/run"]
         await until(lambda: all(witness.asked[target] for target in targets) and cluster.asked)
