@@ -48,7 +48,7 @@ help:
 	@echo "make clean    remove what was built; databases stay"
 
 serve: $(INSTALLED)
-	@exec $(BIN)/weft serve --dev-model $(ARGS)
+	@exec $(BIN)/weft serve --dev-model --build-python $(ARGS)
 
 install: $(INSTALLED)
 
@@ -140,6 +140,7 @@ lock: $(INSTALLED_DEV)
 	$(COMPILE) pyproject.toml --extra llm -o requirements.lock
 	$(COMPILE) pyproject.toml -c requirements.lock --extra dev -o requirements-dev.lock
 	$(COMPILE) pyproject.toml -c requirements.lock --extra peers -o requirements-peers.lock
+	grep '^python = ' pyproject.toml | sed 's/.*\["\(.*\)"\]/\1/' | $(COMPILE) - -c requirements-dev.lock -o requirements-python.lock
 	$(BIN)/python hatch_build.py requirements | $(COMPILE) - -c requirements-dev.lock -o requirements-build.lock
 	$(BIN)/python hatch_build.py node | $(COMPILE) - -o requirements-node.lock
 
@@ -159,12 +160,14 @@ $(REQUIRED): requirements.lock | $(BIN)/python
 	@touch $@
 
 # Without build isolation: pip would fetch the build tools, and a Node where there is none, in whatever version is newest.
-$(INSTALLED): pyproject.toml requirements-build.lock requirements-node.lock $(WEB) $(REQUIRED) $(NOT_BUILT)
+$(INSTALLED): pyproject.toml requirements-build.lock requirements-node.lock requirements-python.lock $(WEB) $(REQUIRED) $(NOT_BUILT)
 	$(PIP) install -q --require-hashes -r requirements-build.lock
 	@if $(BIN)/python hatch_build.py needs-node; then \
 		echo "$(PIP) install -q --require-hashes -r requirements-node.lock"; \
 		$(PIP) install -q --require-hashes -r requirements-node.lock; fi
 	$(PIP) install -q --no-deps --no-build-isolation -e .
+	@$(PIP) install -q --require-hashes -r requirements-python.lock || \
+		echo "weft works without this package, which is not available here: function blocks cannot be in Python" >&2
 	@touch $@
 
 $(INSTALLED_DEV): requirements-dev.lock $(INSTALLED)

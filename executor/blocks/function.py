@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
@@ -18,6 +19,7 @@ from executor.sandbox import Bound, Language
 from executor.sandbox.elsewhere import PLACE
 
 _DEFAULT_S = 5
+_LOOK_S = 0.5
 _STDOUT_SHOWN = 500
 _NAMES: Final[Mapping[Language, str]] = {"javascript": "JavaScript", "python": "Python"}
 
@@ -25,11 +27,15 @@ _NAMES: Final[Mapping[Language, str]] = {"javascript": "JavaScript", "python": "
 def _check(params: Params) -> tuple[Finding, ...]:
     if params.get("language") != "python":
         return ()
-    from executor.sandbox.python.component import is_built  # and with it wasmtime
+    from executor.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
 
     message = "has code in Python, which is not built on this machine: it fails."
     hint = "Run once, as the user of the server: weft python build."
-    return () if is_built() else (Finding("python_missing", "/language", message, hint, of_block=True),)
+    return (
+        ()
+        if is_built() or is_being_built()
+        else (Finding("python_missing", "/language", message, hint, of_block=True),)
+    )
 
 
 class Function:
@@ -96,6 +102,8 @@ class Function:
         code = await with_contents(ctx, code, ctx.params.get("files") or "value")
         language: Language = "python" if ctx.params.get("language") == "python" else "javascript"
         limit_s = seconds(ctx.params, "timeout_s", _DEFAULT_S) or _DEFAULT_S
+        if language == "python":
+            await _python_built(ctx)
         try:
             # The seed knows no attempt: a repeated attempt draws the same random numbers.
             result, stdout = await ctx.services.sandbox.run_code(
@@ -118,6 +126,17 @@ class Function:
         if stdout:
             ctx.log(stdout)
         return Done({"result": result, "stdout": stdout})
+
+
+async def _python_built(ctx: Context) -> None:
+    """A build that has begun is waited for: this is the first use on this machine."""
+    from executor.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
+
+    if is_built() or not is_being_built():
+        return
+    ctx.log("Python is being built on this machine, once. This takes about half a minute; then the program runs.")
+    while is_being_built() and not is_built():  # noqa: ASYNC110 - another process does it
+        await asyncio.sleep(_LOOK_S)
 
 
 async def _elsewhere(ctx: Context, name: str, arguments: Mapping[str, Any]) -> Any:

@@ -14,7 +14,8 @@ def python() -> None:
 
 @python.command()
 @click.option("--force", is_flag=True, help="Build it even if it is there.")
-def build(force: bool) -> int:
+@click.option("--held", is_flag=True, hidden=True, help="For `weft serve --build-python`, which has the lock.")
+def build(force: bool, held: bool) -> int:
     """Build CPython for the sandbox, once on each machine: half a minute and 450 MB of memory.
 
     It is built from the package componentize-py (pip install 'weft[python]'), nothing is downloaded. The result is in
@@ -32,11 +33,15 @@ def build(force: bool) -> int:
     if is_there and not force:
         click.echo(f"{component.compiled_file()} is there.", err=True)
         return OK
-    click.echo("Building. This takes about half a minute.", err=True)
-    try:
-        click.echo(component.build())
-    except component.BuildFailed as error:
-        raise Refused(str(error)) from None
+    with component.building() as is_ours:
+        if not (is_ours or held) and component.is_being_built():
+            raise Refused("Another process builds it already.", "Wait for half a minute.")
+        if not held:
+            click.echo("Building. This takes about half a minute.", err=True)
+        try:
+            click.echo(component.build())
+        except component.BuildFailed as error:
+            raise Refused(str(error)) from None
     return OK
 
 

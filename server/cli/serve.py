@@ -48,6 +48,11 @@ from server.variables import SettingsError
     is_flag=True,
     help="Start `weft dev-model` as well, for the examples that ask a model; not where WEFT_MODEL_DEV is set.",
 )
+@click.option(
+    "--build-python",
+    is_flag=True,
+    help="Build Python for function blocks in the background if it is missing, as `weft python build` does.",
+)
 def serve(
     host: str | None,
     port: int | None,
@@ -59,11 +64,13 @@ def serve(
     no_worker: bool,
     read_only: bool,
     dev_model: bool,
+    build_python: bool,
 ) -> int:
     """Start the server and resume the runs that were open.
 
     It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
     """
+    from server.build_python import built_beside
     from server.dev_model.child import NotStarted, running
     from server.process import EXIT_USAGE
     from server.process import serve as run_server
@@ -80,6 +87,8 @@ def serve(
             if dev_model and not environ.get("WEFT_MODEL_DEV"):
                 environ["WEFT_MODEL_DEV"] = stack.enter_context(running())
             settings = load_settings(environ)
+            if build_python:
+                stack.enter_context(built_beside())
         except (SettingsError, NotStarted) as error:
             click.echo(f"Error: {error}", err=True)
             return EXIT_USAGE

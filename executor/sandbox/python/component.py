@@ -1,9 +1,9 @@
 """The guest program of Python as machine code of this machine, in the folder where that of JavaScript is too.
 
 `build` makes it: componentize-py joins CPython, its library and `program/` to a component, and wasmtime compiles that.
-It takes 20 s and 450 MB, so it is done once, in a process of its own (`weft python build`), never in a server. A server
-only reads the file, under a name that holds the digest of `program/` and the version of wasmtime, if the digest that
-the file begins with is that of its content.
+It takes 20 s and 450 MB, so it is done once, in a process of its own (`weft python build`), never in a server; blocks
+wait while it is being done. A server only reads the file, under a name that holds the digest of `program/` and the
+version of wasmtime, if the digest that the file begins with is that of its content.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
 import wasmtime
 from wasmtime.component import Component
@@ -57,18 +59,64 @@ def compiled_file() -> Path | None:
     folder = cache_folder()
     if folder is None:
         return None
+    return folder / _name()
+
+
+@cache
+def _name() -> str:
     digest = hashlib.sha256()
     for file in sorted(PROGRAM.iterdir()):
         if file.is_file():
             digest.update(file.read_bytes() + b"\0")
     version = metadata.version("wasmtime")
-    return folder / f"python-{digest.hexdigest()[:32]}-wasmtime-{version}-{platform.machine()}.cwasm"
+    return f"python-{digest.hexdigest()[:32]}-wasmtime-{version}-{platform.machine()}.cwasm"
 
 
 def is_built() -> bool:
     """Whether the file is there; `component` says whether it can be read."""
     file = compiled_file()
     return file is not None and file.is_file()
+
+
+@contextlib.contextmanager
+def building() -> Iterator[bool]:
+    """Processes of this user see `is_being_built` meanwhile. False: another process does so already."""
+    file = compiled_file()
+    if file is None or not private_folder(file.parent) or not (lock := _locked(_lock_of(file))):
+        yield False
+        return
+    with lock:
+        yield True
+
+
+def is_being_built() -> bool:
+    """Whether it will be there in half a minute. The lock of a process that was killed is free."""
+    file = compiled_file()
+    if file is None or not _lock_of(file).is_file():
+        return False
+    lock = _locked(_lock_of(file))
+    if lock is not None:
+        lock.close()
+    return lock is None
+
+
+def _lock_of(file: Path) -> Path:
+    return file.with_suffix(".building")
+
+
+def _locked(path: Path) -> IO[bytes] | None:
+    """The file, locked until it is closed; None: another process has the lock."""
+    try:
+        import fcntl  # not on every system
+    except ImportError:
+        return None
+    file = path.open("ab")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
 
 
 def build() -> Path:
