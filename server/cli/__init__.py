@@ -51,7 +51,19 @@ from server.variables import DEFAULT_URL, server_url
 SECTIONS = (
     (
         "Make workflows",
-        ("validate", "plan", "deploy", "run", "workflows", "get", "activate", "promote", "connector", "new-block"),
+        (
+            "validate",
+            "import",
+            "plan",
+            "deploy",
+            "run",
+            "workflows",
+            "get",
+            "activate",
+            "promote",
+            "connector",
+            "new-block",
+        ),
     ),
     ("Watch runs", ("runs", "top", "events", "trace", "why", "state", "diff", "usage")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),

@@ -45,7 +45,7 @@ def validate(file: str, trigger: str | None, strict: bool, as_json: bool) -> int
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
 @click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
 def import_document(file: str, out: str | None, force: bool, as_python: bool) -> int:
-    """Convert the workflow in FILE (- for stdin), which Sim exported, to the format weft/1.
+    """Convert FILE (- for stdin), exported from Sim, to weft/1.
 
     The findings about it are printed as well. With errors, exit code 1: it is written all the same, for you to repair.
     """
