@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Callable, Iterable
+from importlib import import_module
 from typing import Any, Final
 
 LENGTH_MAX: Final = 10_000
@@ -31,7 +32,7 @@ def text_for(pattern: str, n: int = 0, least: int = 0) -> str:
 
 def _parser() -> Any:
     """Private in Python, and there since its first version with `re`."""
-    return re._parser  # type: ignore[attr-defined]  # not in the types of `re`
+    return import_module("re._parser")
 
 
 class _Writer:
