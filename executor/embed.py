@@ -10,12 +10,12 @@ Several programs, and a server, may share the database. What the server's settin
 from __future__ import annotations
 
 import gc
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
-from functools import cache
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import cache, wraps
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
 
 from compiler.tracing.workflow import FunctionWorkflow
 from executor.blocks.base import Block
@@ -24,8 +24,8 @@ from executor.blocks.python_modules import steps_of
 from executor.blocks.registry import Registry
 from executor.connectors.load import connectors
 from executor.databases.databases import POSTGRES
-from executor.engine import Engine
-from executor.errors import BadRequest, WrongKey
+from executor.engine import GC_THRESHOLDS, Engine
+from executor.errors import BadRequest, DatabaseUnavailable, WrongKey
 from executor.http.binding import checked_hosts
 from executor.http.client import GuardedClient
 from executor.runners.runners import Runners
@@ -43,9 +43,51 @@ from executor.vault.command import External
 COMMIT_HERE_BELOW_S = 0.001
 # A program with more has a collection of its own to think of: 250,000 objects take about a tenth of a second.
 COLLECTED_MAX = 250_000
+# Those that Python begins with, by version. A program that has set others keeps them.
+PYTHONS_THRESHOLDS: Final = ((700, 10, 10), (2000, 10, 0), (2000, 10, 10))
+USE: Final = "write `async with weft.open(...) as engine:` in an `async def`, and start that with asyncio.run()"
+P = ParamSpec("P")
 
 
-@asynccontextmanager
+class Opening(AbstractAsyncContextManager[Engine]):
+    """What `weft.open` returns, for `async with`."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[Engine]) -> None:
+        self._opened = opened
+
+    async def __aenter__(self) -> Engine:
+        engine = await self._opened.__aenter__()
+        engine.opened_by = self  # who keeps the engine alone keeps it open
+        return engine
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._opened.__aexit__(*error)
+
+    if not TYPE_CHECKING:  # a type checker reports these uses itself
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"weft.open() has no {name!r}: {USE}")
+
+        def __enter__(self) -> NoReturn:
+            raise TypeError(f"weft.open() cannot be used with a plain `with`: {USE}")
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"weft.open() cannot be awaited: {USE}")
+
+
+def _opening(function: Callable[P, AsyncGenerator[Engine, None]]) -> Callable[P, Opening]:
+    make = asynccontextmanager(function)
+
+    @wraps(function)
+    def opening(*args: P.args, **kwargs: P.kwargs) -> Opening:
+        return Opening(make(*args, **kwargs))
+
+    return opening
+
+
+@_opening
 async def open_engine(
     database: str | Path | None = None,
     *,
@@ -61,7 +103,8 @@ async def open_engine(
     processes: int | None = None,
     dask: str | None = None,
     sqlite_folders: Iterable[str | Path] = (),
-) -> AsyncIterator[Engine]:
+    tune_gc: bool = True,
+) -> AsyncGenerator[Engine, None]:
     """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
 
     database       a SQLite file, made when it is not there, or a postgresql:// address; None: a file in a temporary
@@ -82,13 +125,16 @@ async def open_engine(
     processes      child processes at the same time, for blocks with `policy.runner: process`; None: one for each core
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
+    tune_gc        lets Python's garbage collector run less often while an engine is open in this process, as `weft
+                   serve` does: with thousands of open runs it takes more time than they do. Thresholds that the program
+                   has set itself stay
 
     Raises StoreError: the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
     Raises TraceError: a workflow cannot become a document.
     """
     given = dict(env or {})
     kept = _kept(given, secrets) if isinstance(secrets, Mapping) else {}
-    with _store(database) as (store, bus, path), _key(secret, path) as secret:
+    with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
         flows = list(workflows)
         called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
@@ -140,6 +186,25 @@ def _collect_imported() -> None:
         gc.collect()
 
 
+_tuned: list[tuple[int, int, int]] = []  # for each open engine, the thresholds that were there before the first
+
+
+@contextmanager
+def _tuned_gc(wanted: bool) -> Iterator[None]:
+    """The thresholds of the collector while engines are open. The last one that closes sets them back."""
+    if not wanted or not (_tuned or gc.get_threshold() in PYTHONS_THRESHOLDS):
+        yield
+        return
+    _tuned.append(_tuned[0] if _tuned else gc.get_threshold())
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        before = _tuned.pop()
+        if not _tuned and gc.get_threshold() == GC_THRESHOLDS:
+            gc.set_threshold(*before)
+
+
 @contextmanager
 def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str | None]]:
     """Of the database, with what wakes other processes on it, and the path of its file."""
@@ -180,5 +245,13 @@ def _path(database: str | Path | None) -> Iterator[Path]:
             yield Path(folder, "weft.db")
     else:
         path = Path(database)
-        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the folder {path.parent} of the database cannot be made: {error.strerror or error}"
+            raise DatabaseUnavailable(
+                message, hint="choose a path in a folder that this program may write to"
+            ) from None
+        if path.is_dir():
+            raise DatabaseUnavailable(f"{path} is a folder", hint=f"name a file in it, such as {path / 'weft.db'}")
         yield path

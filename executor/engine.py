@@ -13,15 +13,25 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Sequence
-from typing import Generic, Self, TypeVar
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from functools import wraps
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
 
 from msgspec import Struct
 
 from compiler.compile import DEFAULT_LIMITS
+from compiler.diagnostics import CompileError
 from compiler.document import Limits
 from executor.blocks.registry import Registry
-from executor.errors import DatabaseUnavailable, DatabaseWriteFailed
+from executor.errors import (
+    BadRequest,
+    Conflict,
+    DatabaseUnavailable,
+    DatabaseWriteFailed,
+    LimitExceeded,
+    NotFound,
+    StoreError,
+)
 from executor.notifications.alerts import Alerts
 from executor.notifications.outbox import Notifications
 from executor.runtime.bus import Bus, Wakes
@@ -63,6 +73,11 @@ READY_S = 1.0
 # millisecond; a database that is locked does not delay opening by more than this.
 FIRST_LOOK_S = 1.0
 
+GC_THRESHOLDS: Final = (10_000, 10, 500)  # of the garbage collector of a process that executes runs
+# Errors of the caller, and of a database that is closed or not there.
+OF_CALLERS: Final = (BadRequest, CompileError, Conflict, LimitExceeded, NotFound, StoreError)
+P = ParamSpec("P")
+R = TypeVar("R")
 T = TypeVar("T")
 
 
@@ -74,6 +89,56 @@ class Shortcut(Generic[T]):
 
     def __get__(self, engine: Engine, owner: type[Engine]) -> T:
         return self._method(engine)
+
+
+class AwaitedShortcut(Generic[P, R]):
+    """The same for an `async def`. Errors of the caller end in the caller's line, without the frames of weft; and what
+    is used without `await` says so."""
+
+    def __init__(self, method: Callable[[Engine], Callable[P, Coroutine[Any, Any, R]]]) -> None:
+        self._method = method
+
+    def __get__(self, engine: Engine, owner: type[Engine]) -> Callable[P, Coroutine[Any, Any, R]]:
+        method = self._method(engine)
+
+        @wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+            return _Awaited(method(*args, **kwargs))
+
+        return call
+
+
+class _Awaited(Coroutine[Any, Any, R]):
+    __slots__ = ("_coroutine", "_driven")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, R]) -> None:
+        self._coroutine = coroutine
+        self._driven: Generator[Any, Any, R] | None = None
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        try:
+            return (yield from self._coroutine.__await__())
+        except OF_CALLERS as error:
+            raise error.with_traceback(None)  # noqa: B904 - it is the same error
+
+    def send(self, value: Any) -> Any:
+        self._driven = self._driven or self.__await__()
+        return self._driven.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._driven = self._driven or self.__await__()
+        return self._driven.throw(*error)
+
+    def close(self) -> None:
+        if self._driven is not None:
+            self._driven.close()
+        self._coroutine.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("cr_", "__")):  # for the repr of tasks, and debuggers
+            return getattr(self._coroutine, name)
+        call = str(getattr(self._coroutine, "__qualname__", "")).rpartition(".")[2]
+        raise AttributeError(f"the result of engine.{call}() is not here yet: put `await` in front of the call")
 
 
 class Figures(Struct, frozen=True):
@@ -94,6 +159,7 @@ class Engine:
 
     def __init__(self, parts: Parts, worker: Worker) -> None:
         self.parts = parts
+        self.opened_by: object = None  # kept, as it closes the engine when it is freed
         self.store = parts.store
         self.schedules = Schedules(parts)
         self.webhooks = Webhooks(parts)
@@ -124,14 +190,14 @@ class Engine:
         self._wakes: Wakes | None = None
 
     # Shortcuts for what most programs do; they are documented where they lead.
-    submit = Shortcut(lambda engine: engine.runs.submit)
-    run = Shortcut(lambda engine: engine.runs.run)
-    wait_finished = Shortcut(lambda engine: engine.runs.wait_finished)
-    cancel = Shortcut(lambda engine: engine.runs.cancel)
+    submit = AwaitedShortcut(lambda engine: engine.runs.submit)
+    run = AwaitedShortcut(lambda engine: engine.runs.run)
+    wait_finished = AwaitedShortcut(lambda engine: engine.runs.wait_finished)
+    cancel = AwaitedShortcut(lambda engine: engine.runs.cancel)
     follow = Shortcut(lambda engine: engine.events.follow)
     stream = Shortcut(lambda engine: engine.events.stream)
-    answer = Shortcut(lambda engine: engine.waits.answer)
-    signal = Shortcut(lambda engine: engine.signals.send)
+    answer = AwaitedShortcut(lambda engine: engine.waits.answer)
+    signal = AwaitedShortcut(lambda engine: engine.signals.send)
 
     @classmethod
     async def open(

@@ -64,6 +64,8 @@ class WeftError(Exception):
         self.pointer = pointer
         self.extra = extra
         super().__init__(self.message)
+        if hint:
+            self.add_note(hint)  # below the message where Python prints it
 
 
 class NotFound(WeftError):
@@ -322,6 +324,12 @@ class CorruptJournal(WeftError):
     """The journal does not fold."""
 
     code = "corrupt_journal"
+
+
+def store_closed() -> StoreError:
+    """What a closed engine raises."""
+    hint = "use the engine inside its `async with weft.open(...)` block"
+    return StoreError("the engine is closed", code="store_closed", hint=hint)
 
 
 RESTORE = "restore a backup: `weft restore FILE`"  # the hint of what is damaged

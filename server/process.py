@@ -29,7 +29,7 @@ import uvicorn
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
+from executor.engine import GC_THRESHOLDS, Engine
 from executor.errors import WeftError
 from executor.store.sqlite.connection import FULL, full_hint
 from server import ui
@@ -125,7 +125,7 @@ class Server(uvicorn.Server):
         # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(10_000, 10, 500)
+        gc.set_threshold(*GC_THRESHOLDS)
         if self.started:
             await self._print_ready()
             if self._work and not self._settings.read_only:

@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    __version__: str
     from compiler.builder.actions import Agent as Agent
     from compiler.builder.actions import ContinueAsNew as ContinueAsNew
     from compiler.builder.actions import File as File
@@ -262,6 +263,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return import_module("importlib.metadata").version("weft")
     place = _NAMES.get(name)
     if place is None:
         raise AttributeError(f"module 'weft' has no attribute {name!r}")

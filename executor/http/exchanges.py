@@ -134,6 +134,7 @@ class Exchanges:
             raise BlockError(
                 f"{hop.shown}: {reason}",
                 code="http_connection",
+                hint="look at its URL and headers: a param or a secret in them may be empty" if local else "",
                 retryable=not local,
                 uncertain=not isinstance(error, _NOT_SENT) or hop.came_from is not None,
             ) from error

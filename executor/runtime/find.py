@@ -14,7 +14,8 @@ from executor.store.rows import RunRow, WorkflowRow
 async def find_run(store: Store, run: str) -> RunRow:
     row = await store.get_run(run)
     if row is None:
-        raise NotFound(f"there is no run '{run}'", code="run_not_found")
+        hint = "`weft runs` or engine.runs.list() has the runs there are; ended ones may have been deleted by age"
+        raise NotFound(f"there is no run '{run}'", code="run_not_found", hint=hint)
     return row
 
 

@@ -19,6 +19,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from inspect import isawaitable
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -227,7 +228,14 @@ class AttemptSteps:
             return found.output
         try:
             with self._working():
-                result = await work()
+                made: Any = work()
+                if not isawaitable(made):
+                    message = (
+                        f"the work of step {call.name!r} returned {type(made).__name__}, which cannot be awaited: "
+                        "write it as `async def`, or use ctx.step_from_thread in a plain function"
+                    )
+                    raise TypeError(message)
+                result = await made
         except (Fenced, Lost):
             self._ended()
             raise

@@ -24,7 +24,7 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from executor.errors import DatabaseUnavailable, StoreError, WeftError
+from executor.errors import DatabaseUnavailable, WeftError, store_closed
 from executor.prompt import Prompt
 from executor.store.patience import patience_s
 
@@ -96,7 +96,7 @@ class Gathering:
         """Queue one item. The future holds what `write` returned, once that is on disk."""
         assert not kwargs, "positional arguments only"
         if self._closed:
-            raise StoreError("the store is closed", code="store_closed")
+            raise store_closed()
         future: Prompt[T] = Prompt(self._loop)
         if not (self._settling or self._will_look):
             self._look_soon()

@@ -35,7 +35,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from executor.errors import DatabaseReplaced, DatabaseUnavailable, DatabaseWriteFailed, StoreError
+from executor.errors import DatabaseReplaced, DatabaseUnavailable, DatabaseWriteFailed, StoreError, store_closed
 from executor.prompt import Prompt
 from executor.repeated import OUTAGE
 from executor.store.gathering import Gathering, Item, Outcome, Settled, quick_switches
@@ -279,7 +279,7 @@ class GroupWriter(Gathering, ABC):
             while True:
                 waiting += self._queue.get_nowait() or ()
         for item in waiting:
-            self._deliver([(item.future, Outcome(None, StoreError("the store is closed", code="store_closed")))])
+            self._deliver([(item.future, Outcome(None, store_closed()))])
 
     def _deliver(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
         try:

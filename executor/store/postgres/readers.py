@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import psycopg
 
-from executor.errors import DatabaseUnavailable, StoreError
+from executor.errors import DatabaseUnavailable, store_closed
 from executor.store.patience import patience_s
 from executor.store.postgres.connection import prepare, with_settings
 from executor.store.postgres.dialect import TEXTS
@@ -80,7 +80,7 @@ class Readers:
         limit = _Limit(self, LIMIT_S if patient_s is None else patient_s)
         slots = self._slots
         if slots is None:
-            raise StoreError("the store is closed", code="store_closed")
+            raise store_closed()
         async with self._slot(slots, limit):
             for tries_left in reversed(range(TRIES)):
                 began_s, connection = await self._session(limit)

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import aiosqlite
 
-from executor.errors import DatabaseUnavailable, StoreError
+from executor.errors import DatabaseUnavailable, store_closed
 from executor.store.sqlite.connection import Connect
 from executor.store.sqlite.dialect import TEXTS
 from executor.store.tx import Row
@@ -63,7 +63,7 @@ class Readers:
 
     async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         if not self._connections:
-            raise StoreError("the store is closed", code="store_closed")
+            raise store_closed()
         busy = self._busy
         i = busy.index(min(busy))
         busy[i] += 1

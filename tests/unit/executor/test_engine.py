@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from executor.embed import open_engine
-from executor.engine import Engine, Shortcut
+from executor.engine import AwaitedShortcut, Engine, Shortcut
 from executor.errors import DatabaseWriteFailed, StoreError
 from executor.store.rows import RunRow
 from executor.store.sqlite.store import SQLiteStore
@@ -32,11 +32,14 @@ SHORTCUTS = {
 
 
 async def test_shortcuts_lead_to_their_topics() -> None:
-    assert {name for name, value in vars(Engine).items() if isinstance(value, Shortcut)} == set(SHORTCUTS)
+    assert {name for name, value in vars(Engine).items() if isinstance(value, Shortcut | AwaitedShortcut)} == set(
+        SHORTCUTS
+    )
     async with open_engine() as engine:
         for name, address in SHORTCUTS.items():
             topic, method = address.split(".")
-            assert getattr(engine, name) == getattr(getattr(engine, topic), method)
+            found = getattr(engine, name)
+            assert getattr(found, "__wrapped__", found) == getattr(getattr(engine, topic), method)
 
 
 def test_the_engine_opens_and_closes_and_does_nothing_else() -> None:
