@@ -118,7 +118,7 @@ def test_the_tutorial(newcomer: Newcomer) -> None:
     do("weft new-block shout")
     assert (newcomer.folder / "shout" / "README.md").exists()
     (newcomer.folder / "shout/shout/block.py").write_text(FILES["shout/shout/block.py"])
-    newcomer.installs(".venv/bin/pip install -e shout", "shout")
+    newcomer.installs(".venv/bin/pip install --no-deps --no-build-isolation -e shout", "shout")
     newcomer.kills()
     newcomer.starts("weft dev expenses.py")
     assert do('weft run louder.py --input \'{"text": "hello"}\' --follow').startswith('"HELLO!!!"\n')
