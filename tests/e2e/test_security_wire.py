@@ -282,7 +282,7 @@ def test_the_public_routes_are_these() -> None:
 def test_closed_routes_ask_for_the_token(closed: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     path = path_of(route, names)
     body = None if route.method in READING else b"{}"
-    media = {} if body is None else {"content-type": "application/json"}
+    media = {} if body is None else {"content-type": route.takes or "application/json"}
     for given in (
         {},
         {"authorization": "Bearer wrong"},
