@@ -337,9 +337,9 @@ class Binder:
             message = f"<{found.text}> is kept as text, because no block has this name."
             self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
 
-    def guess_alone(self, found: Found, text: str, reader: Reader, pointer: str) -> None:
-        """The same for a name without a field, `<frist>`; tags of HTML come in pairs."""
-        if "</" in text or not self._is_plain(found, 4, fields=0) or self._guesses >= GUESSES_MAX:
+    def guess_alone(self, found: Found, reader: Reader, pointer: str) -> None:
+        """The same for a name without a field, `<frist>`."""
+        if self._guesses >= GUESSES_MAX or not self._is_plain(found, 4, fields=0):
             return
         self._guesses += 1
         name = closest(found.text, self._known_names())

@@ -113,13 +113,14 @@ class Gatherer:
         return needs
 
     def _text(self, text: str, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
+        is_markup = "</" in text  # tags of HTML come in pairs
         for found in find(text):
             if found.key not in refs:
                 ref = self._bind(found, reader, where)
                 if ref is not None:
                     refs[found.key] = ref
-                else:
-                    self._binder.guess_alone(found, text, reader, where)
+                elif not is_markup:
+                    self._binder.guess_alone(found, reader, where)
 
     def _bind(self, found: Found, reader: Reader, where: str, guess: bool = True) -> Ref | None:
         """None, too, for what is beyond the limit (reported)."""
