@@ -126,8 +126,8 @@ async def open_engine(
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
     tune_gc        lets Python's garbage collector run less often while an engine is open in this process, as `weft
-                   serve` does: with thousands of open runs it takes more time than they do. Thresholds that the program
-                   has set itself stay
+                   serve` does: it takes a large part of the time with thousands of open runs. Thresholds that the
+                   program has set itself stay
 
     Raises StoreError: the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
     Raises TraceError: a workflow cannot become a document.
