@@ -117,8 +117,8 @@ def stands_apart(editor: Editor, document: dict[str, Any]) -> None:
 
 def set_a_heartbeat(editor: Editor) -> None:
     """Only functions and blocks that send heartbeats have the field; the least is 100 milliseconds."""
-    editor.select(f"{EACH}-list")
-    expect(editor.at("field-code")).to_be_visible()
+    editor.select(EACH)
+    expect(editor.at("field-items")).to_be_visible()
     expect(editor.at("field-policy.heartbeat_timeout_ms")).to_have_count(0)
     editor.select("load")
     expect(editor.at("field-function")).to_have_value('"flow.load"')

@@ -419,7 +419,7 @@ def response(s: Scene) -> Made:
 
 
 def continue_as_new(s: Scene) -> Made:
-    return s.some(input=(s.value(), {"n": s.value()}, {})), []
+    return s.some(input=({"n": 3}, {"n": "<input.n>"}, {})), []
 
 
 def note(s: Scene) -> Made:

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -201,7 +202,11 @@ async def test_the_command_follows_it_and_may_leave(tmp_path: Path) -> None:
         await server.ready()
         command = [sys.executable, "-m", "server", "--url", server.url, "gc", "--older-than", "0s"]
         process = await asyncio.create_subprocess_exec(
-            *command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            *command,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            preexec_fn=partial(signal.signal, signal.SIGINT, signal.SIG_DFL),  # a shell's background job ignores it
         )
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
             while len((await client.get("/api/runs")).json()["runs"]) == RUNS:

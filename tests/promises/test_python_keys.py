@@ -27,7 +27,7 @@ ASKS: dict[str, Any] = {
 
 async def asking(engine: Engine) -> tuple[str, str]:
     """A run that waits, and the link that answers it."""
-    run = await engine.run(ASKS, timeout_s=30)
+    run = await engine.run(ASKS, timeout_s=5)
     (wait,) = await engine.waits.list(run=run.id)
     assert wait.link is not None
     return run.id, wait.link

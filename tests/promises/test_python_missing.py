@@ -46,7 +46,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 async def asked(path: Path) -> str:
     """A run that waits for an answer, made where the function is."""
     async with weft.open(path, functions={"m1.second": second}) as engine:
-        return (await engine.run(flow("m1.second"), timeout_s=30)).id
+        return (await engine.run(flow("m1.second"), timeout_s=5)).id
 
 
 async def held_up(engine: Engine, run: str) -> str:
@@ -98,7 +98,7 @@ async def test_it_can_move_to_a_version_with_the_new_name(tmp_path: Path) -> Non
     path = tmp_path / "m.db"
     async with weft.open(path, functions={"m1.second": second}) as engine:
         await engine.workflows.save(flow("m1.second"))
-        run = (await engine.run("flow", timeout_s=30)).id
+        run = (await engine.run("flow", timeout_s=5)).id
     async with weft.open(path, functions={"m2.second": second}) as engine:
         await engine.answer(run=run, node="ask", action="approve")
         await held_up(engine, run)

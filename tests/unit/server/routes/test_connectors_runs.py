@@ -32,6 +32,7 @@ async def test_the_credential_is_sent_and_not_recorded(tmp_path: Path, service: 
         db_path=str(tmp_path / "weft.db"),
         secret_key="a secret for tests only",
         secrets={"TOKEN": TOKEN},
+        unbound_secrets=True,
         allow_private=("127.0.0.1/32",),
     )
     engine = await build_engine(settings)

@@ -146,7 +146,7 @@ async def test_a_block_makes_files(client: httpx.AsyncClient, tmp_path: Path) ->
 
 
 async def test_secrets_are_taken_out_of_files_that_blocks_make(settings: Settings) -> None:
-    own = replace(settings, secrets={"API_KEY": "a-key-that-is-secret"})
+    own = replace(settings, secrets={"API_KEY": "a-key-that-is-secret"}, unbound_secrets=True)
     engine = await build_engine(own)
     transport = httpx.ASGITransport(app=create_app(own, engine))
     try:
