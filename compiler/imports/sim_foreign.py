@@ -127,7 +127,7 @@ def not_imported(document: Mapping[str, Any]) -> list[Diagnostic]:
 
 
 def _stands_in(code: Any) -> str | None:
-    """What to do about a block whose code is that of `foreign`; None for other code."""
+    """Return what to do about a block whose code `foreign` wrote, or None for other code."""
     if not isinstance(code, str) or not (code.startswith(_THROW) and code.endswith(")")):
         return None
     try:

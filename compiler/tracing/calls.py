@@ -371,7 +371,7 @@ def _end_with(trace: Trace, value: Any, called: str) -> dict[str, Any]:
 
 
 def _of_way(trace: Trace, value: Any) -> list[str]:
-    """What a way returns, as a reference that is null if the run took another way. Nothing for None."""
+    """Return a reference to the value of a way; it is null if the run took another way. Empty for None."""
     if value is None:
         return []
     if not isinstance(value, Traced) or value._scope is not trace.scope:

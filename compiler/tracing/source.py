@@ -177,7 +177,7 @@ class _Reading:
         return bool(getattr(self._value_of(function), "__module__", None) == _CALLS)
 
     def _value_of(self, name: ast.expr) -> Any:
-        """What a name of the module, or of a module in it, stands for; None: not known."""
+        """Return the object that a name of the module, or of a module in it, stands for, or None."""
         if isinstance(name, ast.Name):
             return None if name.id in self._bound else self._names.get(name.id)
         if isinstance(name, ast.Attribute) and isinstance(holder := self._value_of(name.value), ModuleType):

@@ -274,7 +274,7 @@ def _cleans(scope: Scope, reader: Scope) -> Scope | None:
 
 
 def finished(function: Callable[..., Any], returned: Any) -> Any:
-    """What the function returned. If it is async, it is run, and may await only steps. Raises TraceError."""
+    """Return the result of the function. An async one is run, and may await only steps. Raises TraceError."""
     if not inspect.iscoroutine(returned):
         return returned
     try:

@@ -152,7 +152,7 @@ class Traced:
 
 
 class Perhaps(Traced):
-    """What a cleanup reads of a call that it cleans up for: null if that did not run."""
+    """Return the reference with which a cleanup reads a call of the body: null if that did not run."""
 
     __slots__ = ()
 

@@ -47,7 +47,7 @@ ROUNDS: Final = 20
 TOOL_CALLS: Final = 50
 PARALLEL: Final = 4
 _TIMEOUT_MS = 30 * 60_000
-# What ends the attempt instead of being told to the model: it is about the handler or the author, not about this call.
+# These errors end the attempt and are not returned to the model: the cause is the handler or the author, not this call.
 _OWN_ERRORS: Final = frozenset(
     {"attempt_over", "limit_steps", "step_nested", "steps_changed", "steps_not_available", "workflow_not_found"}
 )
