@@ -80,7 +80,7 @@ class World:
         return self._runner.run(what)
 
     async def play(self, document: Any, trigger: str | None, input: Any) -> RunView | None:
-        """Run it; answer its questions, let time pass, cancel in the end. None: it was refused."""
+        """Run it; answer its questions, let time pass, cancel in the end. Returns None where it is refused."""
         try:
             run = (await self.engine.submit(document, input=input, trigger=trigger)).run
         except CompileError:
@@ -95,6 +95,8 @@ class World:
             await self._answer(run, hand)
             self.clock.advance(1000 if hand < HANDS_MAX / 2 else 400 * DAY_MS)
         await self.engine.cancel(run, "the test is over")
+        if (await self._still(run)).status not in TERMINAL:  # its cleanup waits for a person
+            await self.engine.cancel(run, "without the cleanup", now=True)
         return await self._still(run)
 
     async def _still(self, run: str) -> RunView:
