@@ -235,16 +235,22 @@ def question(wait: Json) -> str:
 
 
 def run_lines(runs: Sequence[Json], now_ms: int | None = None) -> list[str]:
-    """One run a line: id, status, workflow, version, age, and whether its worker stopped responding."""
+    """One run a line: id, status, workflow, version, age, and what holds it up."""
     now = int(time.time() * 1000) if now_ms is None else now_ms
     names = [f"{run['workflow']}@{run['version']}" if run.get("version") else str(run["workflow"]) for run in runs]
     names = [plain(name) for name in names]
     width = max(map(len, names), default=0)
     return [
         f"{run['id']}  {styled_status(run['status'])}{' ' * (9 - len(run['status']))}  {name:<{width}}"
-        f"  {age((now - run['created_at_ms']) / 1000)}{'  ' + stale_text(run, now) if run.get('stale') else ''}"
+        f"  {age((now - run['created_at_ms']) / 1000)}{_held_up(run, now)}"
         for run, name in zip(runs, names, strict=True)
     ]
+
+
+def _held_up(run: Json, now_ms: int) -> str:
+    if run.get("stale"):
+        return "  " + stale_text(run, now_ms)
+    return "  " + click.style(f"waits for {plain(run['lacks'])}", fg="yellow") if run.get("lacks") else ""
 
 
 def stale_text(run: Json, now_ms: int) -> str:

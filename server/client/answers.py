@@ -1218,7 +1218,8 @@ class RunState(TypedDict):
 
 class RunSummary(TypedDict):
     """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
-    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`: as in RunDetail."""
+    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`, `lacks`: as in
+    RunDetail."""
 
     id: str
     workflow: str
@@ -1236,6 +1237,7 @@ class RunSummary(TypedDict):
     draft_rev: int | None
     stale: bool
     stale_since_ms: int | None
+    lacks: str | None
 
 
 class RunUrls(TypedDict):

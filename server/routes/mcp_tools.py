@@ -204,8 +204,10 @@ async def _runs(call: Call, asked: RunsAsked) -> Any:
         return await _run_told(call, asked.run)
     _check_reach(call, asked.workflow)
     rows = await call.engine.runs.list(asked.workflow, asked.status, None, asked.limit, None)
-    now_ms = call.engine.parts.clock.now_ms()
-    return {"runs": [orjson.loads(to_json(run_summary(row, now_ms))) for row in rows]}
+    parts = call.engine.parts
+    now_ms = parts.clock.now_ms()
+    runs = (run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows)
+    return {"runs": [orjson.loads(to_json(run)) for run in runs]}
 
 
 async def _run_told(call: Call, run: str) -> dict[str, Any]:

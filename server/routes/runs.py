@@ -84,10 +84,11 @@ async def list_runs(call: Call) -> Response:
     )
     counts = await call.engine.runs.count(query.workflow, query.draft) if query.counts else None
     following = rows[-1].id if len(rows) == query.limit else None
-    now_ms = call.engine.parts.clock.now_ms()
+    parts = call.engine.parts
+    now_ms = parts.clock.now_ms()
     return json_response(
         RunPage(
-            [run_summary(row, now_ms) for row in rows],
+            [run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows],
             following,
             None if counts is None else RunCounts(**counts),
             capped(counts or {}),

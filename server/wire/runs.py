@@ -116,7 +116,8 @@ class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
 
 class RunSummary(Struct, frozen=True):
     """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
-    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`: as in RunDetail."""
+    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`, `lacks`: as in
+    RunDetail."""
 
     id: str
     workflow: str
@@ -134,6 +135,7 @@ class RunSummary(Struct, frozen=True):
     draft_rev: int | None
     stale: bool
     stale_since_ms: int | None
+    lacks: str | None
 
 
 class RunCounts(Struct, frozen=True):
@@ -249,7 +251,7 @@ def _without_traceback(error: bytes | None) -> Any:
     return {name: value for name, value in orjson.loads(error).items() if name != "traceback"}
 
 
-def run_summary(row: RunRow, now_ms: int) -> RunSummary:
+def run_summary(row: RunRow, now_ms: int, lacks: str | None) -> RunSummary:
     """A run as lists show it."""
     since_ms = row.stale_since_ms(now_ms)
     began_ms = row.started_at_ms or row.created_at_ms
@@ -261,4 +263,5 @@ def run_summary(row: RunRow, now_ms: int) -> RunSummary:
         duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
         stale=since_ms is not None,
         stale_since_ms=since_ms,
+        lacks=lacks,
     )

@@ -6,11 +6,12 @@ import importlib.util
 from itertools import combinations
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.editor import Editor, box_of
+from tests.browser.editor import Editor, box_of, document
 
 FLOW = """import weft
 
@@ -43,20 +44,20 @@ def traced(path: Path) -> dict[str, Any]:
     assert found is not None and found.loader is not None
     flow = importlib.util.module_from_spec(found)
     found.loader.exec_module(flow)
-    document: dict[str, Any] = flow.order.document()
-    return document
+    traced: dict[str, Any] = flow.order.document()
+    return traced
 
 
 def test_functions_on_the_canvas(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
     path = tmp_path / "flow.py"
     path.write_text(FLOW)
-    document = traced(path)
-    assert not any("at" in block for block in document["blocks"].values())
+    flow = traced(path)
+    assert not any("at" in block for block in flow["blocks"].values())
     server = servers(WEFT_FUNCTIONS=str(path))
     wide = {"width": 1600, "height": 800}  # all of it can be seen
     editor = Editor(contexts(server.url, viewport=wide).page(), server.url)
-    editor.open(document)
-    stands_apart(editor, document)
+    editor.open(flow)
+    stands_apart(editor, flow)
     expect(editor.block("pay")).to_contain_text("Call flow.pay")
     set_a_heartbeat(editor)
     editor.run()
@@ -101,9 +102,71 @@ def test_the_traceback_of_a_function(servers: Servers, contexts: Contexts, tmp_p
     expect(traceback).to_contain_text('return prices["missing"]')
 
 
-def stands_apart(editor: Editor, document: dict[str, Any]) -> None:
+BEFORE = """import weft
+
+
+@weft.step(effect="none")
+def quote(order: str) -> str:
+    return f"a quote for {order}"
+"""
+AFTER = """import weft
+
+
+@weft.step(effect="none")
+def offer(order: str) -> str:
+    return f"an offer for {order}"
+"""
+ASKS = document(
+    {
+        "ask": {"type": "approval", "at": [288, 0], "params": {"title": "Go on?"}},
+        "quote": {
+            "type": "python",
+            "at": [576, 0],
+            "params": {"function": "shop.quote", "arguments": {"order": "A-17"}},
+        },
+    },
+    [("start", "ask"), ("ask", "approve", "quote")],
+)
+
+
+def test_a_run_whose_function_was_renamed(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
+    """It waits: its page and the list of runs name the function, until a server has it again."""
+    path = tmp_path / "shop.py"
+    path.write_text(BEFORE)
+    server = servers(WEFT_FUNCTIONS=str(path))
+    port = str(urlsplit(server.url).port)
+    watched = contexts(server.url)
+    watched.allow("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|Failed to fetch")
+    editor = Editor(watched.page(), server.url)
+    run = editor.api.run(ASKS, wait_s=20)
+    server.stop(60)
+
+    path.write_text(AFTER)
+    server = servers(WEFT_PORT=port, WEFT_FUNCTIONS=str(path))
+    editor.open_run(run)
+    (wait,) = editor.api.waits(run)
+    editor.api.post(f"/api/runs/{run}/waits/{wait['id']}", {"action": "approve"})
+    lacks = editor.at("run-lacks")
+    expect(lacks).to_contain_text("Python function 'shop.quote' (this process has shop.offer)")
+    expect(lacks).to_contain_text("It continues when a process that has it starts")
+    editor.page.goto("/runs")
+    row = editor.at(f"run-{run}")
+    expect(row.get_by_test_id("lacks")).to_have_text(
+        "Waits for Python function 'shop.quote' (this process has shop.offer)"
+    )
+    editor.open_run(run)
+    expect(lacks).to_be_visible()
+    server.stop(60)
+
+    path.write_text(BEFORE + AFTER)
+    servers(WEFT_PORT=port, WEFT_FUNCTIONS=str(path))
+    editor.has_status("quote", "succeeded")
+    expect(lacks).to_have_count(0)
+
+
+def stands_apart(editor: Editor, flow: dict[str, Any]) -> None:
     """No card stands upon another one, what is in a container lies inside it, and edges lead to the right."""
-    boxes = {id: box_of(editor.block(id)) for id in document["blocks"]}
+    boxes = {id: box_of(editor.block(id)) for id in flow["blocks"]}
     inner, outer = boxes["discounted"], boxes[EACH]
     assert outer["x"] < inner["x"] and inner["x"] + inner["width"] < outer["x"] + outer["width"]
     assert outer["y"] < inner["y"] and inner["y"] + inner["height"] < outer["y"] + outer["height"]
@@ -111,7 +174,7 @@ def stands_apart(editor: Editor, document: dict[str, Any]) -> None:
         if {one, other} != {EACH, "discounted"}:
             apart = a["x"] + a["width"] <= b["x"] or b["x"] + b["width"] <= a["x"]
             assert apart or a["y"] + a["height"] <= b["y"] or b["y"] + b["height"] <= a["y"], (one, other)
-    for edge in document["edges"]:
+    for edge in flow["edges"]:
         assert boxes[edge["source"]]["x"] < boxes[edge["target"]]["x"], edge
 
 

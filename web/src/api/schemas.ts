@@ -1142,7 +1142,8 @@ export interface RunState {
 }
 
 /** A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
- * `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`: as in RunDetail. */
+ * `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`, `lacks`: as in
+ * RunDetail. */
 export interface RunSummary {
   id: string
   workflow: string
@@ -1160,6 +1161,7 @@ export interface RunSummary {
   draft_rev: number | null
   stale: boolean
   stale_since_ms: number | null
+  lacks: string | null
 }
 
 /** Paths on this server, beginning with a slash. */

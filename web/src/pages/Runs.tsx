@@ -231,12 +231,16 @@ function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
           </Link>
         ) : null}
       </span>
-      <span role="cell" className="runs__what mono" title={run.error?.message ?? input}>
+      <span role="cell" className="runs__what mono" title={run.error?.message ?? run.lacks ?? input}>
         {run.error ? (
           <span className="runs__error">{run.error.message}</span>
         ) : run.stale_since_ms !== null ? (
           <span className="runs__stale" data-testid="stale">
             Worker stopped responding, <Ago at={run.stale_since_ms} />. Another one will continue.
+          </span>
+        ) : run.lacks ? (
+          <span className="runs__stale" data-testid="lacks">
+            Waits for {run.lacks}
           </span>
         ) : (
           input

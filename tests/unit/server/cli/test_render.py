@@ -88,10 +88,12 @@ def test_runs_in_columns() -> None:
     runs: list[dict[str, Any]] = [
         {"id": "r1", "workflow": "expenses", "version": 3, "status": "waiting", "created_at_ms": 0},
         {"id": "r2", "workflow": "x", "version": None, "status": "succeeded", "created_at_ms": 58_000},
+        {"id": "r3", "workflow": "x", "version": None, "status": "waiting", "created_at_ms": 0, "lacks": "F 'f'"},
     ]
     assert [click.unstyle(line) for line in run_lines(runs, now_ms=60_000)] == [
         "r1  waiting    expenses@3  1 min ago",
         "r2  succeeded  x           2 s ago",
+        "r3  waiting    x           1 min ago  waits for F 'f'",
     ]
 
 

@@ -22,7 +22,7 @@ import { isForPeople } from '../../panels/shell/waiting'
 import { titleOf, tooLate } from '../answer'
 import { Link } from '../../ui/navigation'
 import { useWhyNot } from '../../panels/run/useWhyNot'
-import { useStale } from './useStale'
+import { useHeldUp } from './useHeldUp'
 import './notices.css'
 
 const SHOWN = 3
@@ -48,7 +48,7 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
   const shown = all ? sorted : sorted.slice(0, SHOWN)
   return (
     <section className="runnotes" aria-label="Needs attention">
-      <StaleNote />
+      <HeldUpNote />
       {failing && message && !questions ? (
         <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
           <Icon name="failed" />
@@ -111,10 +111,23 @@ export function RunNotices({ questions = false }: { questions?: boolean }): Reac
   )
 }
 
-/** The process that executes the run stopped responding; it is the server that hands the run to another one. */
-function StaleNote(): ReactElement | null {
-  const since = useStale()
+/** The process that executes the run stopped responding, or no process has what the run needs. */
+function HeldUpNote(): ReactElement | null {
+  const { since, lacks } = useHeldUp()
   const now = useClock(1000)
+  if (lacks)
+    return (
+      <div className="runnote" data-tone="wait" role="status" data-testid="run-lacks">
+        <Icon name="warning" />
+        <p className="runnote__text" data-whole>
+          The run waits for {lacks}.
+          <span className="quiet">
+            {' '}
+            It continues when a process that has it starts. Or move the run to a version that needs something else.
+          </span>
+        </p>
+      </div>
+    )
   if (since === null) return null
   return (
     <div className="runnote" data-tone="wait" role="status" data-testid="run-stale">
