@@ -54,6 +54,52 @@ def test_saving_an_older_document_makes_it_active(editor: Editor) -> None:
     assert editor.api.get("/api/workflows/versions")["version"] == 1
 
 
+def of_sim(kind: str, name: str, settings: dict[str, str], trigger: bool = False) -> dict[str, Any]:
+    """A block as Sim exports it."""
+    values = {id: {"id": id, "type": "short-input", "value": value} for id, value in settings.items()}
+    return {"type": kind, "name": name, "position": {"x": 0, "y": 0}, "triggerMode": trigger, "subBlocks": values}
+
+
+def test_an_incomplete_import_is_published_with_its_triggers_on(editor: Editor) -> None:
+    """Only if that is asked for; while all blocks are there, nothing is asked."""
+    blocks = {
+        "nightly": of_sim("schedule", "nightly", {"scheduleType": "daily", "dailyTime": "03:00"}, trigger=True),
+        "rows": of_sim("airtable", "Rows", {"operation": "list", "tableId": "t1"}),
+    }
+    edge = {"id": "e", "source": "nightly", "target": "rows", "sourceHandle": "source", "targetHandle": "target"}
+    state = {"blocks": blocks, "edges": [edge], "loops": {}, "parallels": {}, "metadata": {"name": "airy"}}
+    draft = editor.api.draft({"version": "1.0", "state": state, "name": "airy"})
+
+    def is_on() -> bool:
+        (schedule,) = editor.api.get("/api/schedules", workflow="airy")["schedules"]
+        return bool(schedule["enabled"])
+
+    def ask() -> None:
+        editor.at("versions").click()
+        editor.page.get_by_role("menuitem", name="Publish version").click()
+
+    editor.page.goto(f"/w/{draft}")
+    editor.is_ready("rows")
+    ask()
+    expect(editor.at("triggers-off")).to_contain_text("Not all blocks and tools were imported")
+    expect(editor.at("activate-triggers")).not_to_be_checked()
+    editor.at("save-version").click()
+    expect(editor.page.get_by_text("These triggers are off").first).to_be_visible()
+    assert not is_on()
+
+    ask()
+    editor.at("activate-triggers").check()
+    expect(editor.at("triggers-off")).to_contain_text("fail when they reach a block that was not imported")
+    editor.at("save-version").click()
+    expect(editor.at("triggers-off")).to_have_count(0)
+    assert is_on()
+
+    editor.open({**document({"a": block("set", 288, value="one")}, [("start", "a")]), "name": "whole"})
+    ask()
+    expect(editor.at("save-version")).to_be_visible()
+    expect(editor.at("triggers-off")).to_have_count(0)
+
+
 def test_home_shows_the_last_run_of_a_workflow_that_ran_long_ago(editor: Editor) -> None:
     doc = {**document({"a": block("set", 288, value="one")}, [("start", "a")]), "name": "ran-long-ago"}
     editor.api.post("/api/workflows", doc)

@@ -100,9 +100,16 @@ export const api = {
     ),
   /** Inputs of the last runs of a draft, newest first. */
   draftInputs: async (id: string): Promise<Json[]> => (await get(`/api/drafts/${enc(id)}/inputs`, is.inputs)).inputs,
-  /** Store a draft, at this revision, as the next version of its workflow. Raises ApiError 422 with diagnostics, or 409. */
-  saveDraftVersion: (id: string, rev: number, name?: string) =>
-    send('POST', `/api/drafts/${enc(id)}/versions`, is.saved, { name }, { 'If-Match': `"${rev}"` }),
+  /** Store a draft, at this revision, as the next version of its workflow. Raises ApiError 422 with diagnostics, or 409.
+   *  `activateTriggers`: they start runs even if blocks were not imported. */
+  saveDraftVersion: (id: string, rev: number, name?: string, activateTriggers = false) =>
+    send(
+      'POST',
+      `/api/drafts/${enc(id)}/versions`,
+      is.saved,
+      { name, activate_triggers: activateTriggers },
+      { 'If-Match': `"${rev}"` },
+    ),
   deleteDraft: (id: string) => send('DELETE', `/api/drafts/${enc(id)}`, is.anything),
 
   // runs

@@ -3,8 +3,9 @@
 import { useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
-import type { Diagnostic, DraftVersion } from '../../net/types'
-import { docStore, flush } from '../../state/doc'
+import { isTrigger, type Specs } from '../../document/document'
+import type { Diagnostic, Document, DraftVersion } from '../../net/types'
+import { docStore, flush, specsOf } from '../../state/doc'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
@@ -15,6 +16,8 @@ export default function PublishDialog(): ReactElement {
   const [typed, setTyped] = useState<string | null>(null)
   const [problems, setProblems] = useState<{ text: string; list: readonly Diagnostic[] } | null>(null)
   const [busy, setBusy] = useState(false)
+  const [activates, setActivates] = useState(false)
+  const triggersOff = useStore(docStore, (s) => isIncomplete(s.diagnostics) && startsByItself(s.doc, specsOf()))
   const close = (): void => uiStore.setState({ overlay: null })
   const save = async (): Promise<void> => {
     setBusy(true)
@@ -22,7 +25,7 @@ export default function PublishDialog(): ReactElement {
       await flush()
       const { id, rev } = docStore.getState()
       if (id === null) return
-      const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
+      const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name, triggersOff && activates)
       if (docStore.getState().id === id)
         docStore.setState({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
       const off = saved.diagnostics.find((found) => found.code === 'triggers_off')
@@ -76,6 +79,21 @@ export default function PublishDialog(): ReactElement {
           A published version cannot be changed. Webhooks, schedules and API calls use it from now on. You can keep
           editing the draft.
         </p>
+        {triggersOff ? (
+          <div className="notice" data-tone="wait" data-testid="triggers-off">
+            <p>Not all blocks and tools were imported, so new triggers stay off.</p>
+            <label className="checkline">
+              <input
+                type="checkbox"
+                data-testid="activate-triggers"
+                checked={activates}
+                onChange={(event) => setActivates(event.target.checked)}
+              />{' '}
+              Activate the triggers
+            </label>
+            {activates ? <p>Runs that they start fail when they reach a block that was not imported.</p> : null}
+          </div>
+        ) : null}
         {problems ? (
           <div role="alert" className="dialogform__refused">
             <p>{problems.text}</p>
@@ -90,6 +108,14 @@ export default function PublishDialog(): ReactElement {
     </Dialog>
   )
 }
+
+const isIncomplete = (found: readonly Diagnostic[]): boolean => found.some((each) => each.code === 'not_imported')
+
+/** Whether it has a schedule, webhook, form or chat. */
+const startsByItself = (doc: Document, specs: Specs): boolean =>
+  Object.values(doc.blocks).some(
+    (block) => isTrigger(block, specs) && block.type !== 'start' && block.enabled !== false,
+  )
 
 function savedText({ name, version, created, activated, replaced }: DraftVersion): string {
   if (created) return `Published version ${version} of ${name}.`
