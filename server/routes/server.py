@@ -168,6 +168,6 @@ TABLE = (
     ),
     RouteSpec("GET", "/api/examples", examples, "Example workflows", "workflows", needs="viewer", answer=Examples),
     RouteSpec(
-        "GET", "/api/env", env, "Environment names and where they are used", "env", needs="viewer", answer=EnvNames
+        "GET", "/api/env", env, "Environment names and where they are used", "env", needs="editor", answer=EnvNames
     ),
 )

@@ -60,6 +60,7 @@ def test_who_may_not_edit_is_not_offered_to(servers: Servers, contexts: Contexts
     settings(page)
     expect(page.get_by_test_id("connections")).to_have_count(0)
     expect(page.get_by_test_id("secrets")).to_have_count(0)
+    expect(page.get_by_role("heading", name="Environment")).to_have_count(0)
     schedule, webhook = page.get_by_test_id("trigger-daily"), page.get_by_test_id("trigger-order")
     for name in ("New schedule", "New webhook", "Import OpenAPI", "Run now", "Edit daily", "Delete daily"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
@@ -75,6 +76,7 @@ def test_who_may_not_edit_is_not_offered_to(servers: Servers, contexts: Contexts
     disabled(page.get_by_role("menuitem", name="Publish version"))
     page.keyboard.press("Escape")
     page.locator(".card").last.click()
+    expect(page.get_by_test_id("field-title")).to_be_visible()  # names of the environment are not asked for
     page.keyboard.press("Delete")
     expect(page.locator(".card")).to_have_count(2)
 
@@ -110,6 +112,7 @@ def test_an_editor_is_offered_all_but_what_admins_do(servers: Servers, contexts:
         expect(page.get_by_role("button", name=name)).to_be_enabled()
     for name in ("New webhook", "Import OpenAPI", "New connection", "New secret", "Edit order", "Delete order"):
         expect(page.get_by_role("button", name=name)).to_have_count(0)
+    expect(page.get_by_role("heading", name="Environment")).to_be_visible()
     webhook = page.get_by_test_id("trigger-order")
     webhook.get_by_role("switch").click()
     expect(webhook).to_have_attribute("data-enabled", "false")

@@ -31,7 +31,6 @@ const THEMES: readonly { id: Theme; label: string }[] = [
 ]
 
 export default function Settings(): ReactElement {
-  const env = useData(() => api.env(), [])
   const server = useData(() => api.server(), [])
   const me = useData(people.me, [])
   const editor = me.value?.role === 'admin' || me.value?.role === 'editor'
@@ -58,35 +57,7 @@ export default function Settings(): ReactElement {
             ))}
           </div>
         </section>
-        <section aria-labelledby="set-env">
-          <h2 id="set-env">Environment</h2>
-          <p className="quiet">
-            Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as{' '}
-            <code>WEFT_ENV_NAME</code>, and never leave it.
-          </p>
-          {env.value?.length ? (
-            <div className="settings__env" role="table" aria-label="Environment names">
-              <div role="row" className="settings__row label">
-                {['Name', 'Value', 'Used by'].map((name) => (
-                  <span key={name} role="columnheader">
-                    {name}
-                  </span>
-                ))}
-              </div>
-              {env.value.map((each) => (
-                <Env key={each.name} env={each} />
-              ))}
-            </div>
-          ) : (
-            <ListState data={env} empty>
-              <EmptyState title="No name is set, and no workflow reads one">
-                <p>
-                  Start the server with <code>WEFT_ENV_API_KEY=...</code> and read it as <code>{'${API_KEY}'}</code>.
-                </p>
-              </EmptyState>
-            </ListState>
-          )}
-        </section>
+        {editor ? <Environment /> : null}
         {me.value?.role === 'admin' ? <Secrets /> : null}
         {editor ? <Connections isAdmin={me.value?.role === 'admin'} /> : null}
         <Connectors admin={me.value?.role === 'admin'} />
@@ -132,6 +103,41 @@ export default function Settings(): ReactElement {
         </section>
       </main>
     </div>
+  )
+}
+
+function Environment(): ReactElement {
+  const env = useData(() => api.env(), [])
+  return (
+    <section aria-labelledby="set-env">
+      <h2 id="set-env">Environment</h2>
+      <p className="quiet">
+        Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as{' '}
+        <code>WEFT_ENV_NAME</code>, and never leave it.
+      </p>
+      {env.value?.length ? (
+        <div className="settings__env" role="table" aria-label="Environment names">
+          <div role="row" className="settings__row label">
+            {['Name', 'Value', 'Used by'].map((name) => (
+              <span key={name} role="columnheader">
+                {name}
+              </span>
+            ))}
+          </div>
+          {env.value.map((each) => (
+            <Env key={each.name} env={each} />
+          ))}
+        </div>
+      ) : (
+        <ListState data={env} empty>
+          <EmptyState title="No name is set, and no workflow reads one">
+            <p>
+              Start the server with <code>WEFT_ENV_API_KEY=...</code> and read it as <code>{'${API_KEY}'}</code>.
+            </p>
+          </EmptyState>
+        </ListState>
+      )}
+    </section>
   )
 }
 

@@ -125,7 +125,7 @@ LEAST_ROLE = {
     "GET /openapi.json": "public",
     "GET /api/openapi.json": "viewer",
     "GET /api/examples": "viewer",
-    "GET /api/env": "viewer",
+    "GET /api/env": "editor",
     "GET /api/me": "viewer",
     "DELETE /api/me/sessions": "viewer",
     "GET /api/me/sessions": "viewer",

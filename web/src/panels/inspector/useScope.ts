@@ -8,23 +8,28 @@ import { api } from '../../net/api'
 import type { Document } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
 import { runStore } from '../../state/live'
+import { loadMe, mayNot, meStore } from '../../state/me'
 import { uiStore } from '../../state/ui'
 import { placedFindings, type FieldScope } from '../fields/scope'
 
 export type Mode = 'edit' | 'run'
 
-/** Environment names, asked for once. null: not known (yet). */
+/** Environment names, asked for once, by those who may edit. null: not known (yet). */
 const envStore = createStore<{ names: readonly string[] | null; asked: boolean }>(() => ({ names: null, asked: false }))
 
 export function useEnv(): readonly string[] | null {
+  const may = useStore(meStore, (state) => state.me !== null && mayNot('editor', state.me) === null)
   useEffect(() => {
-    if (envStore.getState().asked) return
+    if (meStore.getState().me === null) void loadMe()
+  }, [])
+  useEffect(() => {
+    if (!may || envStore.getState().asked) return
     envStore.setState({ asked: true })
     api.env().then(
       (env) => envStore.setState({ names: env.map((each) => each.name) }),
       () => envStore.setState({ asked: false }),
     )
-  }, [])
+  }, [may])
   return useStore(envStore, (state) => state.names)
 }
 
