@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
+import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,8 @@ from contextvars import ContextVar
 from typing import Final, NamedTuple
 
 ENDED_MAX: Final = 10_000  # runs that wait to be exported; of more the oldest are left out
+OPEN_MAX: Final = 10_000  # open runs with events that are not exported yet; others are exported when they end
+REQUESTS_MAX: Final = 10_000  # requests that wait to be exported; of more the oldest are left out
 KNOWN_MAX: Final = 10_000
 _TRACEPARENT = re.compile(r"(?!ff)[0-9a-f]{2}-([0-9a-f]{32})-([0-9a-f]{16})-[0-9a-f]{2}(?:-.*)?")
 _parent: ContextVar[str | None] = ContextVar("traceparent", default=None)
@@ -75,21 +78,46 @@ def present_parent() -> str | None:
     return _parent.get()
 
 
+class Served(NamedTuple):
+    """A request of the API that continued the trace of its caller. `span` is its own, below that of the caller."""
+
+    caller: Parent
+    span: str
+    method: str
+    route: str
+    status: int
+    start_ms: int
+    end_ms: int
+
+
 class Tracing:
     """Of a process that exports traces. `endpoint`: the URL of traces by OTLP over HTTP. `recorded_parent`: what the
-    journal of a run says of its parent and its root run; the exporter sets it."""
+    journal of a run says of its parent and its root run; the exporter sets it. `open`: runs with events that are not
+    exported yet, and since when, the oldest first."""
 
     def __init__(self, endpoint: str, headers: dict[str, str] | None = None) -> None:
         self.endpoint = endpoint
         self.headers = headers or {}
         self.ended: deque[str] = deque()
+        self.open: dict[str, float] = {}
+        self.requests: deque[Served] = deque(maxlen=REQUESTS_MAX)
         self.left_out = 0
         self.wake = asyncio.Event()
         self.recorded_trace: Callable[[str], Awaitable[str | None]] | None = None
         self._trace_of: dict[str, str] = {}
 
+    def run_grew(self, run: str) -> None:
+        """Events of a run that has not ended are on disk."""
+        if run not in self.open and len(self.open) < OPEN_MAX:
+            self.open[run] = time.monotonic()
+
+    def served(self, request: Served) -> None:
+        self.requests.append(request)
+        self.wake.set()
+
     def run_ended(self, run: str) -> None:
         """Its end is on disk."""
+        self.open.pop(run, None)
         if len(self.ended) >= ENDED_MAX:
             self.ended.popleft()
             self.left_out += 1

@@ -331,8 +331,6 @@ class RunLoop:
         self._tell(append)
         if append.finished or append.usage:
             self._parts.meters.committed(self._run.row, append)
-            if append.finished and (tracing := self._parts.services.tracing) is not None:
-                tracing.run_ended(self.id)
         if append.notifications:
             self._parts.hub.messages.set()
         if append.alerts:
@@ -348,8 +346,10 @@ class RunLoop:
             await self._hear(appended)
 
     def _tell(self, append: Append) -> None:
-        """Readers."""
+        """Readers, and the exporter of traces."""
         self._parts.hub.committed(self.id, append.records)
+        if (tracing := self._parts.services.tracing) is not None:
+            (tracing.run_ended if append.finished else tracing.run_grew)(self.id)
         if self._watched is not None:
             self._watched.add(append)
 

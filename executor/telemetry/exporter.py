@@ -1,14 +1,18 @@
-"""Exports the traces of runs that end: one task of the engine, `engine.traces`.
+"""Exports the traces of runs, and of requests that continue the trace of a caller: one task of the engine,
+`engine.traces`.
 
-At least once, as far as a process knows of an end: one that starts also exports what ended in the last LOOK_BACK_MS, in
-any process, because the one before it may have been killed in between. The ids of spans follow from the run, so a
-collector sees the same trace again, and not another one.
+Of a run that is open, the spans that have ended are exported some seconds after they were recorded; the others, and
+that of the run itself, when they have ended. At least once, as far as a process knows of an end: one that starts also
+exports what ended in the last LOOK_BACK_MS, in any process, because the one before it may have been killed in between.
+The ids of spans follow from the run, so a collector sees the same trace again, and not another one.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import time
+from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from executor.errors import CorruptJournal, StoreError
@@ -19,8 +23,8 @@ from executor.repeated import Repeated
 from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import TERMINAL, RunRow
-from executor.telemetry.spans import Trace, TracedRun, TraceMaker
-from executor.tracing import ENDED_MAX, parent_of, trace_id
+from executor.telemetry.spans import Sent, Trace, TracedRun, TraceMaker
+from executor.tracing import ENDED_MAX, OPEN_MAX, parent_of, trace_id
 
 if TYPE_CHECKING:
     from executor.telemetry.otlp import Collector
@@ -29,7 +33,10 @@ LOOK_BACK_MS: Final = 15 * 60_000
 LOOKED_AT_MAX: Final = 1_000  # newest runs of each status
 RETRY_S: Final = 5.0
 REFUSALS_MAX: Final = 3  # of a trace by a collector that takes others
-IDLE_S: Final = 60.0
+OPEN_S: Final = 10.0  # from events of an open run to their export: most runs have ended by then
+SHARE: Final = 4.0  # no open run is read for so many times the time that reading the last one took
+REQUESTS: Final = 512  # spans of one request to the collector
+NOTHING: Final = Sent()
 SLICE: Final = 500  # entries, then others have their turn
 
 log = logging.getLogger("weft.traces")
@@ -44,6 +51,8 @@ class Traces:
         self._has_looked = False
         self._failed = Repeated()
         self._taken = 0  # traces that the collector took
+        self._sent: dict[str, Sent] = {}  # by open run
+        self._open_again_s = 0.0
         self._refused: dict[str, tuple[int, int]] = {}  # run: `_taken` at its last refusal, refusals among others taken
         self._task: BackgroundTask | None = None
         if self._tracing is not None:
@@ -83,32 +92,101 @@ class Traces:
         if not self._has_looked:
             await self._look_back()
             self._has_looked = True
+        takes_requests = await self._export_requests(self._collector)
+        if not await self._export_ended(self._collector):
+            self._tracing.wake.clear()  # another end does not make the collector work
+            return RETRY_S
+        next_s = await self._export_open(self._collector)
+        return next_s if takes_requests else RETRY_S
+
+    async def _export_requests(self, collector: Collector) -> bool:
+        """False: the collector does not take them; they wait."""
+        assert self._tracing is not None
+        waiting = self._tracing.requests
+        while waiting:
+            some = list(islice(waiting, REQUESTS))
+            if not await asyncio.to_thread(collector.export_requests, some):
+                if self._failed.due("export"):
+                    log.warning(
+                        "%s does not accept traces; %d requests are waiting", self._tracing.endpoint, len(waiting)
+                    )
+                return False
+            for each in some:
+                if waiting and waiting[0] is each:  # no newer one has taken its place
+                    waiting.popleft()
+        return True
+
+    async def _export_ended(self, collector: Collector) -> bool:
+        """False: the collector does not take the first of them; they wait."""
+        assert self._tracing is not None
         ended = self._tracing.ended
         while ended:
             run = ended[0]
             trace = await self._ended(run)
-            if trace is not None and not await asyncio.to_thread(self._collector.export, trace):
+            rest = trace and self._sent.get(run, NOTHING).rest_of(trace)
+            if rest is not None and not await asyncio.to_thread(collector.export, rest):
                 if self._failed.due("export"):
                     log.warning("%s does not accept traces; %d runs are waiting", self._tracing.endpoint, len(ended))
                 if ended and ended[0] == run:
                     self._put_back(run)
-                self._tracing.wake.clear()  # another end does not make the collector work
-                return RETRY_S
-            self._taken += trace is not None
+                return False
+            self._taken += rest is not None
             self._refused.pop(run, None)
+            self._sent.pop(run, None)
             if ended and ended[0] == run:
                 ended.popleft()
-        return IDLE_S
+        return True
+
+    async def _export_open(self, collector: Collector) -> float:
+        """What has ended in the runs that have not, run by run. Returns the seconds until the next one is due."""
+        assert self._tracing is not None
+        runs = self._tracing.open
+        while runs:
+            run, since_s = next(iter(runs.items()))
+            now_s = time.monotonic()
+            due_s = max(since_s + OPEN_S, self._open_again_s)
+            if due_s > now_s:
+                return due_s - now_s
+            del runs[run]  # events from now on are for its next turn
+            trace = await self._open_trace(run)
+            self._open_again_s = time.monotonic() + SHARE * (time.monotonic() - now_s)
+            if trace is not None and not await self._export_part(collector, run, trace):
+                return RETRY_S
+            if self._tracing.ended or self._tracing.requests:
+                return 0.0
+        return OPEN_S
+
+    async def _export_part(self, collector: Collector, run: str, trace: Trace) -> bool:
+        """False: the collector does not take it; the run comes again."""
+        assert self._tracing is not None
+        part = self._sent.get(run, NOTHING).rest_of(trace)
+        if not any(span.end_ms is not None for span in part.spans):
+            return True
+        if not await asyncio.to_thread(collector.export, part):
+            if self._failed.due("export"):
+                log.warning("%s does not accept traces of open runs", self._tracing.endpoint)
+            self._tracing.run_grew(run)
+            return False
+        if len(self._sent) >= OPEN_MAX:
+            self._sent.pop(next(iter(self._sent)))
+        self._sent[run] = self._sent.pop(run, NOTHING).then(part)
+        return True
+
+    async def _open_trace(self, run: str) -> Trace | None:
+        """None: it has ended, was deleted, or its journal cannot be read."""
+        row = await self._store.get_run(run)
+        return None if row is None or row.status in TERMINAL else await self._readable(row)
 
     async def _ended(self, run: str) -> Trace | None:
         """Its trace. None: it was deleted, or its journal cannot be read, which no later try would change."""
         row = await self._store.get_run(run)
-        if row is None or row.status not in TERMINAL:
-            return None
+        return None if row is None or row.status not in TERMINAL else await self._readable(row)
+
+    async def _readable(self, row: RunRow) -> Trace | None:
         try:
             return await self.of(row)
         except CorruptJournal as error:
-            log.error("run %s has no trace: %s", run, error)
+            log.error("run %s has no trace: %s", row.id, error)
             return None
 
     def _put_back(self, run: str) -> None:

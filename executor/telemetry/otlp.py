@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from typing import Final
 
@@ -15,6 +15,7 @@ from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from executor.telemetry.spans import Span, Trace
+from executor.tracing import Served
 
 BATCH: Final = 512  # spans of one request
 TIMEOUT_S: Final = 10.0
@@ -39,6 +40,11 @@ class Collector:
             if self._exporter.export(spans[first : first + BATCH]) is not SpanExportResult.SUCCESS:
                 return False
         return True
+
+    def export_requests(self, requests: Sequence[Served]) -> bool:
+        """False: the collector did not take them."""
+        spans = [_of_request(each) for each in requests]
+        return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
         """An export that is tried again ends now."""
@@ -70,6 +76,29 @@ def readable(trace: Trace, span: Span) -> ReadableSpan:
         status=Status(StatusCode.ERROR, str(error.get("message", ""))) if failed else Status(StatusCode.UNSET),
         start_time=span.start_ms * 1_000_000,
         end_time=max(span.start_ms, span.end_ms) * 1_000_000,
+        instrumentation_scope=_SCOPE,
+    )
+
+
+def _of_request(request: Served) -> ReadableSpan:
+    attributes: dict[str, str | int] = {
+        "http.request.method": request.method,
+        "http.route": request.route,
+        "http.response.status_code": request.status,
+    }
+    failed = request.status >= 500
+    if failed:
+        attributes["error.type"] = str(request.status)
+    return ReadableSpan(
+        name=f"{request.method} {request.route}",
+        context=_context(request.caller.trace, request.span),
+        parent=_context(*request.caller, is_remote=True),
+        resource=_RESOURCE,
+        attributes=attributes,
+        kind=SpanKind.SERVER,
+        status=Status(StatusCode.ERROR if failed else StatusCode.UNSET),
+        start_time=request.start_ms * 1_000_000,
+        end_time=max(request.start_ms, request.end_ms) * 1_000_000,
         instrumentation_scope=_SCOPE,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from compiler.keys import join_key
 from executor.journal.projection import Entry, NodeState, Projection
@@ -55,6 +56,25 @@ class Trace(Struct, frozen=True):
     spans: list[Span]
     left_out: int = 0
     link: tuple[str, str] | None = None
+
+
+class Sent(Struct, frozen=True):
+    """How far the trace of an open run was exported: the last end of a span, and the spans that ended then."""
+
+    at_ms: int = 0
+    ids: frozenset[str] = frozenset()
+
+    def rest_of(self, trace: Trace) -> Trace:
+        """Without what was exported. The times in a journal only grow, so what ended before `at_ms` was."""
+        spans = [each for each in trace.spans if each.end_ms is None or each.end_ms >= self.at_ms]
+        return replace(trace, spans=[each for each in spans if each.end_ms is None or each.id not in self.ids])
+
+    def then(self, part: Trace) -> Sent:
+        """After this rest was exported, too."""
+        ends = {each.id: each.end_ms for each in part.spans if each.end_ms is not None}
+        at_ms = max(ends.values(), default=self.at_ms)
+        ids = frozenset(id for id, end_ms in ends.items() if end_ms == at_ms)
+        return Sent(at_ms, ids | self.ids if at_ms == self.at_ms else ids)
 
 
 class TraceMaker:

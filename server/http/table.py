@@ -9,7 +9,7 @@ What a route changes is recorded in the audit, in the same transaction as the ch
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from msgspec import Struct, field
@@ -24,15 +24,13 @@ from starlette.types import Receive, Scope, Send
 from executor.errors import ReadOnly
 from executor.store.patience import patience
 from executor.store.people import Act, Role, acting
-from executor.tracing import with_parent
 from server.http.access import ACTOR
 from server.http.call import Call
 from server.http.errors import Forbidden
 from server.http.principals import ANYONE
 from server.http.security import ROUTE
+from server.http.traced import Handler, traced
 from server.settings import Limits
-
-Handler = Callable[[Call], Awaitable[Response]]
 
 
 class Param(Struct, frozen=True):
@@ -183,17 +181,14 @@ class _Endpoint:
                 )
             if who.workflows is not None:
                 await check_workflows(call, who.workflows)
-            if spec.method == "GET":
-                return await spec.handler(call)
-            if who is ANYONE:
-                with with_parent(request.headers.get("traceparent")):
-                    return await spec.handler(call)
+            if spec.method == "GET" or who is ANYONE:
+                return await traced(spec.handler, call, spec.method, spec.path)
             now_ms = call.engine.parts.clock.now_ms()
             action, path = f"{spec.method} {spec.path}", request.url.path
             act = Act(who.actor, who.via, action, path, now_ms, person=who.answerer.name, reach=who.reach)
             act.is_noted = not spec.is_audited
-            with acting(act), with_parent(request.headers.get("traceparent")):
-                return await spec.handler(call)
+            with acting(act):
+                return await traced(spec.handler, call, spec.method, spec.path)
 
 
 async def check_workflows(call: Call, workflows: Sequence[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -17,11 +18,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 
 from executor.engine import Engine
 from executor.telemetry import exporter
+from executor.telemetry.spans import Sent, TracedRun, TraceMaker
 from executor.tracing import attempt_span, node_span, run_span, trace_id
 from server.app import build_engine, create_app
 from server.settings import Settings
+from tests.support.documents import in_a_row, value
 from tests.support.endpoints import Request, Server, answer, http
 from tests.support.until import until
+from tests.vectors import streams
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -188,10 +192,13 @@ async def test_a_child_run_is_below_the_attempt_that_started_it(settings: Settin
             sent = await client.post("/api/runs", json={"document": parent}, headers={"traceparent": PARENT})
             run = sent.json()["run"]
         await engine.wait_finished(run, 30)
-        await until(lambda: {"run parent", "run child"} <= {span.name for span in received.spans.values()})
+        await until(
+            lambda: {"POST /api/runs", "run parent", "run child"} <= {span.name for span in received.spans.values()}
+        )
         by_name = {span.name: span for span in received.spans.values()}
         assert {span.trace_id.hex() for span in received.spans.values()} == {PARENT.split("-")[1]}
-        assert by_name["run parent"].parent_span_id.hex() == PARENT.split("-")[2]
+        assert by_name["run parent"].parent_span_id == by_name["POST /api/runs"].span_id
+        assert by_name["POST /api/runs"].parent_span_id.hex() == PARENT.split("-")[2]
         assert by_name["run child"].parent_span_id.hex() == attempt_span(run, "call", 1)
 
 
@@ -241,3 +248,75 @@ def hello() -> dict[str, Any]:
         "blocks": {"start": {"type": "start"}, "greet": {"type": "set", "params": {"value": "hello"}}},
         "edges": [{"source": "start", "target": "greet"}],
     }
+
+
+async def test_what_has_ended_of_an_open_run_is_exported_once(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """While it waits for a person, and the rest when it has ended; a collector that was away gets it later."""
+    monkeypatch.setattr(exporter, "OPEN_S", 0.05)
+    monkeypatch.setattr(exporter, "RETRY_S", 0.05)
+    ask = {"type": "approval", "params": {"title": "Go?"}}
+    asks = in_a_row("asks", {"before": value(1), "ask": ask, "after": value(2)})
+    async with collector() as (received, server), traced(settings, server) as engine:
+        received.status = 400
+        run = (await engine.submit(asks)).run
+        await until(lambda: received.refusals >= 2)
+        received.status = 200
+        await until(lambda: node_span(run, "before") in received.spans)
+        assert received.spans[node_span(run, "before")].trace_id.hex() == trace_id(run)
+        open_ones = {run_span(run), node_span(run, "ask"), node_span(run, "after")}
+        assert (await engine.runs.view(run)).status == "waiting" and not open_ones & received.spans.keys()
+        await engine.answer(run=run, node="ask", action="approve")
+        await engine.wait_finished(run, 30)
+        await until(lambda: open_ones <= received.spans.keys())
+        assert set(received.times.values()) == {1}
+        whole = {span.id for span in (await engine.traces.of(await engine.runs.row(run))).spans}
+        assert received.spans.keys() == whole
+
+
+def test_the_parts_of_a_trace_are_the_whole() -> None:
+    """Wherever a journal is cut, nothing is missing and nothing comes twice."""
+    cuts = random.Random(7)
+    for stream in streams.load():
+        # Many have the same time.
+        entries = [streams.entry({**event, "at_ms": event["at_ms"] // 5000}) for event in stream["events"]]
+        sent, ids = Sent(), list[str]()
+        for upto in [*sorted(cuts.sample(range(len(entries)), min(40, len(entries)))), len(entries)]:
+            maker = TraceMaker(TracedRun("r", "flow", 1, "running", 0, None))
+            for entry in entries[:upto]:
+                maker.add(entry)
+            whole = maker.trace()
+            part = sent.rest_of(whole)
+            sent = sent.then(part)
+            ids += [span.id for span in part.spans if span.end_ms is not None]
+        assert len(ids) == len(set(ids)) and set(ids) == {span.id for span in whole.spans if span.end_ms is not None}
+
+
+async def test_a_request_with_a_traceparent_is_a_span(settings: Settings, hello: Any) -> None:
+    """Below that of its caller, and above the run that it starts; others have none."""
+    async with collector() as (received, server), traced(settings, server) as engine:
+        app = create_app(settings, engine)
+        base = "http://127.0.0.1:8765"
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url=base) as client:
+            sent = await client.post("/api/runs?wait=20", json={"document": hello}, headers={"traceparent": PARENT})
+            await client.get("/api/runs")
+            missing = await client.get("/api/runs/none", headers={"traceparent": PARENT})
+        run = sent.json()["run"]
+        names = {"POST /api/runs", "GET /api/runs/{id}", "run hello"}
+        await until(lambda: names <= {span.name for span in received.spans.values()})
+        by_name = {span.name: span for span in received.spans.values()}
+        post, get = by_name["POST /api/runs"], by_name["GET /api/runs/{id}"]
+        assert by_name.keys() - names <= {"start", "greet"}, "a request without the header has no span"
+        assert {post.trace_id.hex(), get.trace_id.hex()} == {PARENT.split("-")[1]}
+        assert {post.parent_span_id.hex(), get.parent_span_id.hex()} == {PARENT.split("-")[2]}
+        assert received.spans[run_span(run)].parent_span_id == post.span_id
+        assert (post.kind, get.kind) == (SpanProto.SPAN_KIND_SERVER, SpanProto.SPAN_KIND_SERVER)
+        assert missing.status_code == 404
+        assert attributes(get) == {
+            "http.request.method": "GET",
+            "http.route": "/api/runs/{id}",
+            "http.response.status_code": 404,
+        }
+        assert attributes(post)["http.response.status_code"] == sent.status_code
+        assert post.start_time_unix_nano <= post.end_time_unix_nano
