@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -18,14 +17,12 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 
 from executor.engine import Engine
 from executor.telemetry import exporter
-from executor.telemetry.spans import Sent, TracedRun, TraceMaker
 from executor.tracing import attempt_span, node_span, run_span, trace_id
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.documents import in_a_row, value
 from tests.support.endpoints import Request, Server, answer, http
 from tests.support.until import until
-from tests.vectors import streams
 
 PARENT = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 
@@ -273,24 +270,6 @@ async def test_what_has_ended_of_an_open_run_is_exported_once(
         assert set(received.times.values()) == {1}
         whole = {span.id for span in (await engine.traces.of(await engine.runs.row(run))).spans}
         assert received.spans.keys() == whole
-
-
-def test_the_parts_of_a_trace_are_the_whole() -> None:
-    """Wherever a journal is cut, nothing is missing and nothing comes twice."""
-    cuts = random.Random(7)
-    for stream in streams.load():
-        # Many have the same time.
-        entries = [streams.entry({**event, "at_ms": event["at_ms"] // 5000}) for event in stream["events"]]
-        sent, ids = Sent(), list[str]()
-        for upto in [*sorted(cuts.sample(range(len(entries)), min(40, len(entries)))), len(entries)]:
-            maker = TraceMaker(TracedRun("r", "flow", 1, "running", 0, None))
-            for entry in entries[:upto]:
-                maker.add(entry)
-            whole = maker.trace()
-            part = sent.rest_of(whole)
-            sent = sent.then(part)
-            ids += [span.id for span in part.spans if span.end_ms is not None]
-        assert len(ids) == len(set(ids)) and set(ids) == {span.id for span in whole.spans if span.end_ms is not None}
 
 
 async def test_a_request_with_a_traceparent_is_a_span(settings: Settings, hello: Any) -> None:
