@@ -27,17 +27,19 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format docs sbom lock soak mutants faults bench bench-peers peers compare clean
+.PHONY: not-built help serve install quick test check browser lint format docs sbom release lock soak mutants faults bench bench-peers peers compare clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
-	@echo "make test     run the tests (ten minutes on two cores); those of the editor need a Chromium, which is fetched where there is none"
-	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (twenty minutes);"
+	@echo "make quick    run the tests of what you changed (a minute)"
+	@echo "make test     run what nearly every change can break (five minutes on two cores); a Chromium is fetched where there is none"
+	@echo "make check    run all other tests: PostgreSQL, the whole editor, fifty kills, every kind of fault, fuzzing, load (forty minutes);"
 	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
-	@echo "make lint     ruff, mypy --strict, import rules; biome for the editor"
+	@echo "make lint     ruff, mypy --strict, import rules, bounds of size; biome for the editor"
 	@echo "make format   lay the code out"
 	@echo "make docs     build the site of the documentation in build/docs/site"
+	@echo "make release  build everything that is published with a version, in build/release (ARGS=--dry-run: also of a tree that is not ready)"
 	@echo "make sbom     list what weft installs, with versions, hashes and licenses: build/sbom.cdx.json, build/third-party-licenses.md"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
 	@echo "make mutants  plant bugs, one at a time; the simulations and the tests named for each must find it (twenty minutes)"
@@ -58,20 +60,24 @@ RERUN := --reruns 1 --max-suite-reruns 5 --rerun-show-tracebacks \
 	$(foreach folder,simulation faults e2e/crash,--rerun-exclude-path tests/$(folder))
 
 # Tests start some hundred processes: where Python writes no bytecode, each would compile all of weft again (1.5 s).
-test check browser: export PYTHONDONTWRITEBYTECODE :=
+quick test check browser: export PYTHONDONTWRITEBYTECODE :=
+
+quick: $(INSTALLED_DEV)
+	$(BIN)/python -m tests.quick $(ARGS)
 
 # A Chromium of the machine, else one from npm: without any it ends here, and says what to install.
+# `near` is what tests/conftest.py lists; `make check` runs the rest.
 test: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
 	$(BIN)/weft python build
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files $(RERUN) -m "not proof and not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files $(RERUN) -m near $(ARGS)
 
 # On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
 check: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
 	$(BIN)/weft python build
-	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) -m "proof and not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) -m "not near and not install" $(ARGS)
 	$(BIN)/python -m tests.support.get_postgres
 	WEFT_TEST_POSTGRES=15 WEFT_CRASH_KILLS=10 $(BIN)/python -m pytest -n $(LONG_WORKERS) --dist loadgroup $(RERUN) $(OLDEST_POSTGRES)
 
@@ -88,6 +94,8 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.code_size --check
+	$(BIN)/python -m tests.walk
 	$(BIN)/python -m tests.web.lint
 
 format: $(INSTALLED_DEV)
@@ -98,6 +106,9 @@ format: $(INSTALLED_DEV)
 docs: $(INSTALLED_DEV)
 	$(BIN)/python -m docs.site
 	@echo "To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs/site 8780"
+
+release: $(INSTALLED_DEV)
+	$(BIN)/python -m docs.release $(ARGS)
 
 sbom: $(INSTALLED_DEV)
 	$(BIN)/python -m docs.sbom

@@ -1,7 +1,10 @@
 """Figures of the product's Python: how long files and functions are, what imports what in a circle, how large objects
-are.
+and rooms are.
 
-    python -m tests.code_size [FOLDER]        of a checkout; of this one without FOLDER
+    python -m tests.code_size [FOLDER]        prints those of a checkout; of this one without FOLDER
+    python -m tests.code_size --check         fails where a figure is above its bound (`make lint`)
+
+A bound only ever falls: a change that makes a figure smaller lowers its bound.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import io
 import statistics
 import sys
 import tokenize
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -23,31 +27,18 @@ FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
-# What one reads to follow a submission from its route to the first call of a block.
-MAIN_PATH = """
-    server/http/table.py
-    server/http/call.py
-    server/http/body.py
-    server/routes/runs.py
-    executor/topics/runs.py
-    executor/runtime/compiler.py
-    compiler/compile.py
-    executor/runtime/new_run.py
-    executor/core/decide.py
-    executor/core/evolve.py
-    executor/journal/codec.py
-    executor/store/topics/runs.py
-    executor/store/sqlite/writer.py
-    executor/runtime/worker.py
-    executor/runtime/recover.py
-    executor/runtime/loop.py
-    executor/runtime/recorder.py
-    executor/values/fold.py
-    executor/runtime/attempts.py
-    executor/runtime/launch.py
-    executor/values/resolve.py
-    executor/blocks/registry.py
-"""
+BOUNDS = {
+    "files": 690,
+    "lines": 98_000,
+    "longest file that is not generated": 780,
+    f"functions over {SHORT} lines": 2,
+    "modules in circles": 4,
+    "circles of the rooms of executor": 0,
+    "circles of the rooms of server": 0,
+    "lines of executor.store": 12_500,
+    "lines of executor.runtime": 9_000,
+}
+GENERATED = ("server.client.answers",)
 
 
 class Module(Struct):
@@ -187,6 +178,60 @@ def is_marker(module: Module) -> bool:
     return len(module.tree.body) == 1 and isinstance(module.tree.body[0], ast.Expr)
 
 
+def room_lines(found: list[Module]) -> Counter[str]:
+    """The lines of each folder of a package, with the folders in it."""
+    counts: Counter[str] = Counter()
+    for module in found:
+        counts[".".join(module.name.split(".")[:2])] += module.lines
+    return counts
+
+
+def kinds(found: list[Module]) -> dict[str, int]:
+    """What the lines are: docstrings, comments, imports, blank ones, and the rest."""
+    counts = dict.fromkeys(("code", "docstrings", "comments", "imports", "blank"), 0)
+    for module in found:
+        for node in ast.walk(module.tree):
+            if isinstance(node, (ast.Import, ast.ImportFrom)):
+                counts["imports"] += (node.end_lineno or 0) - node.lineno + 1
+            elif isinstance(node, (ast.Module, ast.ClassDef, *FUNCTIONS)) and ast.get_docstring(node) is not None:
+                first = node.body[0]
+                counts["docstrings"] += (first.end_lineno or 0) - first.lineno + 1
+        counts["comments"] += comments(module)
+        counts["blank"] += sum(not line.strip() for line in module.text.splitlines())
+    counts["code"] = sum(module.lines for module in found) - sum(counts.values())
+    return counts
+
+
+def bounded(root: Path) -> dict[str, int]:
+    """The figures that BOUNDS holds."""
+    found = modules(root)
+    graph = imports(found).whole
+    rooms_of = room_lines(found)
+    lengths = [(node.end_lineno or 0) - node.lineno + 1 for module in found for node in functions(module.tree)]
+    in_circles = (len(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1)
+
+    def room_circles(package: str) -> int:
+        return sum(len(circle) > 1 for circle in nx.strongly_connected_components(rooms(graph, package)))
+
+    return {
+        "files": len(found),
+        "lines": sum(module.lines for module in found),
+        "longest file that is not generated": max(one.lines for one in found if one.name not in GENERATED),
+        f"functions over {SHORT} lines": sum(length > SHORT for length in lengths),
+        "modules in circles": sum(in_circles),
+        "circles of the rooms of executor": room_circles("executor"),
+        "circles of the rooms of server": room_circles("server"),
+        "lines of executor.store": rooms_of["executor.store"],
+        "lines of executor.runtime": rooms_of["executor.runtime"],
+    }
+
+
+def check(root: Path) -> list[str]:
+    """What is above its bound."""
+    figures = bounded(root)
+    return [f"{name}: {figures[name]:,}, at most {most:,}" for name, most in BOUNDS.items() if figures[name] > most]
+
+
 def table(root: Path) -> list[tuple[str, str]]:
     found = modules(root)
     graphs = imports(found)
@@ -203,9 +248,6 @@ def table(root: Path) -> list[tuple[str, str]]:
     held = {name: len(attributes(node)) for name, node in objects.items()}
     fields = {name: len(attributes(node)) for name, node in records.items()}
     described = [has for _, has in public(found)]
-    path = [root / name for name in MAIN_PATH.split()]
-    on_path = sum(file.read_text(encoding="utf-8").count("\n") for file in path if file.exists())
-    missing = [str(file.relative_to(root)) for file in path if not file.exists()]
     tests = sum(module.lines for module in modules(root, ("tests",)))
     return [
         ("files, lines", f"{len(found)}, {sum(lines):,}"),
@@ -225,10 +267,8 @@ def table(root: Path) -> list[tuple[str, str]]:
         ("most attributes of a class", _largest(held)),
         ("most methods of a class", _largest(methods)),
         ("most fields of a record", _largest(fields)),
-        (
-            "main path: files, lines",
-            f"{len(path)}, {on_path:,}" if not missing else f"there is no {', '.join(missing)}",
-        ),
+        *((f"lines of {room}", f"{count:,}") for room, count in room_lines(found).most_common(12)),
+        *((f"lines: {kind}", f"{count:,}") for kind, count in kinds(found).items()),
         ("tests : src", f"{tests / sum(lines):.2f}"),
     ]
 
@@ -243,7 +283,10 @@ def _largest(numbers: dict[str, int], count: int = 3) -> str:
 
 
 def main() -> None:
-    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
+    root = Path(__file__).parents[1]
+    if sys.argv[1:] == ["--check"]:
+        sys.exit("\n".join(check(root)) or 0)
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else root
     for name, value in table(root):
         print(f"{name:38} {value}")
 

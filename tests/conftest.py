@@ -93,8 +93,42 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> FileScheduli
     return FileScheduling(config, log) if config.getoption("whole_files") else None
 
 
+# What `make test` runs of tests that are no proofs; `make check` runs the rest. Nothing here needs PostgreSQL.
+TESTS = Path(__file__).parent
+NEAR = (
+    "unit",
+    "words",
+    "simulation",
+    "conformance",
+    "web/test_web.py",
+    "e2e/crash/test_kill.py",
+    "browser/test_approval.py",
+    "browser/test_canvas.py",
+    "browser/test_restart.py",
+    "test_loopback.py",
+    "test_suites.py",
+    "test_threats.py",
+)
+NOT_NEAR = ("conformance/store/test_two_stores.py", "conformance/store/test_two_sessions.py")
+
+
+def _is_near(path: Path) -> bool:
+    file = path.relative_to(TESTS).as_posix()
+    return f"{file}/".startswith(tuple(f"{name}/" for name in NEAR)) and file not in NOT_NEAR
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Reading files of which no test is selected takes longer than many tests."""
+    unread = config.option.markexpr == "near" and collection_path.is_file() and TESTS in collection_path.parents
+    return True if unread and not _is_near(collection_path) else None
+
+
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What takes long comes first, so that no worker has much left when the others are done; unit tests come last."""
+    for item in items:
+        if _is_near(item.path) and "postgres" not in item.nodeid.lower() and not item.get_closest_marker("proof"):
+            item.add_marker("near")
     items.sort(key=lambda item: (item.get_closest_marker("xdist_group") is None, "unit" in item.path.parts))
 
 
