@@ -17,9 +17,8 @@ from typing import Final
 
 import networkx as nx
 
-from tests.code_size import PACKAGES
-
 ROOT: Final = Path(__file__).parents[1]
+PACKAGES: Final = ("compiler", "executor", "server", "weft")
 SUITES: Final = ("unit", "words", "simulation")
 FILES_MAX: Final = 60  # about a minute
 # Parsing all of the code would take longer than most tests.
