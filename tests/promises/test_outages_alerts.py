@@ -1,5 +1,6 @@
-"""Each alert of prometheus-rules.yaml fires, and none on a healthy fleet: with the names, labels and buckets that real
-processes show, by the rules of Prometheus itself (`promtool`, Debian package `prometheus`)."""
+"""The alerts of prometheus-rules.yaml are about what real processes show: metrics, labels and their values. Each fires,
+and none on a healthy fleet, by the rules of Prometheus itself, where there is `promtool` (Debian package `prometheus`;
+no package of PyPI or npm has it)."""
 
 from __future__ import annotations
 
@@ -37,6 +38,7 @@ FAILS = {"document": document("fails", "start a", blocks={"a": THROWS})}
 QUEUED = {"document": document("queued", "start a", blocks={"a": {"type": "set"}}, settings={"pool": "none"})}
 MINUTES = 40
 OF_QUEUE = ("WeftNoWorker", "WeftQueueOld")
+TARGET = {"job": "weft", "instance": "a"}  # Prometheus adds these labels
 QUICK_S = 0.01  # in a healthy fleet, all that is measured takes no longer than this bucket
 
 Texts = dict[str, str]  # by process
@@ -83,10 +85,38 @@ async def texts(tmp_path: Path, postgres: str) -> AsyncIterator[tuple[Texts, Tex
         await proxy.stop()
 
 
+async def test_the_alerts_are_about_what_is_shown(texts: tuple[Texts, Texts, Texts]) -> None:
+    """A renamed metric or label would make an alert that never fires."""
+    shown: dict[str, list[dict[str, str]]] = {}
+    for sample in (each for some in texts for text in some.values() for each in _samples(text)):
+        shown.setdefault(sample.name, []).append({**sample.labels, **TARGET})
+    shown["up"] = [TARGET]
+    rules = re.findall(r"- alert: (\w+)\s+expr: (.*?)\n +(?:for|labels):.*?summary: \"(.*?)\"", RULES.read_text(), re.S)
+    assert [alert for alert, *_ in rules] == ALERTS and len(ALERTS) > 10
+    for alert, expression, summary in rules:
+        by = {label.strip() for labels in re.findall(r"by \((.*?)\)", expression) for label in labels.split(",")}
+        found = re.findall(r"\b(weft_\w+|up)\b(?:\{(.*?)\})?", expression)
+        assert found, alert
+        for name, matchers in found:
+            assert name in shown, f"{alert}: no process shows {name}"
+            asked = re.findall(r'(\w+)(=~?)"(.*?)"', matchers)
+            assert bool(matchers) == bool(asked), f"{alert}: {matchers}"
+            fits = [
+                labels for labels in shown[name] if all(_fits(labels.get(each[0], ""), *each[1:]) for each in asked)
+            ]
+            assert fits, f"{alert}: no {name} has {matchers}"
+            assert all(by <= labels.keys() for labels in fits), f"{alert}: {name} is not by {by}"
+            assert set(re.findall(r"\$labels\.(\w+)", summary)) <= (by or fits[0].keys()), f"{alert}: {summary}"
+
+
+def _fits(value: str, how: str, wanted: str) -> bool:
+    return re.fullmatch(wanted, value) is not None if how == "=~" else value == wanted
+
+
 async def test_each_alert_fires_and_none_on_a_healthy_fleet(texts: tuple[Texts, Texts, Texts], tmp_path: Path) -> None:
     promtool = shutil.which("promtool")
     if promtool is None:
-        pytest.skip("promtool is not installed: apt-get install prometheus")
+        pytest.skip("only Prometheus computes its own rules: apt-get install prometheus")
     healthy, queued, silent = texts
     cases = {name: _series(queued if name in OF_QUEUE else healthy, change) for name, change in CHANGES.items()}
     cases["WeftDatabaseDown"] = _series(silent, lambda sample: None)
