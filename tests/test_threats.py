@@ -129,6 +129,11 @@ BROKEN: dict[str, tuple[str, ...]] = {
     "B27 a chat that names the memory of another workflow": (
         "unit/server/routes/test_chats.py::test_a_visitor_does_not_choose_what_runs_know_a_conversation_by",
     ),
+    "B28 headers of a thousand parameters": (
+        "unit/server/http/test_multipart.py::test_what_is_no_form_is_refused",
+        "unit/server/http/test_multipart.py::test_boundaries",
+        "unit/executor/blocks/test_http.py::test_bodies_are_read_by_their_type",
+    ),
 }
 
 MODEL: dict[str, tuple[str, ...]] = {
@@ -272,7 +277,7 @@ def test_each_row_is_tried(row: str) -> None:
 
 
 def test_no_row_is_left_out() -> None:
-    assert [row.split(" ")[0] for row in BROKEN] == [f"B{n}" for n in range(1, 28)]
+    assert [row.split(" ")[0] for row in BROKEN] == [f"B{n}" for n in range(1, 29)]
     assert len(MODEL) == 25
 
 

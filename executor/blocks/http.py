@@ -4,7 +4,6 @@ repeated only where the author names the header by which the service recognizes 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from email.message import Message
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlencode, urlsplit
 
@@ -20,6 +19,7 @@ from executor.blocks.shared_params import FILLED, SENT_HEADERS, invalid, seconds
 from executor.files import READ_BYTES_MAX
 from executor.http.client import MIB
 from executor.http.handles import written_as
+from executor.http.parameters import header_of
 from executor.values.coerce import coerce, truthy
 from executor.values.file import is_file
 from executor.values.payload import render
@@ -233,8 +233,7 @@ async def _saved(ctx: Context, answer: Answer) -> tuple[Any, str]:
     """The body as a file, named by the response or by its address."""
     if not answer.body:
         return None, "none"
-    head = Message()
-    head["Content-Disposition"] = answer.headers.get("content-disposition", "")
+    head = header_of("Content-Disposition", answer.headers.get("content-disposition", ""))
     name = head.get_filename() or unquote(urlsplit(answer.url).path.rpartition("/")[2]) or "response"
     saved = await ctx.files.save(answer.body, name, answer.headers.get("content-type"))
     return saved.value, "file"

@@ -7,7 +7,6 @@ import base64
 import codecs
 from dataclasses import replace
 from datetime import UTC
-from email.message import Message
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,7 @@ import orjson
 
 from executor.errors import BlockError
 from executor.http.binding import is_bound, without_secrets
+from executor.http.parameters import header_of
 from executor.values.payload import render
 
 if TYPE_CHECKING:
@@ -33,8 +33,7 @@ def decoded(answer: Answer) -> tuple[Any, str]:
     """The body as a JSON value, and how: json, text, base64 (bytes that are no text), none (there is no body)."""
     if not answer.body:
         return None, "none"
-    kind = Message()
-    kind["Content-Type"] = answer.headers.get("content-type", "text/plain")
+    kind = header_of("Content-Type", answer.headers.get("content-type", "text/plain"))
     media = kind.get_content_type()
     if media == "application/json" or media.endswith("+json"):
         try:

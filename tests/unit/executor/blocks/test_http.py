@@ -64,6 +64,7 @@ async def test_get_json(services: Services) -> None:
         ("application/json", b"oops", "oops", "text"),
         ("text/plain", b'{"a":1}', '{"a":1}', "text"),
         ("text/plain; charset=latin-1", b"caf\xe9", "caf\xe9", "text"),
+        ("text/plain; charset=latin-1" + ";" * 64, b"caf\xe9", base64.b64encode(b"caf\xe9").decode(), "base64"),
         ("text/plain; charset=unheard-of", b"abc", base64.b64encode(b"abc").decode(), "base64"),
         # Encodings of Python alone, and text that cannot be written down again: bytes stay what they are.
         ("text/plain; charset=punycode", b"abc-", base64.b64encode(b"abc-").decode(), "base64"),

@@ -79,6 +79,7 @@ async def test_a_form_in_pieces(step: int) -> None:
         b"--xYz\r\n" + b"X: y\r\n" * 5_000 + b"\r\n1\r\n" + END,
         part('name="a"', b"\xff") + END,
         part('filename="x"', b"1") + END,
+        part(f'name="{";" * 65}"', b"1") + END,
     ],
 )
 async def test_what_is_no_form_is_refused(body: bytes) -> None:
@@ -97,9 +98,12 @@ async def test_a_form_is_bounded() -> None:
         await read(b"".join(part('name="field.a"; filename="x"', b"") for _ in range(21)) + END, 1_000)
 
 
+MANY_PARAMETERS = "multipart/form-data; boundary=b" + ";" * 65
+
+
 def test_boundaries() -> None:
     assert boundary_of("application/x-www-form-urlencoded") is None
     assert boundary_of('Multipart/Form-Data; charset=utf-8; boundary="a b"') == b"a b"
-    for wrong in ("multipart/form-data", "multipart/form-data; boundary=" + "x" * 71):
+    for wrong in ("multipart/form-data", "multipart/form-data; boundary=" + "x" * 71, MANY_PARAMETERS):
         with pytest.raises(BodyInvalid):
             boundary_of(wrong)
