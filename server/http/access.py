@@ -12,7 +12,7 @@ from starlette.types import Message, Scope, Send
 
 from executor.runtime.meters import now_s
 
-ACTOR: Final = "weft.actor"  # in the scope of a request: who asked, as the audit names them
+ACTOR: Final = "weft.actor"  # in the scope of a request: the credential it came with, as the audit names it
 REQUEST_ID: Final = b"x-request-id"
 _log = logging.getLogger("weft.access")
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a proxy or a client; others are replaced

@@ -1,7 +1,7 @@
 """Tokens of programs: `weft_<id>_<secret>`, shown once. The database has their hash.
 
 The last eight digits are a checksum of the others, so that scanners for leaked secrets find tokens and little else, and
-a mistyped one is refused without a look at the database.
+a mistyped token is refused without a database query.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def new_token() -> tuple[str, str]:
 
 
 def id_in(text: str) -> str | None:
-    """None: it is no token of this kind."""
+    """Return the id of a token, or None if `text` is not in the form of one."""
     found = SHAPE.fullmatch(text)
     return found[1] if found is not None and _checksum(text[:-8]) == found[3] else None
 
@@ -45,7 +45,7 @@ class ApiTokens:
         self._used_ms: dict[str, int] = {}  # when this process last wrote that it was used
 
     async def use(self, engine: Engine, text: str) -> Principal | None:
-        """Who sends it. None: it does not count."""
+        """Return the principal of a token, or None if the token is not valid."""
         id = id_in(text)
         row = None if id is None else await engine.store.get_token(id)
         if row is None or not hmac.compare_digest(row.hash, hash_of(text)):

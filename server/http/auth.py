@@ -1,12 +1,12 @@
-"""Who may use the API: holders of the server's token or of an API token, as a bearer header, and users who are signed
-in in a browser.
+"""Authentication: the API is open to the server's token and to API tokens, as a bearer header, and to users who are
+signed in in a browser.
 
-Whether a route asks, and for which role, is said in its RouteSpec (server/http/table.py), never by a prefix of the
-path. A browser signs in with the server's token, or with the one-time code of a sign-in link; then it holds a cookie
-with the random value of its session. Resume pages are public: their token in the link is the credential.
+A route's RouteSpec (server/http/table.py) defines whether it needs a credential and for which role; a prefix of the
+path never does. A browser signs in with the server's token, or with the one-time code of a sign-in link; then it holds
+a cookie with the random value of its session. Resume pages are public: their token in the link is the credential.
 
-Event streams are authorised when they are opened; a look every LOOK_EVERY_S ends those whose session or token has ended
-meanwhile.
+Event streams are authorised when they are opened; a check every LOOK_EVERY_S ends those whose session or token has
+ended meanwhile.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Auth:
         self._token = settings.token
         self._base_url = settings.base_url
         self._secure = settings.base_url.startswith("https://")
-        # Cookies do not know ports: without the number, servers beside each other would sign each other out.
+        # Cookies are not separated by port: without the number, servers on one host would sign each other out.
         self.cookie = "__Host-weft" if self._secure else f"weft_{settings.port}"
         mark = hmac.new(secret, b"session:" + (settings.token or "").encode(), hashlib.sha256).hexdigest()
         self.sessions = Sessions(mark)
@@ -63,22 +63,22 @@ class Auth:
 
     @property
     def required(self) -> bool:
-        """Whether this server has a token."""
+        """True if this server has a token."""
         return self._token is not None
 
     async def allows(self, request: Request) -> bool:
-        """Whether the request comes from anyone who is known here."""
+        """Return whether the request carries a valid credential."""
         return await self.principal(request) is not None
 
     async def require(self, request: Request) -> Principal:
-        """Who the request comes from. Raises Unauthorized (401)."""
+        """Return the principal of the request. Raises Unauthorized (401)."""
         found = await self.principal(request)
         if found is None:
             raise Unauthorized(hint=HINT)
         return found
 
     async def principal(self, request: Request) -> Principal | None:
-        """Who the request comes from. None: it carries nothing that counts."""
+        """Return the principal of the request, or None if it carries no valid credential."""
         if self._token is None:
             return ANYONE
         sent = _bearer(request)
@@ -92,7 +92,7 @@ class Auth:
         return await self.session(request)
 
     async def session(self, request: Request) -> Principal | None:
-        """Of the open session whose cookie the request carries."""
+        """Return the principal of the open session whose cookie the request carries."""
         engine: Engine | None = request.app.state.engine
         session = self._cookie_hash(request)
         if session is None or engine is None:
@@ -142,8 +142,8 @@ class Auth:
         response.delete_cookie(f"{self.cookie}-oidc", path="/", httponly=True, samesite="lax", secure=self._secure)
 
     def keep_id_token(self, response: Response, token: str) -> None:
-        """The ID token of a session that a provider has signed in, for signing out there: in a cookie that the browser
-        sends with that request alone. One that no cookie has room for is left out."""
+        """Store the ID token of a session that a provider has signed in, for signing out there: in a cookie that the
+        browser sends with that request alone. A token too long for a cookie is left out."""
         value = token if len(token) <= ID_TOKEN_KEPT_MAX else TOO_LONG
         response.set_cookie(
             self._id_token_cookie,
@@ -156,7 +156,8 @@ class Auth:
         )
 
     def kept_id_token(self, request: Request) -> str | None:
-        """None: no provider has signed in this browser. Empty: one has, and its token was too long."""
+        """Return the kept ID token: None if no provider has signed in this browser, empty if the token was too long to
+        keep."""
         value = request.cookies.get(self._id_token_cookie)
         return "" if value == TOO_LONG else value or None
 
@@ -175,14 +176,14 @@ class Auth:
         return f"{self.cookie}-id"
 
     async def first_admin(self, engine: Engine) -> str:
-        """The user that the server's token signs in, made when there is none."""
+        """Return the user that the server's token signs in; creates it if there is none."""
         if await engine.store.get_user(FIRST_ADMIN) is None:
             await engine.store.put_user(UserRow(FIRST_ADMIN, "Admin", "admin", engine.parts.clock.now_ms()))
         return FIRST_ADMIN
 
     async def link(self, engine: Engine, user: str | None = None) -> str:
-        """A link that signs one browser in, as this user or as the first admin. The code is behind the `#`: it is in no
-        request line, log or referrer. Raises NotFound."""
+        """Return a link that signs one browser in, as this user or as the first admin. The code comes after the `#`, so
+        it is in no request line, log or referrer. Raises NotFound."""
         user = user or await self.first_admin(engine)
         if await engine.store.get_user(user) is None:
             raise NotFound(f"There is no user {user!r}.", code="user_not_found")
@@ -203,7 +204,7 @@ class Auth:
             await asyncio.wait_for(engine.store.note_act(), NOTE_PATIENCE_S)
 
     async def is_open(self, engine: Engine, key: str) -> bool:
-        """Whether the session or the token still counts. `key`: of a Principal."""
+        """Return whether the session or the token is still valid. `key` is a Principal's."""
         if key.startswith(KEY):
             return await self.tokens.is_open(engine, key.removeprefix(KEY))
         return await self.sessions.is_open(engine, key)
@@ -220,7 +221,7 @@ class Auth:
 
 
 async def watch_streams(streams: Streams, auth: Auth, engine: Engine) -> None:
-    """Until it is cancelled."""
+    """Call `end_streams` at an interval until cancelled."""
     while True:
         await asyncio.sleep(LOOK_EVERY_S)
         try:

@@ -37,7 +37,7 @@ _AS_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _MANY = b"0" * 19
 _LONG = re.compile(rb"(?<![0-9.eE+-])-?[0-9]{19,}(?![0-9.eE])")
 _INTEGERS = range(-(2**63), 2**64)
-WHOLE_S = 1_800  # for all of a file: its first part must be there when the last one comes
+WHOLE_S = 1_800  # for a whole file: its first part must still be there when the last one comes
 SHAPE_HINT = "GET /openapi.json describes all request bodies."
 
 
@@ -60,7 +60,7 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
 
 
 async def stream_of(request: Request, idle_s: float) -> AsyncIterator[bytes]:
-    """What arrives, piece by piece. Raises BodyTimeout when nothing comes for `idle_s`, or not all within WHOLE_S, and
+    """Yield the body piece by piece. Raises BodyTimeout if nothing arrives for `idle_s`, or not all within WHOLE_S, and
     MalformedBody."""
     stream = request.stream()
     until = asyncio.get_running_loop().time() + WHOLE_S
@@ -122,7 +122,7 @@ def _refuse_long_numbers(data: bytes) -> None:
 
 
 def decode_form(data: bytes) -> dict[str, str]:
-    """What a form post holds; the last value of each input wins. Raises BodyInvalid (422)."""
+    """Return the fields of a form post; the last value of each input wins. Raises BodyInvalid (422)."""
     try:
         return dict(parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX))
     except ValueError as error:
@@ -141,14 +141,15 @@ def convert(value: Any, type: type[T]) -> T:
 
 
 def _outside_texts(data: bytes) -> bytes:
-    """What stands between the texts of JSON. Without escapes every other quotation mark ends a text."""
+    """Return JSON without its strings. Once escapes are removed, every other quotation mark ends a string."""
     if b"\\" in data:
         data = data.replace(b"\\\\", b"").replace(b'\\"', b"")
     return b"".join(data.split(b'"')[::2])
 
 
 def _deeper(brackets: bytes, depth_max: int) -> bool:
-    """Each round takes away what holds nothing: one level of the deepest nesting."""
+    """Return whether brackets are nested deeper than `depth_max`. Each round removes the empty pairs: one level of the
+    deepest nesting."""
     for _ in range(depth_max):
         if not brackets:
             return False

@@ -57,21 +57,21 @@ class Call:
         self.link_rates: LinkRates = state.link_rates
         self.hook_rates: HookRates = state.hook_rates
         self.interface: Path | None = state.interface
-        self.principal: Principal | None = None  # who it comes from; None on public routes
+        self.principal: Principal | None = None  # None on public routes
 
     @property
     def who(self) -> Principal:
-        """Who it comes from. For routes that are not public."""
+        """The principal of the request. Only for routes that are not public."""
         assert self.principal is not None, f"{self.request.url.path} is public"
         return self.principal
 
     @property
     def provider(self) -> str | None:
-        """The name of what signs people in, for the button."""
+        """The name of the sign-in provider, for the button."""
         return None if self.oidc is None else self.oidc.settings.label
 
     def note(self, detail: str) -> None:
-        """What the audit is to say besides the route and its path."""
+        """Add a detail to the audit entry, besides the route and its path."""
         act = present_act()
         if act is not None:
             act.detail = detail
@@ -87,12 +87,12 @@ class Call:
 
     @property
     def address(self) -> str:
-        """The other end of the connection; behind a proxy that WEFT_BEHIND_PROXY names, the client of that proxy."""
+        """The address of the client; behind a proxy that WEFT_BEHIND_PROXY names, of that proxy's client."""
         return self.request.client.host if self.request.client else ""
 
     @property
     def device(self) -> str:
-        """What the browser calls itself."""
+        """The User-Agent of the browser."""
         return self.request.headers.get("user-agent", "")
 
     def accepts(self, media: str) -> bool:

@@ -1,5 +1,5 @@
-"""What visitors of a chat page hear of a run: text of the agents whose text is the answer, that a person is waited for,
-and its end. Nothing else of the journal leaves the server here."""
+"""The event stream of a chat page: text of the agents whose text is the answer, that the run waits for a person, and
+its end. Nothing else of the journal leaves the server here."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from executor.topics.chats import PERSON
 
 
 class ChatFrames:
-    """Encodes for `EventStream`. `shown`: the blocks whose text is sent."""
+    """Encodes frames for `EventStream`. `shown` is the set of blocks whose text is sent."""
 
     def __init__(self, shown: frozenset[str]) -> None:
         self._shown = shown
@@ -23,7 +23,7 @@ class ChatFrames:
         for record in records:
             place = (record.node, record.path, record.attempt)
             if record.type == "node.started" and record.node in self._shown:
-                yield _frame("begin", {})  # what an attempt before it has said does not count
+                yield _frame("begin", {})  # discards the text of an earlier attempt
             elif record.type == "wait.opened" and data_of(record).get("kind") in PERSON:
                 self._waits.add(place)
                 yield _frame("waiting", {})
@@ -34,7 +34,7 @@ class ChatFrames:
                 yield _frame("end", {})
 
     def texts(self, texts: dict[str, str]) -> bytes:
-        """By node key, such as `agent` or `agent#2`; those of loops are not shown."""
+        """Encode text by node key, such as `agent` or `agent#2`. Text of blocks in loops is not sent."""
         return b"".join(_frame("text", {"text": text}) for key, text in texts.items() if key in self._shown)
 
 

@@ -1,17 +1,17 @@
-"""Connections before they are requests: bounded in number, in time and in bytes. No credential is known yet, so nothing
-here may cost much.
+"""Connections before they are requests: bounded in number, in time and in bytes. They have no credential yet, so
+nothing here may cost much.
 
-uvicorn waits for a request for ever, and httptools copies what it has of a header again with each piece that arrives.
-The bounds (server/settings.py, `Limits`):
+uvicorn waits for a request without a limit, and httptools copies an incomplete header again with each piece that
+arrives. The bounds (server/settings.py, `Limits`):
 
-1. A connection has `head_s` for the head of a request, counted from when it was made or from its first byte. What
-   arrives after an answer without being part of a request has as long.
+1. A connection has `head_s` for the head of a request, counted from when it was made or from its first byte. Bytes
+   after an answer that are not part of a request have the same time.
 2. At most `head_bytes` may arrive without a head ending or a byte of a body arriving: this bounds URL, headers,
    trailers and extensions of chunks alike.
-3. At most `connections` are open. Room for another one is made by closing the one that has been waiting longest without
-   a whole request, so slow clients cannot keep others out. Only when there is none is the new one closed.
+3. At most `connections` are open. To make room for another, the connection that has waited longest without a whole
+   request is closed, so slow clients cannot keep others out. The new connection is closed only if none waits.
 4. At most `waiting_per_address` of one other machine (IPv6: one /64) may be without a whole request. Loopback and
-   WEFT_BEHIND_PROXY are exempt: these are the users of this machine, and reverse proxies.
+   WEFT_BEHIND_PROXY are exempt: they are the users of this machine, and reverse proxies.
 5. At most `requests` are answered at a time, event streams included; the next one gets 503.
 """
 
@@ -40,7 +40,8 @@ _log = logging.getLogger("weft.server")
 
 
 class Connections(ServerState):
-    """All of one server. `descriptors`: how many files and sockets the process may have open, None when unbounded."""
+    """All connections of one server. `descriptors` is the number of files and sockets the process may open, or None if
+    unbounded."""
 
     def __init__(self, limits: Limits, descriptors: int | None = None, proxies: Proxies | None = None) -> None:
         super().__init__()
@@ -55,7 +56,8 @@ class Connections(ServerState):
         self._logged = Repeated()
 
     def update_waiting(self, connection: Connection) -> None:
-        """To be called whenever the connection has got a whole request, or has answered one."""
+        """Update the count of idle connections. Call it whenever the connection has received a whole request or
+        answered one."""
         if connection.is_waiting == (connection in self._waiting):
             return
         if connection.is_waiting:
@@ -73,8 +75,8 @@ class Connections(ServerState):
                 del self._waiting_of[connection.network]
 
     def enter(self, connection: Connection) -> None:
-        """A new connection, already among `connections`: it, or one that waits longer, is closed when it is one too
-        many."""
+        """Admit a new connection that is already in `connections`. Over the limit it, or one that has waited longer, is
+        closed."""
         if connection.network and self._waiting_of[connection.network] >= self.limits.waiting_per_address:
             self._drop(connection, f"{connection.network} has too many idle connections open")
             return
@@ -85,14 +87,14 @@ class Connections(ServerState):
             self.update_waiting(connection)
 
     def has_room(self) -> bool:
-        """For one more request."""
+        """Return whether one more request may begin."""
         if len(self.tasks) < self.requests_max:
             return True
         self._warn(f"{self.requests_max} requests are in progress, which is the limit; more requests get 503")
         return False
 
     def abort_answered(self) -> None:
-        """Close those that have no request under way, even if their clients have not read the answers."""
+        """Close the connections that have no request in progress, even if their clients have not read the answers."""
         for connection in list(self.connections):
             if isinstance(connection, Connection) and not connection.is_busy:
                 connection.transport.abort()
@@ -122,7 +124,7 @@ class Connection(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.server_state = server_state
-        self.network = ""  # whose connections are counted together; empty: not counted
+        self.network = ""  # key under which connections are counted together; empty: not counted
         self._in_head = False
         self._in_body = False
         self._moved = False  # a head ended or a byte of a body came, in this read
@@ -205,7 +207,7 @@ class Connection(HttpToolsProtocol):
         self.server_state.update_waiting(self)
 
     def _unsupported_upgrade_warning(self) -> None:
-        """Not a word: the request is answered as if it had not asked for another protocol, as RFC 9110 has it."""
+        """Log nothing: the request is answered as if it had not asked for another protocol, as RFC 9110 permits."""
 
     def _limit_time(self) -> None:
         if self._deadline is None:

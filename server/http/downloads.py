@@ -1,7 +1,7 @@
-"""A stored file as a response: always to be saved, never a page of this server.
+"""A stored file as a response: always a download, never a page of this server.
 
-People upload what they like, so the response is an attachment, its type is one of a few that no browser acts upon, and
-it has no origin (CSP sandbox)."""
+Users upload any content, so the response is an attachment, its type is one of a few that no browser acts upon, and it
+has no origin (CSP sandbox)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ _PLAIN = re.compile(r'[^\x20-\x7e]|["\\%]')
 
 
 def download(files: Files, id: str, head: FileHead, wanted: str | None, if_none_match: str | None) -> Response:
-    """`wanted`: the Range header. Other than one range of bytes, it is ignored, as the standard permits."""
+    """Return the file, or one part of it. `wanted` is the Range header; anything but one range of bytes is ignored, as
+    the standard permits."""
     tag = f'"{id}"'
     headers = {
         "Content-Disposition": disposition(head.name),

@@ -2,7 +2,7 @@
 diagnostics?, ...}. STATUS has the status of every error.
 
 One place turns exceptions into responses: WeftError and CompileError of the engine, Starlette's own 404 and 405, wrong
-JSON, and exceptions that were not expected (500 without a cause; the log has it)."""
+JSON, and unexpected exceptions (500 without a cause; the cause is in the log)."""
 
 from __future__ import annotations
 
@@ -182,7 +182,7 @@ STATUS: Mapping[type[WeftError], int] = {
 
 
 def status_of(error: WeftError) -> int:
-    """The HTTP status of an error; 500 for one of a class that is not known here."""
+    """Return the HTTP status of an error; 500 for an unknown class."""
     return next((STATUS[base] for base in type(error).__mro__ if base in STATUS), 500)
 
 
@@ -216,7 +216,7 @@ def problem(
 
 
 def problem_of(error: WeftError) -> Response:
-    """What HTTP answers for an error: RFC 9457, with the status that belongs to its class."""
+    """Return an error as a problem response (RFC 9457), with the status of its class."""
     headers, status = {}, status_of(error)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"

@@ -1,4 +1,5 @@
-"""The body of a form with files, as browsers send it: read while it arrives, the files straight into the store."""
+"""Bodies of forms with files (multipart/form-data): parsed while they arrive, the files written straight into the
+store."""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from server.http.errors import BodyInvalid, BodyTooLarge
 FORM_MEDIA: Final = "multipart/form-data"
 FILES_MAX: Final = 20
 HEAD_BYTES_MAX: Final = 8 * 1024
-BOUNDARY_MAX: Final = 70  # characters, says RFC 2046
+BOUNDARY_MAX: Final = 70  # characters, by RFC 2046
 
 
 def boundary_of(content_type: str) -> bytes | None:
-    """Of a multipart form; None: it is no such form. Raises BodyInvalid."""
+    """Return the boundary of a multipart form, or None if the body is not one. Raises BodyInvalid."""
     if content_type.partition(";")[0].strip().lower() != FORM_MEDIA:
         return None
     boundary = header_of("Content-Type", content_type).get_boundary()
@@ -72,7 +73,7 @@ async def read_form_with_files(
 
 
 class _Reader:
-    """Parts of one body. The content of a part is read, or passed over, before the next one."""
+    """The parts of one body. The content of a part is read or skipped before the next part."""
 
     def __init__(self, body: AsyncIterator[bytes], boundary: bytes, bytes_max: int) -> None:
         self._body = body
@@ -83,7 +84,8 @@ class _Reader:
         self._inside = False
 
     async def parts(self) -> AsyncIterator[tuple[str, str | None, str | None]]:
-        """Name, name of the file (None: it is none, '': no file was chosen), media type."""
+        """Yield the name, file name and media type of each part. The file name is None for a field without a file and
+        '' if no file was chosen."""
         async for _ in self._until(self._mark):
             pass  # what stands before the first part has no meaning
         while True:
@@ -103,7 +105,7 @@ class _Reader:
             await asyncio.sleep(0)  # a thousand parts that came together take 50 ms
 
     async def content(self) -> AsyncIterator[bytes]:
-        """What is left of the present part."""
+        """Yield the rest of the present part."""
         if self._inside:
             async for piece in self._until(self._mark):
                 yield piece

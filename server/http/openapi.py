@@ -58,8 +58,8 @@ def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
 
 
 def _always_sent(shown: Iterable[RouteSpec]) -> dict[str, set[str]]:
-    """By name of a struct in answers: its fields that every answer has. msgspec takes a field with a default as
-    optional, as it is in a body; an answer leaves it out only where it is UNSET or the struct omits defaults."""
+    """The fields that every answer has, by name of a struct in answers. msgspec treats a field with a default as
+    optional, as in a body; an answer leaves it out only if it is UNSET or the struct omits defaults."""
     answers: set[type[Struct]] = set()
     bodies: set[type[Struct]] = set()
     for spec in shown:
@@ -132,7 +132,7 @@ def _responses(spec: RouteSpec, schema_of: dict[int, Any]) -> dict[str, Any]:
         for media in spec.media
     }
     refused: dict[str, Any] = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    if "text/html" in spec.media:  # what people follow links to says so in words
+    if "text/html" in spec.media:  # links that people follow answer errors as pages
         refused["text/html"] = {"schema": {"type": "string"}}
     responses: dict[str, Any] = {}
     for status in _successes(spec):
@@ -152,7 +152,7 @@ def _successes(spec: RouteSpec) -> list[int]:
 
 
 def _refusals(spec: RouteSpec) -> set[int]:
-    """Those the route names, and those that go with a token, with parameters or with a body."""
+    """The errors that the route names, and those that follow from its token, parameters or body."""
     found = {status for status in spec.statuses if status >= 400}
     if not spec.public:
         found |= {401, 403}
@@ -168,7 +168,8 @@ def _refusals(spec: RouteSpec) -> set[int]:
 
 
 def _needs_body(body: Any, schema_of: dict[int, Any]) -> bool:
-    """Without one it is `{}`, which will do where no member is required. Other shapes want JSON, or take anything."""
+    """Return whether a body is required. A missing body counts as `{}`, which is enough for structs without required
+    members. Other shapes require JSON, or accept anything."""
     if isinstance(body, type) and issubclass(body, Struct):
         return any(field.required for field in msgspec.structs.fields(body))
     return "type" in schema_of[id(body)]
@@ -180,7 +181,7 @@ def _link(link: Link, ids: dict[tuple[str, str], str]) -> tuple[str, dict[str, A
 
 
 def _parameter(param: Param) -> dict[str, Any]:
-    """Numbers without bounds have those of server/http/query.py."""
+    """Describe a parameter. Numbers without bounds have those of server/http/query.py."""
     number = param.schema.get("type") == "integer"
     return {
         "name": param.name,

@@ -1,4 +1,4 @@
-"""What a page with a form posts: texts by the names of its inputs, with files or without."""
+"""The values that a page with a form posts: texts by the names of its inputs, with or without files."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Who a request comes from: the holder of the server's token, a user in a browser, a token of a program; what each may
-do is its role."""
+"""Principals: the holder of the server's token, a user in a browser, or a program with a token. The role decides what a
+principal may do."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ FIRST_ADMIN: Final = "admin"  # the user that the server's token signs in
 
 
 class Principal(Struct, frozen=True):
-    """`actor` is what records have; `via` how it came in. `key`: of the session or token that has to stay valid, also
-    while a stream is open. `workflows`: the only ones it may reach, None for all."""
+    """The sender of a request. `actor` is the name in records, `via` the kind of credential. `key` identifies the
+    session or token, which must stay valid while a stream is open. `workflows` lists the only ones it may reach, or is
+    None for all."""
 
     actor: str
     via: str
@@ -41,7 +42,7 @@ class Principal(Struct, frozen=True):
 
     @property
     def reach(self) -> Reach | None:
-        """What files it may name. None: all."""
+        """The workflows whose files it may name, or None for all."""
         return None if self.workflows is None else Reach(self.workflows, (self.actor,))
 
     @property
@@ -59,7 +60,8 @@ def of_session(user: str, role: Role, session: str) -> Principal:
 
 
 def without_links(who: Principal, waits: Sequence[WaitView]) -> tuple[WaitView, ...]:
-    """Without the links that are not for them: a link is a credential. Approvers see those that they may use."""
+    """Remove the links that this principal may not see: a link is a credential. Approvers see those that they
+    may use."""
     return tuple(wait if _may_see_link(who, wait) else replace(wait, link=None) for wait in waits)
 
 

@@ -1,9 +1,9 @@
-"""What reverse proxies say about the requests that they pass on.
+"""Headers in which reverse proxies describe the requests that they pass on.
 
-Headers count only on connections from the addresses in WEFT_BEHIND_PROXY: any client can send them. Of
-X-Forwarded-For, each proxy appends the address that it was called from, so it is read from its end: what is to the left
-of the first address that is no proxy of ours was written by the client. `Forwarded` (RFC 7239) is not read: a proxy
-that sets the one passes on the other as the client wrote it.
+Headers count only on connections from the addresses in WEFT_BEHIND_PROXY: any client can send them. Each proxy appends
+to X-Forwarded-For the address that called it, so the header is read from its end: everything to the left of the first
+address that is not one of our proxies was written by the client. `Forwarded` (RFC 7239) is not read: a proxy that sets
+X-Forwarded-For passes `Forwarded` on as the client wrote it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ HOST = b"x-forwarded-host"
 
 
 class Proxies:
-    """Those of `networks`, addresses or networks. Raises ValueError."""
+    """The proxies in `networks`, which are addresses or networks. Raises ValueError."""
 
     def __init__(self, networks: Sequence[str] = ()) -> None:
         self._networks = [network(text) for text in networks]
@@ -29,7 +29,7 @@ class Proxies:
         return bool(self._networks)
 
     def has(self, address: str) -> bool:
-        """Whether a proxy of ours has this address."""
+        """Return whether one of our proxies has this address."""
         if not self._networks:
             return False
         try:
@@ -41,8 +41,8 @@ class Proxies:
         return any(found in each for each in self._networks)
 
     def passed_on(self, scope: Scope) -> bool:
-        """Whether the request comes from a proxy of ours. Then its `client` and `scheme` become those that the proxy
-        was called from and with."""
+        """Return whether the request comes from one of our proxies. If so, set its `client` and `scheme` to those of
+        the proxy's own client."""
         peer = scope.get("client")
         if peer is None or not self.has(peer[0]):
             return False
@@ -53,7 +53,8 @@ class Proxies:
         return True
 
     def _client(self, hops: Sequence[str], peer: str) -> str:
-        """What cannot be read as an address ends the walk: then the proxy that wrote it is the client."""
+        """Return the address of the client. A value that is not an address ends the walk: then the proxy that wrote it
+        is the client."""
         last = peer
         for hop in reversed(hops):
             address = _address(hop)
@@ -66,7 +67,7 @@ class Proxies:
 
 
 def forwarded_hosts(scope: Scope) -> list[str]:
-    """What X-Forwarded-Host says, in lower case."""
+    """The values of X-Forwarded-Host, in lower case."""
     return [value.lower() for value in _values(scope, HOST)]
 
 
@@ -76,7 +77,7 @@ def _values(scope: Scope, name: bytes) -> list[str]:
 
 
 def _address(hop: str) -> str | None:
-    """Of `address`, `address:port` or `[address]:port`."""
+    """Return the address in `address`, `address:port` or `[address]:port`."""
     if hop.startswith("["):
         hop = hop[1:].partition("]")[0]
     elif hop.count(":") == 1:

@@ -23,14 +23,14 @@ FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": 
 
 
 class Parameter(Struct, frozen=True):
-    """One field of a query struct. `parse` raises BadRequest. `schema`: JSON Schema without the description."""
+    """One field of a query struct. `parse` raises BadRequest. `schema` is JSON Schema without the description."""
 
     field: str
     name: str
     required: bool
     description: str
     schema: dict[str, Any]
-    hint: str  # where a required one is missing
+    hint: str  # for a required parameter that is missing
     parse: Callable[[str], Any]
 
 

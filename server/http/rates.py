@@ -1,8 +1,8 @@
-"""How often links, webhooks and tokens may be tried: guesses by address, answers by link, requests by webhook, wrong
-sign-ins by address and in all.
+"""Rate limits of links, webhooks and tokens: guesses by address, answers by link, requests by webhook, wrong sign-ins
+by address and in all.
 
-A link that exists always works, whatever other requests come from its address: behind a proxy all people share one,
-and one of them must not be able to lock out the others. What is counted by address are links that do not exist.
+A link that exists always works, whatever other requests come from its address: behind a proxy all people share one
+address, and one of them must not be able to lock out the others. Only links that do not exist are counted by address.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable
 from executor.store.triggers import Auth
 from server.http.errors import TooManyTries
 
-KEYS_MAX = 10_000  # the least recently used ones are forgotten, which only lets them try more
+KEYS_MAX = 10_000  # the least recently used keys are forgotten, which only lets them try more
 MISSES, MISSES_PER_S = 30, 0.5
 # Fifty people may press at the same moment; a program that tries forms takes half a second of a processor each time.
 ANSWERS, ANSWERS_PER_S = 100, 0.5
@@ -30,16 +30,17 @@ REFUSED_HOOKS, REFUSED_HOOKS_PER_S = 60, 1.0
 
 
 class Buckets:
-    """For each key `burst` tries at once, and one more each 1 / `per_s` seconds."""
+    """Token buckets: `burst` tries at once for each key, and one more each 1 / `per_s` seconds."""
 
     def __init__(self, burst: int, per_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
         self._burst = burst
         self._per_s = per_s
         self._now_s = now_s
-        self._tries: OrderedDict[str, tuple[float, float]] = OrderedDict()  # key -> tries left, as of when
+        # key -> tries left, and the time of that count
+        self._tries: OrderedDict[str, tuple[float, float]] = OrderedDict()
 
     def spend(self, key: str) -> float:
-        """0 when this try is fine, else the seconds until the next one is."""
+        """Return 0 if this try is allowed, else the seconds until the next one is."""
         now_s = self._now_s()
         left, at_s = self._tries.pop(key, (float(self._burst), now_s))
         left = min(self._burst, left + (now_s - at_s) * self._per_s)
@@ -51,7 +52,7 @@ class Buckets:
 
 
 class LinkRates:
-    """Limits on tries of tokens in links: of wrong ones by address, of answers by token."""
+    """Limits for tokens in links: wrong tokens by address, answers by token."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._misses = Buckets(MISSES, MISSES_PER_S, now_s)
@@ -67,8 +68,8 @@ class LinkRates:
 
 
 class HookRates:
-    """Requests that proved themselves are counted by webhook, refused ones by address: those who cannot sign do not use
-    up what those who can have, even when a proxy gives them all one address."""
+    """Limits for webhooks: verified requests are counted by webhook, refused ones by address. So senders without the
+    secret do not use up the limit of those with it, even if a proxy gives all of them one address."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._proved = Buckets(HOOKS, HOOKS_PER_S, now_s)
@@ -99,8 +100,8 @@ class LoginRates:
 
 
 class ReturnRates:
-    """How often one sign-in that was begun may come back from the provider: a copy of its signed cookie must not make
-    this server ask the provider without an end."""
+    """Limits how often one sign-in may return from the provider: a copy of its signed cookie must not make this server
+    ask the provider again and again."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._by_state = Buckets(RETURNS, RETURNS_PER_S, now_s)
@@ -111,8 +112,8 @@ class ReturnRates:
 
 
 class Refusals:
-    """Which sign-ins that were refused have a row of the audit: guesses must be seen, and must not fill the disk. An
-    address that uses up its own rows leaves those of others."""
+    """Limits which refused sign-ins have an audit row: guesses must be seen, and must not fill the disk. An address
+    that uses up its own rows leaves those of others."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._by_address = Buckets(NOTED, NOTED_PER_S, now_s)
@@ -120,7 +121,7 @@ class Refusals:
         self._left_out = 0
 
     def spend(self, address: str) -> int | None:
-        """None: this one has no row. Else how many had none since the last that has."""
+        """Return None if this refusal has no row, else the number of refusals without one since the last row."""
         if self._by_address.spend(address) or self._in_all.spend(""):
             self._left_out += 1
             return None

@@ -1,7 +1,7 @@
 """Responses: JSON of structs, and the answer that a workflow's response block wrote with its status, headers and body.
 
 Workflow authors choose the headers and may copy data of others into the body, and this answer comes from the server's
-own address. So only headers that describe the body are left, and those that begin with `x-`; and a browser treats the
+own address. So only headers that describe the body and those that begin with `x-` are sent, and a browser treats the
 body as a page without an origin (CSP sandbox): it cannot act as the signed-in user.
 """
 
@@ -62,9 +62,9 @@ async def long_json_response(value: Struct, name: str) -> Response:
 
 
 class _InParts(Response):
-    """JSON of a known length that is never put together: it may have many megabytes. `made_of`: what it shows. The
-    request that made it has ended when this is sent, so that nothing else holds them, and they are freed while others
-    run, too: 100,000 of them at once take 80 ms."""
+    """JSON of a known length, sent in parts: it may have many megabytes. `made_of` is the list of items that it shows.
+    The request has ended when this is sent, so this list holds the last references; they are dropped in batches between
+    other tasks: dropping 100,000 at once takes 80 ms."""
 
     def __init__(self, parts: list[bytes], made_of: list[Any]) -> None:
         headers = {"Cache-Control": "no-store", "Content-Length": str(sum(map(len, parts)))}
@@ -102,7 +102,7 @@ def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Res
 
 
 def _headers(written: Any) -> dict[str, str]:
-    """Those that are well-formed and may be set by a workflow, names in lower case."""
+    """Return the well-formed headers that a workflow may set, names in lower case."""
     if not isinstance(written, Mapping):
         return {}
     safe: dict[str, str] = {}

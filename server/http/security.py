@@ -3,22 +3,22 @@ size.
 
 Plain ASGI, because middleware that wraps responses would buffer event streams. The rules:
 
-1. Host is one of ours, port included. A page that rebinds its own name to 127.0.0.1 sends its own name here: 421.
-   From a proxy of ours X-Forwarded-Host must be one too, and does not replace Host: a page can send it.
+1. Host is one of ours, port included. A page that rebinds its own name to 127.0.0.1 sends its own name here: 421. From
+   one of our proxies X-Forwarded-Host must be ours too, and does not replace Host: a page can send it.
 2. A request a browser marks as coming from another site (Sec-Fetch-Site, Origin) is refused, except a top-level
    navigation by GET, which is how people follow links. Other ports of this host are other sites too.
-3. A body must be application/json, which a page of another site cannot send without a preflight that is never
-   granted (there are no CORS headers). Resume pages, public forms and chats also take plain form posts, for browsers
-   without JavaScript (the first two with files, too), and what other systems post to goes by other credentials than a
-   browser would send along: there any body is taken. Files are uploaded as application/octet-stream, which needs the
-   same preflight.
-4. What a proxy of ours says about the client replaces address and scheme (server/http/proxies.py). What it was asked
-   for over TLS is answered with Strict-Transport-Security.
+3. A body must be application/json, which a page of another site cannot send without a preflight that is never granted
+   (there are no CORS headers). Resume pages, public forms and chats also take plain form posts, for browsers without
+   JavaScript (the first two with files, too), and routes that other systems post to take any body: they check
+   credentials that a browser would not send along. Files are uploaded as application/octet-stream, which needs the same
+   preflight.
+4. Headers of one of our proxies replace address and scheme of the client (server/http/proxies.py). Answers to requests
+   that reached the proxy over TLS have Strict-Transport-Security.
 5. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.
 
 Browsers send `Origin: null` with a form post from a page whose policy is no-referrer. On resume pages, public forms and
-chats that is accepted: the token in the path is the credential there, and no other site's page sends a visitor's
-own."""
+chats that is accepted: the token in the path is the credential there, and a page of another site does not have a
+visitor's token."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIXES = ("/resume/", "/forms/", "/chat/")
 STOPPING_HINT = "Try again. The write may still have been done; the same Idempotency-Key returns its result."
 FILE_FORM_PREFIXES = ("/resume/", "/forms/")
-LARGER_BODIES = {"/api/connectors/openapi": openapi.BYTES_MAX}  # than the settings permit, as the route has it
+LARGER_BODIES = {"/api/connectors/openapi": openapi.BYTES_MAX}  # larger than the settings permit, as the route defines
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 UPLOAD_PATH, UPLOAD_MEDIA = "/api/files", "application/octet-stream"
 UPLOAD_HINT = f"Send its bytes alone, as {UPLOAD_MEDIA}. `?name=` and `?media_type=` say what they are."
@@ -114,7 +114,7 @@ class Guard:
         await _answered(self.app, scope, receive, _hardened(send, own))
 
     def _check_host(self, host: str | None, scope: Scope) -> None:
-        """None: there is none, or several."""
+        """Raise if Host is not ours. `host` is None if there is no such header, or several."""
         if host is not None:
             server = scope.get("server") or (None, None)
             if (host, server[1]) in self._seen:
@@ -185,7 +185,7 @@ class Guard:
 
 
 async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """A request that the server gives up on when it stops gets an answer that says so, while none was begun."""
+    """Wrap a request so that it gets a 503 if the server gives up on it while stopping, before its answer has begun."""
     started = False
 
     async def note(message: Message) -> None:
@@ -207,7 +207,8 @@ def is_cross_site(headers: Headers) -> bool:
 
 
 def _hardened(send: Send, own: Sequence[tuple[bytes, bytes]] = ()) -> Send:
-    """Security headers and those of `own` on every response; the whole policy on HTML, unless the route set its own."""
+    """Set the security headers and those of `own` on every response; the whole policy on HTML, unless the route set its
+    own."""
 
     async def send_hardened(message: Message) -> None:
         if message["type"] == "http.response.start":

@@ -2,12 +2,12 @@
 sse-starlette.
 
 A reader is a cursor, never a queue: it reads records after its last seq, sends them, waits, reads again. A slow reader
-makes its own reads late and costs nothing else; one that takes nothing for `stream_send_s` is closed and may come back
-with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none, so a
-reader that comes back does not ask for them. Readers of a chat get what was said so far: their text begins anew.
+makes its own reads late and costs nothing else; a reader that takes nothing for `stream_send_s` is closed and may
+reconnect with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none,
+so a reader that reconnects does not ask for them. Readers of a chat get the text so far: theirs begins anew.
 
-Cost: what this process has just committed comes from memory; a batch is read once (executor.runtime.cursor) and encoded
-once (streams.ChunkCache) for all readers, and goes out as one chunk.
+Cost: records that this process has just committed come from memory; a batch is read once (executor.runtime.cursor) and
+encoded once (streams.ChunkCache) for all readers, and goes out as one chunk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ PING = b": ping\n\n"
 
 
 class Frames(Protocol):
-    """How one reader hears of a run."""
+    """The encoding of a run's events for one reader."""
 
     def records(self, records: list[Record]) -> Iterable[bytes]:
         """Some events, in their order."""
@@ -65,12 +65,12 @@ class JournalFrames:
 
 
 class EventStream(EventSourceResponse):
-    """The response of one reader. Its place among the open streams is free again however it ends. `preview`: see
-    wire.encode_record; `encode`: for readers who do not hear all; `so_far`: live text from its beginning.
+    """The response of one reader. Its place among the open streams is freed however it ends. `preview`: see
+    wire.encode_record; `encode` is for readers who may not see everything; `so_far` sends live text from its beginning.
 
     Headers and HEAD are sse-starlette's. Its `__call__` would make four tasks for a stream and a scope for each chunk:
-    here the stream runs in the task of its request, and another one waits for the client to leave. Pings, readers that
-    take nothing and the end of the server are a matter of `Streams`."""
+    here the stream runs in the task of its request, and another task waits for the client to disconnect. `Streams`
+    handles pings, readers that take nothing and the stop of the server."""
 
     def __init__(
         self,
@@ -131,8 +131,8 @@ async def _frames(
     yield RETRY_HINT
     sent = min(after, row.seq)
     cursor = engine.events.cursor(row.id, sent, place.bell)
-    # Joined before the journal is read, so that no token falls in between. A token is sent behind the start of its
-    # attempt and before its end: it came before the end was recorded, so it is here when the end is read.
+    # Subscribed before the journal is read, so that no token falls in between. A token is sent after the start of its
+    # attempt and before its end is recorded, so it is here when the end is read.
     deltas = None if row.status in TERMINAL else engine.events.deltas(row.id, place.bell, so_far=so_far)
     look = took_none = True
     try:
@@ -151,8 +151,8 @@ async def _frames(
                         yield encode.texts(texts)
             if place.ping:
                 yield PING
-            # A page that has room was read up to its end, and what came since has rung the bell. Behind the last event,
-            # and when nothing came twice, the cursor looks at the run itself.
+            # A page that was not full was read up to its end, and later records have rung the bell. After the last
+            # event, and if nothing came twice, the cursor looks at the run itself.
             more = bool(records) and (sent % PAGE == 0 or records[-1].type == "run.finished")
             look = more or (not records and not took_none)
             took_none = not records
@@ -161,8 +161,8 @@ async def _frames(
     except NotFound:
         return  # deleted under its reader: there is nothing more to send
     except WeftError as error:
-        # Behind a 200 no error can be sent: the reader sees an end without `run.finished`, asks for the run and gets it
-        # this; or it comes back, and by then the database can be read again.
+        # After a 200 no error can be sent: the reader sees an end without `run.finished`, asks for the run and gets
+        # this error; or it reconnects, and by then the database can be read again.
         _log.error("the event stream of run %s ends: %s: %s", row.id, error.code, error.message)
     finally:
         cursor.close()
@@ -171,7 +171,7 @@ async def _frames(
 
 
 def _parted(records: list[Record], places: set[int]) -> Iterator[list[Record]]:
-    """The records, cut behind those of `places`."""
+    """Yield the records, cut after the sequence numbers in `places`."""
     if not places:
         yield records
         return

@@ -1,8 +1,9 @@
-"""The open event streams of this process, and what they share: how many there may be, one timer for all of them, and
+"""The open event streams of this process, and their shared parts: the limit of how many, one timer for all of them, and
 encoded batches of events.
 
-The timer looks a few times a second at those that have been quiet longest. One that waits for events is asked to send a
-ping; one whose reader takes nothing is ended. A timer or a task for each stream would wake the process for each.
+A few times a second the timer looks at the streams that have been quiet longest. A stream that waits for events is
+asked to send a ping; a stream whose reader takes nothing is ended. A timer or a task per stream would wake the process
+for each.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from server.wire.events import encode_record
 
 CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
 LOOK_S = 0.25  # so often the timer looks
-PINGS_MAX = 100  # in one look, so that thousands of streams that were opened together do not hold up other requests
+PINGS_MAX = 100  # per look, so that thousands of streams opened together do not hold up other requests
 
 
 class Place:
-    """One open stream, or a caller who waits for a run. `bell` wakes it, for what it reads and for what is said here:
-    that it is `closing`, or `ping`. `closed` is done when it must end."""
+    """One open stream, or a caller that waits for a run. `bell` wakes it for new events, for `closing` and for `ping`.
+    `closed` is done when it must end."""
 
     __slots__ = ("bell", "closed", "patience", "ping", "run", "sending", "sent_at_s", "session")
 
@@ -60,13 +61,13 @@ class Place:
 
 
 class Streams:
-    """The open streams of this process: their count is bounded, and `close` ends them all when the server stops. Those
-    that a session has let in end with it."""
+    """The open streams of this process: their count is bounded, and `close` ends them all when the server stops. A
+    stream ends with the session that opened it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._open: set[Place] = set()
-        self._sending: OrderedDict[Place, None] = OrderedDict()  # those that have sent something, by `sent_at_s`
+        self._sending: OrderedDict[Place, None] = OrderedDict()  # streams that have sent something, by `sent_at_s`
         self._per_run: dict[str, int] = {}
         self._closed = False
         self._timer: asyncio.TimerHandle | None = None
@@ -74,7 +75,7 @@ class Streams:
         self.cache = ChunkCache(limits.frame_cache_bytes, limits.stream_chunk_bytes)
 
     def enter(self, run: str, session: str | None = None) -> Place:
-        """Count one more stream. Raises TooManyStreams, TooManyStreamsOfRun."""
+        """Count one more stream and return its place. Raises TooManyStreams, TooManyStreamsOfRun."""
         if len(self._open) >= self._limits.streams:
             raise TooManyStreams(f"This server has {self._limits.streams} event streams open, which is the limit.")
         if self._per_run.get(run, 0) >= self._limits.streams_per_run:
@@ -107,7 +108,7 @@ class Streams:
             self._timer = loop.call_later(self._look_s, self._look, loop)
 
     def close(self) -> None:
-        """End all streams, and those that are still opened as well."""
+        """End all streams, and those that are opened later."""
         self._closed = True
         for place in self._open:
             place.close()
@@ -116,7 +117,7 @@ class Streams:
 
     @property
     def sessions(self) -> set[str]:
-        """Those that have streams open."""
+        """The sessions that have streams open."""
         return {place.session for place in self._open if place.session is not None}
 
     def close_session(self, session: str) -> None:
@@ -124,7 +125,7 @@ class Streams:
         self.close_sessions({session})
 
     def close_sessions(self, ended: Container[str] | None = None) -> None:
-        """None: all sessions have ended."""
+        """End the streams of the sessions in `ended`, or of all sessions if it is None."""
         for place in self._open:
             if place.session is not None and (ended is None or place.session in ended):
                 place.close()
@@ -154,7 +155,7 @@ class Streams:
 
 
 class ChunkCache:
-    """Encoded batches of records, shared by the readers of a run; those used longest ago leave first."""
+    """Encoded batches of records, shared by the readers of a run. The least recently used are dropped first."""
 
     def __init__(self, bytes_max: int, chunk_bytes: int) -> None:
         self._bytes_max = bytes_max
@@ -163,7 +164,7 @@ class ChunkCache:
         self._batches: OrderedDict[tuple[str, int, int, int | None], tuple[list[bytes], int]] = OrderedDict()
 
     def chunks(self, run: str, records: list[Record], preview: int | None = None) -> list[bytes]:
-        """Whole frames, joined to about `chunk_bytes` (one frame may be larger)."""
+        """Return whole frames, joined to about `chunk_bytes` (one frame may be larger)."""
         key = run, records[0].seq, records[-1].seq, preview  # seq is dense: this names the records
         known = self._batches.get(key)
         if known is not None:

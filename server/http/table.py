@@ -1,10 +1,10 @@
-"""The route table: what each route is, who may call it, and what OpenAPI says about it. `routes()` turns it into
+"""The route table: each route, the role that may call it, and its description in OpenAPI. `routes()` turns it into
 Starlette.
 
 Every route asks for an admin unless it says which role is enough, or that it is public: a new route is closed by
 default. This is the one place that enforces it.
 
-What a route changes is recorded in the audit, in the same transaction as the change (`executor.store.people`).
+Changes that a route makes are recorded in the audit, in the same transaction as the change (`executor.store.people`).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Param(Struct, frozen=True):
 
 
 class Link(Struct, frozen=True):
-    """What can be asked next with what the answer holds, for OpenAPI. `parameters`: of that route, as runtime
-    expressions such as `$response.body#/run`."""
+    """A link in OpenAPI: a request that uses a value of this answer. `parameters` are those of the other route, as
+    runtime expressions such as `$response.body#/run`."""
 
     method: str
     path: str
@@ -57,20 +57,20 @@ class RouteSpec(Struct, frozen=True):
 
     needs     the least role that may call it
     public    asks for no credential
-    audit     whether what it changes is recorded, with who did it; by default what is not read with GET. Starts of runs
-              are not: they are frequent, and the journal of a run has who started it
+    audit     whether its changes are recorded with their actor; by default all methods but GET. Starts of runs
+              are not: they are frequent, and the journal of a run has its starter
     body      type of the request body, or None
     takes     media type of a body that is not JSON
     body_bytes  bound of the body; None is that of the settings
-    answer    type of the 2xx body, a tuple of types of which it is one, or None for bodies that are not JSON
+    answer    type of the 2xx body, a tuple of alternatives, or None for bodies that are not JSON
     query     struct of the query parameters, see server/http/query.py
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
-    statuses  the codes besides the first that the route answers on purpose; those that go with a token, a body or
-              parameters are known to server/http/openapi.py
+    statuses  the codes besides the first that the route answers on purpose; server/http/openapi.py adds those that
+              go with a token, a body or parameters
     empty     the 2xx codes that have no body
     media     media types of the 2xx body, the usual one first
     documented  shown in openapi.json
-    links     what to ask next
+    links     requests that use the answer
     signs     it signs in or out, and is there on a read-only server too, which refuses all else but GET
     """
 
@@ -102,7 +102,7 @@ class RouteSpec(Struct, frozen=True):
 
 
 def routes(table: Sequence[RouteSpec]) -> list[BaseRoute]:
-    """Starlette routes, one for each path, so that a wrong method is a 405 that names the right ones."""
+    """Return Starlette routes, one for each path, so that a wrong method is a 405 that names the right ones."""
     by_path: dict[str, dict[str, RouteSpec]] = {}
     for spec in table:
         by_path.setdefault(spec.path, {})[spec.method] = spec
@@ -116,8 +116,8 @@ def routes(table: Sequence[RouteSpec]) -> list[BaseRoute]:
 
 
 class _Constant(BaseRoute):
-    """The routes whose path has no variables, found in one look. Starlette tries one route after the other: a twentieth
-    of what it costs to start a run."""
+    """Routes whose path has no variables, found by one lookup. Starlette tries one route after the other, which is a
+    twentieth of the cost of starting a run."""
 
     def __init__(self, routes: Sequence[_Route]) -> None:
         self._by_path = {route.path: route for route in routes if "{" not in route.path}
@@ -150,7 +150,7 @@ class _Route(Route):
 
 
 class _Endpoint:
-    """What is raised here becomes an answer in the middleware (`errors.install`)."""
+    """Runs a handler. Exceptions become answers in the middleware (`errors.install`)."""
 
     def __init__(self, specs: dict[str, RouteSpec]) -> None:
         self._specs = specs
@@ -192,7 +192,7 @@ class _Endpoint:
 
 
 async def check_workflows(call: Call, workflows: Sequence[str]) -> None:
-    """Of a token that is for some workflows: only what belongs to one of them. Raises Forbidden."""
+    """Check that a token for some workflows is used only for paths of one of them. Raises Forbidden."""
     params = call.request.path_params
     path = call.request.url.path
     name: str | None = None

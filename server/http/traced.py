@@ -1,5 +1,5 @@
 """Server spans: a request of the API with the header `traceparent` is a span of the caller's trace, if this process
-exports traces, and a run that it starts is below it. Only what a credential has admitted gets one."""
+exports traces, and a run that it starts is below it. Only requests with a valid credential get a span."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Handler = Callable[[Call], Awaitable[Response]]
 
 
 async def traced(handler: Handler, call: Call, method: str, route: str) -> Response:
-    """What the handler answers. The span ends when the answer begins."""
+    """Return the handler's answer, with a span that ends when the answer begins."""
     header = call.request.headers.get("traceparent")
     tracing, clock = call.engine.parts.services.tracing, call.engine.parts.clock
     caller = parent_of(header)
