@@ -1,4 +1,4 @@
-"""What both clients have: every call of the API, the address of the server, and how they wait for a run."""
+"""The parts that both clients share: every call of the API, the address of the server, and how they wait for a run."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from server.variables import DEFAULT_URL, SettingsError, is_address, server_url
 if TYPE_CHECKING:
     from server.client.answers import RunDetail, WaitView
 
-LOOK_S = 20.0  # of one request that waits: proxies cut what is silent for longer
+LOOK_S = 20.0  # of one request that waits: proxies close connections that are silent for longer
 AGAIN_FIRST_S, AGAIN_MAX_S = 0.5, 10.0
 
 
@@ -35,13 +35,13 @@ class Api(
     Workflows, Connectors, Drafts, Runs, Lifecycle, History, Waits, Schedules, Webhooks, Secrets, Connections,
     Users, Sessions, Tokens, Audit, Server, Memory, Usage,
 ):  # fmt: skip
-    """The calls of docs/reference/http-api.md; answers are its JSON as dicts, whose types are in
+    """The calls of docs/reference/http-api.md. Answers are its JSON as dicts, whose types are in
     `server.client.answers`."""
 
 
 def address(url: str | None, token: str | None) -> tuple[str, str]:
-    """Where the server is, and the token to send ("" for none), from WEFT_URL and WEFT_TOKEN as for commands where
-    they are None. Raises ClientError."""
+    """Return the address of the server and the token to send ("" for none). Arguments that are None come from WEFT_URL
+    and WEFT_TOKEN, as for commands. Raises ClientError."""
     url = server_url(os.environ) if url is None else url
     if not is_address(url):
         raise ClientError(f"{url!r} is not the address of a server.", f"It looks like {DEFAULT_URL}.")
@@ -57,7 +57,7 @@ def address(url: str | None, token: str | None) -> tuple[str, str]:
 
 
 def standing(run: Mapping[str, Any]) -> bool:
-    """Whether nothing but an answer or a signal moves the run: no timer is set, no retry is due, no child works, and
+    """Return whether only an answer or a signal can move the run: no timer is set, no retry is due, no child works, and
     no answer or signal is still to be processed."""
     if run["status"] != "waiting" or run.get("children_active") or run.get("unread"):
         return False
@@ -67,14 +67,14 @@ def standing(run: Mapping[str, Any]) -> bool:
 
 
 def open_waits(run: Mapping[str, Any]) -> list[WaitView]:
-    """Its own and those of the runs below; instead of a wait for a child what the child waits for."""
+    """The open waits of the run and of the runs below; a wait for a child is replaced by the child's own waits."""
     below: list[WaitView] = run.get("child_waits", [])
     return [wait for wait in run.get("waits", []) if wait["kind"] != "child" or not below] + below
 
 
 def until_standing(run: str, timeout_s: float | None) -> Generator[Call[Any] | float, Any, RunDetail]:
-    """What to ask, or how many seconds to pause, until the run has ended, only an answer or a signal can move it, or
-    the time has passed. Raises RunFailed."""
+    """Yield the next call, or the seconds to pause, until the run has ended, only an answer or a signal can move it, or
+    the time is up. Returns the run. Raises RunFailed."""
     until_s = float("inf") if timeout_s is None else time.monotonic() + timeout_s
     pause_s = AGAIN_FIRST_S
     while True:

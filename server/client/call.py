@@ -1,7 +1,7 @@
 """One call of the HTTP API as a value, and how a class gets a method that makes it.
 
-The topics describe each call once. What sends it is the class that the method is read from: a blocking client returns
-the answer, an asynchronous one a coroutine of it, and type checkers see which.
+The topics describe each call once. The class that a method is read from sends it: on a blocking client it returns the
+answer, on an asynchronous client a coroutine, and type checkers see which.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ ANSWER_S = 60.0  # for an answer that the server sends at once
 
 
 class Call(Struct, Generic[T_co], frozen=True):
-    """`path` is that of the route table, with `{names}`, and `parts` is what stands in their places.
+    """One call. `path` is that of the route table, with `{names}`, and `parts` are their values.
 
-    rev       sent as If-Match: the revision that is to be changed
-    key       sent as Idempotency-Key: the same request again is the same request
-    again     whether it is sent again after a refusal that passes; not where a refusal is what one asks for
+    rev       sent as If-Match: the revision to change
+    key       sent as Idempotency-Key: calls with the same key have one effect
+    again     whether to send it again after a temporary refusal; False for calls that ask for the refusal
     wait_s    how long the server may take on purpose
-    reads     what the answer is: a JSON object, any JSON, or text as it was sent
+    reads     the form of the answer: a JSON object, any JSON, or text
     """
 
     method: str
@@ -53,7 +53,7 @@ class Call(Struct, Generic[T_co], frozen=True):
 
     @property
     def is_safe(self) -> bool:
-        """Whether sending it twice is the same as sending it once."""
+        """True if sending it twice has the effect of sending it once."""
         return self.method in ("GET", "PUT") or self.key is not None or self.path == UPLOAD
 
 
@@ -101,7 +101,7 @@ class call(Generic[P, T]):
 
 
 def present(**values: Any) -> dict[str, Any]:
-    """Those that are not None."""
+    """Return the values that are not None."""
     return {name: value for name, value in values.items() if value is not None}
 
 

@@ -30,9 +30,9 @@ T = TypeVar("T")
 
 
 class Client(Api):
-    """`url` and `token` are WEFT_URL and WEFT_TOKEN, as for commands, where they are left out; the token "" is none.
-    `patience_s`: how long in all a call is tried again while the server is away or refuses it for now. `transport` is
-    for tests. May be used by several threads."""
+    """A blocking client. `url` and `token` default to WEFT_URL and WEFT_TOKEN, as for commands; the token "" is no
+    token. `patience_s` is how long in all a call is retried while the server is away or refuses it for now. `transport`
+    is for tests. Threads may share a client."""
 
     def __init__(
         self,
@@ -79,9 +79,8 @@ class Client(Api):
         return self.wait_for(started["run"], timeout_s=timeout_s)
 
     def wait_for(self, run: str, *, timeout_s: float | None = None) -> RunDetail:
-        """The run when it has succeeded, or when only an answer or a signal can move it (its `waits` have the links),
-        or after `timeout_s`, whichever is first: `status` says which. Raises RunFailed when it failed or was
-        cancelled."""
+        """Return the run once it has succeeded, or only an answer or a signal can move it (its `waits` have the links),
+        or after `timeout_s`: `status` shows which. Raises RunFailed if it failed or was cancelled."""
         steps = until_standing(run, timeout_s)
         step = next(steps)
         try:
@@ -94,11 +93,10 @@ class Client(Api):
     def follow(
         self, run: str, after: int = 0, *, text: bool = False, patience_s: float | None = None
     ) -> Iterator[Event]:
-        """The events behind seq `after`, then live, each once and in order, until the run has ended.
+        """Iterate over the events after seq `after`, then live, each once and in order, until the run has ended.
 
-        A lost connection is taken up again at the last event (Last-Event-ID). `text`: also what models write, as it
-        comes. Raises ServerUnreachable after `patience_s` seconds without a connection, ApiError when the server
-        refuses.
+        A lost connection is resumed at the last event (Last-Event-ID). With `text` the live text of models is included.
+        Raises ServerUnreachable after `patience_s` seconds without a connection, ApiError if the server refuses.
         """
         following = Following(run, after, self._server.patience_s if patience_s is None else patience_s, text)
         while not following.has_ended():

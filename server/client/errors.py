@@ -1,4 +1,4 @@
-"""What a client raises. Each says what happened and what to do next."""
+"""Errors of the client. Each has the next step in `hint`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REFUSED = "Pass token=, or set WEFT_TOKEN, to what `weft token` prints where th
 
 
 class ClientError(Exception):
-    """Something to tell the user. `hint` is the next step, or empty."""
+    """An error for the user. `hint` is the next step, or empty."""
 
     def __init__(self, message: str, hint: str = "") -> None:
         self.message = message
@@ -29,9 +29,9 @@ class ServerUnreachable(ClientError):
 
 
 class ApiError(ClientError):
-    """The server refused.
+    """The server refused the call.
 
-    `status` is that of HTTP, `code` is stable and meant for programs, `pointer` says where in the body the fault is
+    `status` is that of HTTP, `code` is stable and meant for programs, `pointer` is the place of the fault in the body
     (RFC 6901, or empty), `diagnostics` are the findings about a document. `problem` is the whole
     application/problem+json body, `{}` when there was none."""
 
@@ -61,7 +61,7 @@ class RunFailed(ClientError):
 
 
 def refusal(response: httpx.Response) -> ApiError:
-    """Of an answer from 400 on, whose body was read."""
+    """Return the error for a response of status 400 or above, whose body was read."""
     try:
         problem = orjson.loads(response.content)
     except orjson.JSONDecodeError:
@@ -70,7 +70,7 @@ def refusal(response: httpx.Response) -> ApiError:
 
 
 def unreachable(url: str, error: httpx.TransportError) -> ServerUnreachable:
-    """What a connection that could not be made, or was lost, means for the caller."""
+    """Return the error for a connection that could not be made, or was lost."""
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
         return ServerUnreachable(
             f"No weft server answers at {url}.", "Start one with `weft serve`, or set WEFT_URL to where it runs."

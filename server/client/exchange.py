@@ -1,9 +1,9 @@
-"""Sending a call until it has an answer: what is tried again, when, and for how long. No network and no clock here, so
-that both clients share it: a driver sends what comes out and says what came of it.
+"""Sending a call until it has an answer: which failures are retried, when, and for how long. There is no network and no
+clock here, so both clients share it: a driver sends the requests that it yields and sends back the responses.
 
 A call that is safe to send twice (GET, PUT, or one with an idempotency key) is sent again after a lost connection and
-after a refusal that passes. 429 is tried again for every call: the server did nothing. A first connection that is
-refused is an error at once: it is more often a wrong address than a server that restarts.
+after a temporary refusal. 429 is retried for every call: the server did nothing. A first connection that is refused is
+an error at once: a wrong address is more likely than a server that restarts.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ PAUSE_FIRST_S, PAUSE_MAX_S = 0.25, 5.0
 CONNECT_S = 5.0
 PASSING = frozenset({429, 502, 503, 504})  # refusals that the same request may not meet a moment later
 
-# What comes out: a request to send, or seconds to wait. What goes in: the answer or why there is none, or None.
+# Yields a request to send, or seconds to wait. Receives the response, the transport error, or None after a pause.
 Exchange = Generator[httpx.Request | float, httpx.Response | httpx.TransportError | None, Any]
 
 
 class Server:
-    """One server as a client knows it. `patience_s`: how long in all a call waits, as long as the server is away or
-    refuses it for now."""
+    """One server as a client sees it. `patience_s` is how long in all a call waits while the server is away or refuses
+    it for now."""
 
     def __init__(self, url: str, patience_s: float = PATIENCE_S) -> None:
         self.url = url.rstrip("/")
@@ -92,8 +92,7 @@ class Server:
 
 
 class Pauses:
-    """How long to wait before each try: twice as long each time, or as the server says, but not beyond `patience_s`
-    in all."""
+    """The pauses before each try: each twice as long, or as long as the server asks, up to `patience_s` in all."""
 
     def __init__(self, patience_s: float) -> None:
         self._patience_s = self._left_s = patience_s
@@ -104,7 +103,7 @@ class Pauses:
         self._left_s = self._patience_s
 
     def after(self, retry_after: str | None) -> float | None:
-        """None: the patience has ended."""
+        """Return the next pause in seconds, or None if the patience has ended."""
         said_s = max(0.1, float(retry_after)) if retry_after is not None and retry_after.isdecimal() else None
         pause_s = self._next_s * random.uniform(0.75, 1.0) if said_s is None else said_s
         if pause_s > self._left_s:

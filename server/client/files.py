@@ -19,7 +19,7 @@ _TIMEOUT = httpx.Timeout(ANSWER_S, connect=CONNECT_S)
 
 
 class Upload:
-    """A file on this machine, or bytes, as a request that can be made again."""
+    """A file on this machine, or bytes, as a request that can be sent again."""
 
     def __init__(self, source: str | Path | bytes, name: str | None, media_type: str | None) -> None:
         self._source = source if isinstance(source, bytes) else Path(source)
@@ -72,7 +72,7 @@ class Download:
             self._target.close()
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        """Of what has not come yet. The bytes of an id never change."""
+        """Build a request for the bytes that are still missing. The bytes of an id never change."""
         headers = {"Accept": "*/*", "Accept-Encoding": "identity"}
         if self.size:
             headers["Range"] = f"bytes={self.size}-"
@@ -95,7 +95,8 @@ class Download:
         self.size += len(piece) - known
 
     def pause_s(self, lost: httpx.TransportError | ApiError) -> float:
-        """How long to wait before asking for the rest. Raises ServerUnreachable, and ApiError if that does not pass."""
+        """Return the pause before the rest is requested. Raises ServerUnreachable, and ApiError if the refusal is
+        permanent."""
         passes = lost.status in PASSING if isinstance(lost, ApiError) else self._server.has_answered
         pause_s = self._pauses.after(None) if passes else None
         if pause_s is None:

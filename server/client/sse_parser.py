@@ -1,8 +1,8 @@
-"""Server-Sent Events, the reading side: bytes in, frames out. No network here (WHATWG HTML, "server-sent events").
+"""Server-Sent Events, the parser: bytes in, frames out. No network here (WHATWG HTML, "server-sent events").
 
-Sixty lines of our own instead of a package: a client needs no more than this, and a frame must have a size limit.
-One difference from a browser: `id` is that of the frame itself, not the last one seen, so that live-only frames, which
-have none, can be told apart. As in a browser, a frame that a broken connection cut off is dropped.
+Not a package: a client needs only these sixty lines, and a frame must have a size limit. Unlike in a browser, `id` is
+that of the frame itself, not the last id seen, so that live-only frames, which have none, can be recognised. As in a
+browser, an incomplete frame of a broken connection is dropped.
 """
 
 from __future__ import annotations

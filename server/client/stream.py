@@ -36,13 +36,14 @@ class Event(Struct, frozen=True):
 
 
 def _live_text(data: str) -> Event:
-    """The server sends the text beside the key; in an event it is data, as what the journal has."""
+    """Return live text as an event. The server sends the text beside the key; events of the journal have it in
+    `data`."""
     sent = orjson.loads(data)
     return Event(sent["run"], type=sent["type"], key=sent["key"], data={"text": sent["text"]})
 
 
 class Following:
-    """One reader of a run, across its connections. `after` is the last event it has had."""
+    """One reader of a run, across its connections. `after` is the seq of the last event it has received."""
 
     def __init__(self, run: str, after: int, patience_s: float, text: bool) -> None:
         self.after = after
@@ -54,7 +55,7 @@ class Following:
         self._parser = SseParser()
 
     def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
-        """Of a connection that continues there."""
+        """Build the request of a connection that continues after `after`."""
         self._parser = SseParser()
         return http.build_request(
             "GET",
@@ -68,13 +69,13 @@ class Following:
         return self._ended
 
     def opened(self, status: int) -> bool:
-        """Whether this connection has a stream. 204: the run has ended, and all its events were read."""
+        """Return whether this connection has a stream. With 204 the run has ended, and all its events were read."""
         self._pauses.renew()
         self._ended = status == 204
         return not self._ended
 
     def take(self, chunk: bytes) -> list[Event]:
-        """What a piece of the stream brings that is new."""
+        """Return the new events in a piece of the stream."""
         events: list[Event] = []
         for frame in self._parser.feed(chunk):
             if frame.id is None and not (self._text and frame.event == DELTA):
@@ -92,9 +93,9 @@ class Following:
         return events
 
     def pause_s(self, lost: ServerUnreachable | ApiError | None) -> float:
-        """How long to wait before the next connection. `lost`: why the last one could not be made, or ended; None if
-        the server ended it, which it does when it stops. Raises what was lost when it does not pass, and
-        ServerUnreachable when the patience has ended."""
+        """Return the pause before the next connection. `lost` is the error that ended the last one, or None if the
+        server ended it, which it does when it stops. Raises `lost` if it is permanent, and ServerUnreachable when the
+        patience has ended."""
         if isinstance(lost, ApiError) and lost.status not in PASSING:
             raise lost
         pause_s = self._pauses.after(None)

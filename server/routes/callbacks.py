@@ -1,4 +1,5 @@
-"""Where other systems post what a `callback` block waits for. Public: the token in the address is the credential.
+"""Routes that other systems post to, with the message that a `callback` block waits for. Public: the token in the
+address is the credential.
 
 The first POST that fits counts. GET shows nothing: only a program that has the address needs it.
 """
@@ -40,7 +41,7 @@ async def receive(call: Call) -> Response:
         wait = await call.engine.callbacks.receive(token, body, headers)
     except AlreadyAnswered as error:
         late = too_late(error)
-        del late.extra["answer"]  # the first answer is not for those that come later
+        del late.extra["answer"]  # later callers do not see the first answer
         raise late from None
     return json_response(CallbackTaken(True, wait.answered_at_ms or 0), 202)
 
@@ -52,8 +53,8 @@ async def look(call: Call) -> Response:
 
 
 def _body(data: bytes, content_type: str, limits: Limits) -> Any:
-    """What declares itself JSON has to be it; what declares nothing is JSON if it can be read so, else text. Raises
-    MalformedBody (400), UnsupportedMedia (415)."""
+    """Return the body. It must be JSON if it is declared as such; without a declaration it is JSON if it can be read
+    so, else text. Raises MalformedBody (400), UnsupportedMedia (415)."""
     media = content_type.partition(";")[0].strip().lower()
     if not data.strip():
         return None

@@ -1,5 +1,5 @@
-"""Public chat pages. The token in the address is the credential, and the id of a conversation behind it says which one:
-it is random, and its stream shows that conversation alone.
+"""Public chat pages. The token in the address is the credential, and the conversation's id after it selects the
+conversation: the id is random, and its stream shows that conversation alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ BODY_BYTES_MAX = 64 * 1024
 
 
 async def begin(call: Call) -> Response:
-    """To a conversation of one's own. Nothing is stored before its first message."""
+    """Redirect to a new conversation. Nothing is stored before its first message."""
     try:
         await _find(call)
     except WeftError as error:
@@ -73,8 +73,8 @@ async def say(call: Call) -> Response:
 
 
 async def stream(call: Call) -> Response:
-    """What is written and what is waited for, of one message, until its run has ended. What else is in the run is not
-    for visitors."""
+    """The text and the open questions of one message, until its run has ended. Nothing else of the run is sent to
+    visitors."""
     if is_cross_site(call.request.headers):
         raise CrossSite()
     n = call.path("n")

@@ -27,14 +27,14 @@ async def list_all(call: Call) -> Response:
 
 
 async def put(call: Call) -> Response:
-    """Add a connection, or replace the one of this name, with its credential; then people sign in again."""
+    """Add a connection, or replace the one of this name, with its credential; people must then sign in again."""
     spec = await read_as(call.request, call.limits, ConnectionSpec)
     connections = call.engine.connections
     return json_response(await connections.put(call.path("name"), _made(spec), spec.hosts, by=call.who.actor))
 
 
 async def uses(call: Call) -> Response:
-    """Which workflows and drafts name it."""
+    """The workflows and drafts that name it."""
     return json_response(ConnectionUses(await call.engine.connections.used_by(call.path("name"))))
 
 
@@ -45,7 +45,8 @@ async def delete(call: Call) -> Response:
 
 
 async def connect(call: Call) -> Response:
-    """Begin to sign in at its provider. The address counts for 10 minutes, once, and only for who asked for it."""
+    """Begin to sign in at its provider. The address is valid for 10 minutes, once, and only for the session or token
+    that asked for it."""
     return json_response(await call.engine.connections.begin(call.path("name"), _session(call)))
 
 
@@ -59,7 +60,7 @@ async def connected(call: Call) -> Response:
 
 
 def _session(call: Call) -> str:
-    """What a sign-in is bound to: the session or the token that began it."""
+    """The session or token that began a sign-in; only it may finish the sign-in."""
     return f"{call.who.actor} {call.who.key or ''}"
 
 

@@ -16,7 +16,7 @@ from server.wire.connectors import ConnectorDeleted, ConnectorDocument, Connecto
 
 
 async def list_all(call: Call) -> Response:
-    """Those that were added, by service. `GET /api/blocks` has all."""
+    """The connectors that were added, by service. `GET /api/blocks` lists all."""
     return json_response(ConnectorList(await call.engine.connectors.all()))
 
 

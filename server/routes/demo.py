@@ -1,8 +1,8 @@
 """`/demo/echo`: an endpoint for examples to call, so that they need no other server. It can be slow and can fail.
 It is there only while the server listens on loopback, as it asks for no credential (server/routes/__init__.py).
 
-`?fail=N` answers 503 to the first N calls with one key (`?key=`, else the Idempotency-Key header), then succeeds: that
-is how an example shows retries. The counts live in memory only; no run and no workflow is touched."""
+`?fail=N` answers 503 to the first N calls with one key (`?key=`, else the Idempotency-Key header), then succeeds:
+examples show retries with it. The counts live in memory only; no run and no workflow is touched."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _HEADERS = ("accept", "content-type", "idempotency-key", "user-agent")
 
 
 class Calls:
-    """How often each key was seen; the oldest keys are forgotten."""
+    """Counts calls by key; the oldest keys are dropped."""
 
     def __init__(self) -> None:
         self._seen: OrderedDict[str, int] = OrderedDict()
@@ -48,7 +48,7 @@ async def echo(call: Call) -> Response:
     if delay_ms:
         await asyncio.sleep(delay_ms / 1000)
     if fail and number <= fail:
-        # No Retry-After: the back-off is the caller's, who wants to see it.
+        # No Retry-After: examples show the back-off of the caller.
         return problem(503, "demo_failure", f"Call {number} of {fail} that fail as requested.")
     headers = call.request.headers
     return json_response(

@@ -1,4 +1,4 @@
-"""How people come in: the addresses of the editor, and signing in and out."""
+"""The editor's addresses, and signing in and out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from server.pages import entry
 from server.wire.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
 
 LOGIN_BYTES_MAX = 4 * 1024
-PROVIDER_S = 3.0  # who signs out does not wait longer for the description of the provider
+PROVIDER_S = 3.0  # signing out waits no longer for the provider's description
 
 
 async def page(call: Call) -> Response:
@@ -45,7 +45,7 @@ async def log_in(call: Call) -> Response:
         if body.token is not None:
             call.auth.rates.missed(call.address)
         raise
-    call.auth.forget_id_token(response)  # of a session before this one, which the provider had signed in
+    call.auth.forget_id_token(response)  # of the session before this one, which the provider had signed in
     if before is not None:
         await _end(call, before)
     return response
@@ -65,7 +65,8 @@ async def log_out(call: Call) -> Response:
 
 
 async def _at_provider(call: Call) -> str | None:
-    """None: the session is not of the provider, or it has no such page, or it does not say so in time."""
+    """Return the provider's sign-out page, or None if the session is not the provider's, the provider has no such page,
+    or it does not answer in time."""
     id_token = call.auth.kept_id_token(call.request)
     if call.oidc is None or id_token is None:
         return None
@@ -86,7 +87,7 @@ async def end_all(call: Call) -> Response:
 
 
 async def make_link(call: Call) -> Response:
-    """A link that signs in one browser as you, once, within ten minutes. 409: this server has no token."""
+    """Create a link that signs in one browser as you, once, within ten minutes. 409: this server has no token."""
     if not call.auth.required:
         raise Conflict("This server requires no token, so no sign-in is needed.", code="no_token")
     return json_response(SignInLink(await call.auth.link(call.engine, call.who.user), CODE_S), 201)

@@ -29,7 +29,7 @@ async def events(call: Call) -> Response:
     if call.accepts("application/json") and not call.accepts("text/event-stream"):
         return await _history(call, row.id, after, query)
     if "last-event-id" in call.request.headers and row.status in TERMINAL and after >= row.seq:
-        return Response(status_code=204)  # tells an EventSource that it need not come back
+        return Response(status_code=204)  # stops an EventSource from reconnecting
     return open_stream(call, row, after, query.preview)
 
 
@@ -60,7 +60,8 @@ async def _history(call: Call, run: str, after: int, query: EventsQuery) -> Resp
 
 
 def _last_event_id(call: Call) -> int | None:
-    """What an EventSource sends when it comes back; it counts before `after`. Raises BadRequest."""
+    """Return the Last-Event-ID that an EventSource sends when it reconnects; it takes precedence over `after`. Raises
+    BadRequest."""
     text = call.request.headers.get("last-event-id", "").strip()
     if not text:
         return None

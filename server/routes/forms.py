@@ -27,7 +27,7 @@ async def show(call: Call) -> Response:
 
 
 async def submit(call: Call) -> Response:
-    """The page that says what became of it. The same page sent again starts nothing and shows the same run."""
+    """The page with the result. Sending the same page again starts nothing and shows the same run."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media not in FORM_MEDIA:
         raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
@@ -70,7 +70,8 @@ async def _find(call: Call) -> FormView:
 
 
 def _extras(call: Call) -> ui.Extras:
-    """What the interface adds to these pages, if it was built: its fonts, checks while a form is filled in."""
+    """The parts that the interface adds to these pages, if it was built: its fonts, and checks while a form is filled
+    in."""
     return ui.extras(call.interface, "resume")
 
 

@@ -1,4 +1,4 @@
-"""Looking back: a run after any event, one node of it in any attempt, and two runs side by side."""
+"""The history of runs: a run after any event, one node of it in any attempt, and two runs side by side."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Where other systems post what starts runs. Public: the webhook's own secret is the credential, never the server's.
+"""Routes that other systems post to in order to start runs. Public: the webhook's own secret is the credential, never
+the server's.
 
-A request names a webhook and brings data. Which workflow runs is stored by a holder of the token.
+A request names a webhook and brings data. A holder of the token chooses the workflow that runs.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ async def _read(call: Call) -> Received:
 
 
 def _check_json(received: Received, limits: Limits) -> None:
-    """Raises MalformedBody for JSON that is none, or is out of bounds."""
+    """Raises MalformedBody if the body is not JSON, or exceeds the bounds."""
     media = received.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media.endswith(("/json", "+json")) and received.body.strip():
         parse_json(received.body, limits)
@@ -81,7 +82,8 @@ async def look(call: Call) -> Response:
 
 
 async def _answer(call: Call, delivered: Delivered, timeout_s: float) -> Response:
-    """What the run answers, if it does so in time. What went wrong inside it is for those who may see the run."""
+    """Return the run's answer, if there is one in time. Errors inside the run are shown only to users who may see the
+    run."""
     run = await wait_for(call, delivered.submitted.run, timeout_s)
     if run.response is not None and run.status == "succeeded":
         return block_response(run.response, {"Weft-Run": run.id})

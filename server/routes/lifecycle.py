@@ -26,7 +26,7 @@ from server.wire.lifecycle import (
 )
 from server.wire.runs import StartQuery, accepted
 
-DETAIL_MAX: Final = 1_000  # characters, of a row of the audit
+DETAIL_MAX: Final = 1_000  # characters, in an audit row
 
 
 async def fork(call: Call) -> Response:
@@ -63,7 +63,7 @@ async def migrate(call: Call) -> Response:
 
 
 def _changes(where: str, what: str, given: Any) -> str:
-    """For the audit: the names of what is given in place of recorded values."""
+    """Return the names of the values given in place of recorded ones, for the audit."""
     if not given:
         return where
     names = ", ".join(given) if isinstance(given, dict) else "another one"

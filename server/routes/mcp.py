@@ -1,8 +1,8 @@
-"""weft as an MCP server, over streamable HTTP without sessions: each request is answered by itself, so any server of a
-fleet takes it. The route asks for a viewer, and each tool for the role that its route in the API asks for.
+"""weft as an MCP server, over streamable HTTP without sessions: each request is independent, so any server of a fleet
+can answer it. The route requires a viewer, and each tool requires the role of its route in the API.
 
-Five methods are all that tools need, so no library is: bounds of bodies, credentials, the checks of origins and the
-audit are those of every route (decision 37)."""
+Tools need only five methods, so no library is used: bounds of bodies, credentials, the checks of origins and the audit
+are those of every route (decision 37)."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ INSTRUCTIONS: Final = (
 
 
 async def receive(call: Call) -> Response:
-    """One message of MCP. 202 for notifications, which are not needed. A tool that fails, or that is not for the role
-    of the caller, is a result with `isError`."""
+    """One message of MCP. 202 for notifications, which are not needed. A tool that fails, or that needs a higher role
+    than the caller's, answers with a result that has `isError`."""
     key = idempotency_key(call)
     message = await read_as(call.request, call.limits, McpMessage)
     if message.id is None or message.method is None:

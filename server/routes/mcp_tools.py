@@ -1,5 +1,5 @@
-"""The tools that MCP clients see: each stored workflow whose input is described, and `runs`, `waits`, `answer`. What
-the caller's role or token does not reach is not listed, and refused all the same."""
+"""The tools of the MCP server: each stored workflow whose input is described, and `runs`, `waits`, `answer`. Tools that
+the caller's role or token does not reach are not listed, and calls of them are refused."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class UnknownTool(Exception):
 
 
 class RunsAsked(Struct, frozen=True, forbid_unknown_fields=True):
-    """`run`: one run, with its output. Otherwise the newest ones."""
+    """One run with its output if `run` is given, else the newest runs."""
 
     run: Annotated[str, Meta(max_length=64)] | None = None
     workflow: Annotated[str, Meta(max_length=200)] | None = None
@@ -58,7 +58,7 @@ class RunsAsked(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class WaitsAsked(Struct, frozen=True, forbid_unknown_fields=True):
-    """What runs wait for; without parameters all that is open, oldest first."""
+    """Open waits of runs, all without parameters, oldest first."""
 
     run: Annotated[str, Meta(max_length=64)] | None = None
     workflow: Annotated[str, Meta(max_length=200)] | None = None
@@ -132,7 +132,8 @@ async def call_tool(call: Call, name: str, arguments: dict[str, Any], meta: Any,
 
 
 def tool_name(workflow: str) -> str:
-    """Of a workflow, whatever other workflows there are: what no client would take has a hash behind it."""
+    """Return the tool name of a workflow, independent of other workflows: a name that clients would not accept gets a
+    hash at its end."""
     if _PLAIN.fullmatch(workflow):
         return f"run_{workflow}"
     digest = hashlib.sha256(workflow.encode("utf-8", "surrogatepass")).hexdigest()[:8]
@@ -155,7 +156,7 @@ async def _workflow_of(call: Call, tool: str) -> str:
 
 
 def _input_of(row: WorkflowRow) -> tuple[dict[str, Any], str] | None:
-    """The schema of its input, and its description. None: the input is not described."""
+    """Return the schema of the workflow's input and its description, or None if the input is not described."""
     document = as_ours(orjson.loads(row.document)).document
     description = document.get("description")
     text = description[:1000] if isinstance(description, str) else ""
@@ -169,7 +170,7 @@ def _input_of(row: WorkflowRow) -> tuple[dict[str, Any], str] | None:
 
 
 def _of_fields(document: Mapping[str, Any]) -> dict[str, Any] | None:
-    """Of the fields of its start block, if there is one such block with fields."""
+    """Return the schema of the fields of its start block, if there is one start block and it has fields."""
     blocks = document.get("blocks")
     starts = [block for block in (blocks.values() if isinstance(blocks, dict) else ()) if block.get("type") == "start"]
     fields = (starts[0].get("params") or {}).get("fields") if len(starts) == 1 else None
@@ -267,7 +268,7 @@ async def _answer(call: Call, asked: Answered) -> Any:
     return _wait_told(answered)
 
 
-# --- who may ---
+# --- roles ---
 
 
 def _require(call: Call, needed: Role) -> None:
@@ -280,7 +281,7 @@ def _reaches(call: Call, workflow: str) -> bool:
 
 
 def _check_reach(call: Call, workflow: str | None) -> None:
-    """`workflow` None: all of them are asked for."""
+    """Check that the caller may reach `workflow`, or all workflows if it is None."""
     if call.who.workflows is not None and workflow not in call.who.workflows:
         raise Forbidden(
             "This token is only for some workflows.", hint=f"name one: {', '.join(call.who.workflows)[:300]}"

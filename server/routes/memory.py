@@ -1,4 +1,4 @@
-"""What agents remember between runs."""
+"""The memory of agents between runs."""
 
 from __future__ import annotations
 

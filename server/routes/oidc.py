@@ -22,7 +22,7 @@ NOT_BEGUN = "This sign-in was not begun in this browser, or more than 10 minutes
 
 
 async def start(call: Call) -> Response:
-    """To the page of the provider. 404: there is none; 502: it does not answer."""
+    """Redirect to the page of the provider. 404: there is none; 502: it does not answer."""
     oidc = _configured(call)
     try:
         described = await oidc.provider.describe()

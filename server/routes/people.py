@@ -1,4 +1,4 @@
-"""People: who you are, users and their sign-in links, sessions, tokens of programs, and the audit."""
+"""People: the present user, users and their sign-in links, sessions, tokens of programs, and the audit."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ PAGE = 1_000
 
 
 async def me(call: Call) -> Response:
-    """Who the credential belongs to, and what it may do."""
+    """The owner of the credential and its role."""
     who = call.who
     user = None if who.user is None else await call.engine.store.get_user(who.user)
     name = who.actor if user is None else user.name
@@ -77,11 +77,12 @@ async def list_users(call: Call) -> Response:
 
 
 async def invite(call: Call) -> Response:
-    """Add a user, and make their first sign-in link: give it to them. 409: there is one of this id."""
+    """Add a user, and make their first sign-in link, for you to pass on. 409: there is one of this id."""
     body = await read_as(call.request, call.limits, InviteRequest)
     call.note(f"{body.id}, {body.role}")
     if body.id == FIRST_ADMIN:
-        await call.auth.first_admin(call.engine)  # no one else is this user, with another role
+        # creates it if missing, so that its id cannot be taken with another role
+        await call.auth.first_admin(call.engine)
     row = UserRow(body.id, body.name or body.id, body.role, call.engine.parts.clock.now_ms())
     if not await call.engine.store.put_user(row):
         if await call.engine.store.get_user(body.id) is None:
@@ -234,7 +235,7 @@ def _shown(row: TokenRow) -> Token:
 
 
 async def list_audit(call: Call) -> Response:
-    """What was changed through the API, and by whom. `action` is the route, `object` the path."""
+    """Changes made through the API, with who made them. `action` is the route, `object` the path."""
     query = call.query(AuditQuery)
     wanted = AuditFilter(query.actor, query.text, query.since, query.until)
     rows = await call.engine.store.list_audit(query.before, query.limit, wanted)
@@ -242,7 +243,7 @@ async def list_audit(call: Call) -> Response:
 
 
 async def verify_audit(call: Call) -> Response:
-    """Recompute the hash of each row, and compare the last with what the head of the audit says."""
+    """Recompute the hash of each row, and compare the last with the head of the audit."""
     store, count, before = call.engine.store, 0, FIRST_HASH
     while True:
         rows = await store.read_audit(count, PAGE)
@@ -252,7 +253,7 @@ async def verify_audit(call: Call) -> Response:
             count, before = row.n, row.hash
         if len(rows) == PAGE:
             continue
-        # Rows and head change together, so a head that is read after the rows is not behind them.
+        # Rows and head change together, so a head that is read after the rows is not older than they are.
         head = await store.audit_head()
         last, hash = (0, FIRST_HASH) if head is None else (head.n, head.hash)
         if last == count:

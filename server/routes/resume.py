@@ -1,7 +1,7 @@
-"""Resume links: GET shows what is asked and changes nothing (mail scanners open links), POST answers, once.
+"""Resume links: GET shows the question and changes nothing (mail scanners open links), POST answers, once.
 
 Public: the token in the link is the credential, unless the wait is for certain people, who sign in. `/resume/{token}`
-speaks HTML, and JSON to those who ask for it; `/api/resume/{token}` speaks JSON.
+answers in HTML, or JSON if the request accepts it; `/api/resume/{token}` answers in JSON.
 """
 
 from __future__ import annotations
@@ -102,13 +102,13 @@ async def _answer_form(call: Call) -> Response:
 
 
 async def _is_closed_to(call: Call, wait: WaitView) -> bool:
-    """Whether it is for certain people, and the request comes from none who has signed in."""
+    """Return whether the wait is for certain people, and the request does not come from one of them, signed in."""
     return needs_sign_in(wait.request) and call.auth.required and not await call.auth.allows(call.request)
 
 
 async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: str | None, said: str | None) -> WaitView:
-    """The audit says who answered: whom they have signed in as, or the holder of the link, with the name that they have
-    typed."""
+    """Record the answer in the audit: its actor is the signed-in user, or the holder of the link with the name typed
+    there."""
     who = await call.auth.principal(call.request) if call.auth.required else None
     reach = _reach(call, who)
     if who is not None and not needs_sign_in(wait.request):
@@ -122,7 +122,7 @@ async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: st
 
 
 def _reach(call: Call, who: Principal | None) -> Reach | None:
-    """The files that an answer may name: those that came with it, and those that its sender may use."""
+    """Return the files that an answer may name: those uploaded with it, and those that its sender may use."""
     if not call.auth.required or (who is not None and who.reach is None):
         return None
     token = call.path("token")
@@ -150,13 +150,13 @@ def _ask_again(wait: WaitView, typed: dict[str, str], error: AnswerInvalid, extr
 
 
 def _extras(call: Call) -> ui.Extras:
-    """What the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a notice
-    when the question was answered elsewhere."""
+    """The parts that the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a
+    notice when the question was answered elsewhere."""
     return ui.extras(call.interface, "resume")
 
 
 def too_late(error: AlreadyAnswered) -> Conflict:
-    """The same conflict with who and when, or with what became of the wait."""
+    """Return the conflict with who answered and when, or with the outcome of the wait."""
     wait: WaitView = error.extra["wait"]
     return Conflict(
         error.message,

@@ -178,8 +178,8 @@ def idempotency_key(call: Call) -> str | None:
 async def started(
     call: Call, submitted: Submitted, query: StartQuery, draft: tuple[str, int] | None = None
 ) -> Response:
-    """The new run as the caller wants it: a stream of its events, its result, or where to look for them. `draft`: whose
-    run it is, and which revision's."""
+    """Return the new run as the caller asked for it: a stream of its events, its result, or its address. `draft`: the
+    id and revision of the draft that it runs."""
     headers = {"Location": f"/api/runs/{submitted.run}"}
     if not submitted.created:
         headers["Idempotency-Replayed"] = "true"

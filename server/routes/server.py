@@ -54,7 +54,8 @@ async def version(call: Call) -> Response:
     return json_response(Version(installed_version(), call.who.is_signed_in, read_only))
 
 
-# What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by
+# The order for a newcomer: something to answer, something that survives a crash, then one idea at a time. Others follow
+# by
 # name.
 ORDER = (
     "expense-approval",
@@ -117,7 +118,7 @@ async def gc(call: Call) -> Response:
 
 
 async def gc_job(call: Call) -> Response:
-    """How far a deletion is. `interrupted`: its process has ended, and nothing is half deleted."""
+    """The progress of a deletion. `interrupted`: its process has ended, and nothing is half deleted."""
     return json_response(await call.engine.upkeep.job(call.request.path_params["id"]))
 
 

@@ -1,4 +1,4 @@
-"""What the server has to do and has done, in numbers: for Prometheus, and for `weft top`."""
+"""The open and completed work of the server, in numbers: for Prometheus, and for `weft top`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ async def metrics(call: Call) -> Response:
 
 
 async def stats(call: Call) -> Response:
-    """What there is to do in the database, and what the process that answers has done since its start."""
+    """The open work in the database, and the counts of the process that answers since its start."""
     load = await call.engine.load.now(KEPT_S)
     now_ms = call.engine.parts.clock.now_ms()
     return json_response(

@@ -1,4 +1,4 @@
-"""What steps used and cost, by day, workflow or model."""
+"""Usage and cost of steps, by day, workflow or model."""
 
 from __future__ import annotations
 

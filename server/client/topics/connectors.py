@@ -1,4 +1,4 @@
-"""Connectors: services as documents, each a block type. MCP servers, whose tools agents call."""
+"""Connectors, which are services as documents with a block type each, and MCP servers, whose tools agents call."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Connectors:
 
     @call
     def connectors(self) -> Call[ConnectorList]:
-        """Those that were added to the installation, by service."""
+        """List the connectors that were added to the installation, by service."""
         return Call("GET", "/api/connectors")
 
     @call
@@ -59,7 +59,7 @@ class Connectors:
     def check_tool_server(
         self, url: str, headers: Mapping[str, str] | None = None, *, connection: str | None = None
     ) -> Call[ToolServerChecked]:
-        """The tools of an MCP server, as an agent with this address, these headers and this connection is offered them.
-        ApiError 400: one of them cannot be used; 502: it does not answer as it should."""
+        """List the tools of an MCP server, as an agent with this address, these headers and this connection gets them.
+        ApiError 400: one of them cannot be used; 502: the server does not answer correctly."""
         body = present(url=url, headers=None if headers is None else dict(headers), connection=connection)
         return Call("POST", "/api/mcp/check", body=body)

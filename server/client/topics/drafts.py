@@ -62,7 +62,7 @@ class Drafts:
         stop_after: str | None = None,
         idempotency_key: str | None = None,
     ) -> Call[DraftRunAccepted]:
-        """As `start`, of a draft as it is stored; with `rev` only at that revision."""
+        """Start a run of a draft as it is stored, otherwise as `start`; with `rev` only at that revision."""
         body = present(input=input, trigger=trigger, stop_after=stop_after)
         return Call("POST", "/api/drafts/{id}/run", (draft,), body=body, rev=rev, key=idempotency_key or new_key())
 

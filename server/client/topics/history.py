@@ -1,4 +1,4 @@
-"""What has happened in a run: events, past states, nodes, differences."""
+"""The history of a run: events, past states, nodes, differences."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class History:
         since: int | None = None,
         preview: int | None = None,
     ) -> Call[EventPage]:
-        """One page of the journal behind seq `after`; `next` is the `after` of the following page. `type`: only these
-        types, separated by commas; `since`: Unix milliseconds; outputs over `preview` bytes are cut."""
+        """Return one page of the journal after seq `after`; `next` is the `after` of the following page. `type`: only
+        these types, separated by commas; `since`: Unix milliseconds; outputs over `preview` bytes are cut."""
         params = present(after=after, limit=limit, node=node, type=type, since=since, preview=preview)
         return Call("GET", "/api/runs/{id}/events", (run,), params)
 
@@ -37,12 +37,12 @@ class History:
 
     @call
     def why(self, run: str, node: str | None = None, seq: int | None = None) -> Call[RunWhy]:
-        """Why nodes have their state, as it stood after event `seq`."""
+        """Explain the state of nodes, as it stood after event `seq`."""
         return Call("GET", "/api/runs/{id}/why", (run,), present(node=node, seq=seq))
 
     @call
     def diff(self, run: str, other: str) -> Call[RunDiff]:
-        """Where two runs went different ways; `same` when nothing differs but times and ids."""
+        """Return where two runs differ; `same` is true if nothing differs but times and ids."""
         return Call("GET", "/api/runs/{id}/diff/{other}", (run, other))
 
     @call
@@ -55,8 +55,8 @@ class History:
         seq: int | None = None,
         preview: int | None = None,
     ) -> Call[NodeShown]:
-        """Input, output and steps of a node at its last attempt, or at this one, as it stood after event `seq`; values
-        over `preview` bytes are cut."""
+        """Return input, output and steps of a node at its last attempt, or at `attempt`, as it stood after event `seq`;
+        values over `preview` bytes are cut."""
         params = present(attempt=attempt, seq=seq, preview=preview)
         return Call("GET", "/api/runs/{id}/nodes/{key}", (run, key), params)
 

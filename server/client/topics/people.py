@@ -29,7 +29,7 @@ class Users:
 
     @call
     def me(self) -> Call[Me]:
-        """Who asks, and their role."""
+        """Return the user or token of this client, and its role."""
         return Call("GET", "/api/me")
 
     @call
@@ -44,7 +44,7 @@ class Users:
 
     @call
     def link_for(self, id: str) -> Call[Invited]:
-        """As `invite`, for a user who exists."""
+        """Make a sign-in link as `invite` does, for an existing user."""
         return Call("POST", "/api/users/{id}/link", (id,))
 
     @call
@@ -63,34 +63,34 @@ class Sessions:
 
     @call
     def sign_in_link(self) -> Call[SignInLink]:
-        """The `url` signs one browser in, once."""
+        """Make a sign-in link: its `url` signs one browser in, once."""
         return Call("POST", "/api/sign-in-links")
 
     @call
     def sessions(self) -> Call[SessionList]:
-        """Of all users, seen last first."""
+        """List the sessions of all users, seen last first."""
         return Call("GET", "/api/sessions")
 
     @call
     def end_session(self, session: str) -> Call[SessionsEnded]:
-        """Of any user."""
+        """End a session of any user."""
         return Call("DELETE", "/api/sessions/{id}", (session,))
 
     @call
     def end_sessions(self, user: str | None = None) -> Call[SessionsEnded]:
-        """All sessions, or those of one user."""
+        """End all sessions, or those of one user."""
         if user is None:
             return Call("DELETE", "/api/sessions")
         return Call("DELETE", "/api/users/{id}/sessions", (user,))
 
     @call
     def my_sessions(self) -> Call[SessionList]:
-        """Of the user who asks."""
+        """List the sessions of the user of this client."""
         return Call("GET", "/api/me/sessions")
 
     @call
     def end_my_sessions(self, session: str | None = None) -> Call[SessionsEnded]:
-        """One session of the user who asks, or all."""
+        """End one session of the user of this client, or all."""
         if session is None:
             return Call("DELETE", "/api/me/sessions")
         return Call("DELETE", "/api/me/sessions/{id}", (session,))
@@ -108,7 +108,8 @@ class Tokens:
     def make_token(
         self, name: str, role: str, days: int = 90, workflows: Sequence[str] | None = None
     ) -> Call[TokenMade]:
-        """The `token` is shown this once. `workflows`: the only ones that it may reach; None for all."""
+        """Create a token. `token` is shown only in this answer. `workflows` are the only ones that it may reach; None
+        for all."""
         only = None if workflows is None else list(workflows)
         return Call("POST", "/api/tokens", body={"name": name, "role": role, "days": days, "workflows": only})
 
@@ -139,5 +140,5 @@ class Audit:
 
     @call
     def verify_audit(self) -> Call[Verified]:
-        """Whether its rows are as they were written."""
+        """Check that the rows of the audit are as they were written."""
         return Call("GET", "/api/audit/verification")

@@ -40,8 +40,8 @@ class Runs:
         """Start a run of a stored workflow by its name (without `version` the active one), or of a document.
 
         `stop_after`: id of the last block to run; `priority` from -10 to 10, in place of that of the workflow. Without
-        an `idempotency_key` the call makes one of its own: an answer that is lost never starts a second run. With one,
-        so does a program that starts again and repeats the call; `created` is then false.
+        an `idempotency_key` the call makes one of its own, so a lost answer never starts a second run. With your own
+        key neither does a program that restarts and repeats the call; `created` is then false.
         """
         key = idempotency_key or new_key()
         body = present(input=input, trigger=trigger, version=version, stop_after=stop_after, priority=priority)
@@ -61,7 +61,7 @@ class Runs:
         limit: int = 50,
         counts: bool = False,
     ) -> Call[RunPage]:
-        """Newest first; `next` is the `before` of the following page. `parent`: those that this run started;
+        """List runs, newest first; `next` is the `before` of the following page. `parent`: those that this run started;
         `counts`: also the number of runs by status, which takes longer."""
         params = present(
             workflow=workflow, draft=draft, parent=parent, status=status, before=before, limit=limit, counts=counts
@@ -127,11 +127,12 @@ class Runs:
         received_after: int | None = None,
         limit: int = 200,
     ) -> Call[SignalList]:
-        """In order of arrival, including those that a wait received. `received_after`: Unix milliseconds."""
+        """List the signals of a run in order of arrival, including those that a wait received. `received_after`: Unix
+        milliseconds."""
         params = present(name=name, correlation=correlation, received_after=received_after, limit=limit)
         return Call("GET", "/api/runs/{id}/signals", (run,), params)
 
     @call
     def clear_cache(self, workflow: str | None = None) -> Call[CacheCleared]:
-        """Forget cached results: all, or those of runs of one workflow."""
+        """Delete cached results: all, or those of runs of one workflow."""
         return Call("DELETE", "/api/cache", params=present(workflow=workflow))

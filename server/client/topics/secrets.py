@@ -42,7 +42,7 @@ class Secrets:
 
     @call
     def rekey_secrets(self, *, grace_s: int = 7 * 86_400) -> Call[SecretsResealed]:
-        """Encrypt with the present key what an older one was used for."""
+        """Encrypt with the present key the values that were encrypted with an older one."""
         return Call("POST", "/api/secrets/rekey", params={"grace_s": grace_s})
 
 
@@ -51,12 +51,12 @@ class Connections:
 
     @call
     def connections(self) -> Call[ConnectionList]:
-        """By name. `redirect_uri`: what OAuth providers need to know."""
+        """List connections by name. `redirect_uri` is the address to register at OAuth providers."""
         return Call("GET", "/api/connections")
 
     @call
     def put_connection(self, name: str, spec: ConnectionSpec) -> Call[ConnectionView]:
-        """Add or replace one: `{"kind": ..., "hosts": [...], "secret": ...}`, and what its kind has."""
+        """Add or replace one: `{"kind": ..., "hosts": [...], "secret": ...}`, and the members of its kind."""
         return Call("PUT", "/api/connections/{name}", (name,), body=dict(spec))
 
     @call

@@ -36,12 +36,12 @@ class Server:
 
     @call
     def server_version(self) -> Call[Version]:
-        """Of the weft that is installed there."""
+        """Return the version of weft on the server."""
         return Call("GET", "/api/version")
 
     @call
     def stats(self) -> Call[ServerStats]:
-        """What there is to do in its database, and what the process that answers has done since its start."""
+        """Return the work that is open in its database, and the counts of the answering process since its start."""
         return Call("GET", "/api/stats")
 
     @call
@@ -61,18 +61,18 @@ class Server:
 
     @call
     def gc(self, *, older_than_s: float | None = None, keep: int = 0, dry_run: bool = False) -> Call[GcAccepted]:
-        """Begin to delete old runs; the job that does it, or one that is at work already."""
+        """Start to delete old runs. Returns the job, or the one already in progress."""
         body = present(older_than_s=older_than_s, keep=keep, dry_run=dry_run)
         return Call("POST", "/api/upkeep/gc", body=body)
 
     @call
     def gc_job(self, id: str) -> Call[GcJob]:
-        """How far it is: counts of what went so far, or would go."""
+        """Return the state of a deletion job: counts of what it has deleted so far, or would delete."""
         return Call("GET", "/api/upkeep/gc/{id}", (id,))
 
 
 class Memory:
-    """What agents remember: `/api/memory`."""
+    """The memory of agents: `/api/memory`."""
 
     @call
     def memories(self, workflow: str | None = None) -> Call[MemoryList]:
@@ -81,12 +81,12 @@ class Memory:
 
     @call
     def memory(self, key: str, *, workflow: str = "", scope: str = "") -> Call[MemoryTurns]:
-        """The turns of one: of a workflow, or of a scope."""
+        """Return the turns of one conversation: of a workflow, or of a scope."""
         return Call("GET", "/api/memory/turns", params={"key": key, "workflow": workflow, "scope": scope})
 
     @call
     def delete_memory(self, key: str, *, workflow: str = "", scope: str = "") -> Call[MemoryForgotten]:
-        """How many turns there were."""
+        """Delete the turns of one conversation. Returns how many there were."""
         return Call("DELETE", "/api/memory", params={"key": key, "workflow": workflow, "scope": scope})
 
 
@@ -97,6 +97,7 @@ class Usage:
     def usage(
         self, *, by: str = "day", first: str | None = None, to: str | None = None, workflow: str | None = None
     ) -> Call[UsagePage]:
-        """Tokens and costs by day, workflow or model, of the days (such as 2026-11-01, in UTC) from `first` to `to`."""
+        """Return tokens and costs by day, workflow or model, of the days (such as 2026-11-01, in UTC) from `first` to
+        `to`."""
         params = present(to=to, workflow=workflow, by=by) | ({} if first is None else {"from": first})
         return Call("GET", "/api/usage", params=params)

@@ -1,4 +1,4 @@
-"""What starts runs without a person: schedules and webhooks."""
+"""Triggers, which start runs without a person: schedules and webhooks."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Schedules:
 
     @call
     def put_schedule(self, schedule: str, spec: ScheduleSpec) -> Call[ScheduleDetail]:
-        """Add or change one: `{"workflow": ..., "cron": ...}`, and what else there is to set."""
+        """Add or change a schedule: `{"workflow": ..., "cron": ...}`, and its other members."""
         return Call("PUT", "/api/schedules/{id}", (schedule,), body=dict(spec))
 
     @call
@@ -61,7 +61,7 @@ class Schedules:
 
     @call
     def cron(self, expr: str, tz: str | None = None) -> Call[CronPreview]:
-        """The next five times of a cron expression; `tz` is UTC unless it says otherwise."""
+        """Return the next five times of a cron expression; `tz` is UTC by default."""
         return Call("GET", "/api/cron", params=present(expr=expr, tz=tz))
 
 
@@ -80,7 +80,7 @@ class Webhooks:
 
     @call
     def put_webhook(self, webhook: str, spec: WebhookSpec) -> Call[WebhookDetail]:
-        """Add or change one: `{"workflow": ...}`, and what else there is to set."""
+        """Add or change a webhook: `{"workflow": ...}`, and its other members."""
         return Call("PUT", "/api/webhooks/{id}", (webhook,), body=dict(spec))
 
     @call
@@ -100,5 +100,5 @@ class Webhooks:
 
     @call
     def rotate_webhook(self, webhook: str) -> Call[WebhookRotated]:
-        """A new secret; the old one counts no more."""
+        """Create a new secret; the old one stops working."""
         return Call("POST", "/api/webhooks/{id}/rotate", (webhook,))

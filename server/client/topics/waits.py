@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from server.client.answers import CallbackTaken, PublicWait, Wait, WaitPage
 
 
-# A resume link, its token, or a wait that has one.
+# A resume link, its token, or a wait with a link.
 Link = str | Mapping[str, Any] | None
 
 
@@ -32,8 +32,8 @@ class Waits:
         limit: int = 200,
         counts: bool = False,
     ) -> Call[WaitPage]:
-        """Oldest first; `next` is the `before` of the following page. `counts`: also the number of waits by status.
-        The `link` of a pending one answers it."""
+        """List waits, oldest first; `next` is the `before` of the following page. `counts`: also the number of waits by
+        status. The `link` of a pending one answers it."""
         params = present(
             status=status, kind=kind, workflow=workflow, run=run, before=before, limit=limit, counts=counts
         )
@@ -41,7 +41,7 @@ class Waits:
 
     @call
     def wait(self, run: str, wait: str) -> Call[Wait]:
-        """One wait by its id, or the latest of the node with this key."""
+        """Return one wait by its id, or the latest of the node with this key."""
         return Call("GET", "/api/runs/{id}/waits/{key}", (run, wait))
 
     @call
@@ -66,7 +66,8 @@ class Waits:
 
     @call
     def read_link(self, link: Link) -> Call[PublicWait]:
-        """What a resume link asks for; its token or its wait will do. Reading it changes nothing."""
+        """Return the question of a resume link, given as the link, its token or its wait. Reading it changes
+        nothing."""
         return Call("GET", "/api/resume/{token}", (token_of(link),))
 
     @call
@@ -78,8 +79,8 @@ class Waits:
         *,
         by: str | None = None,
     ) -> Call[PublicWait]:
-        """Answer a wait by its link, once; its token, or the wait itself, will do. `action` is one of its `actions`.
-        ApiError 409: already answered. 422: the fields do not fit its form, the wait stays open."""
+        """Answer a wait by its link, its token, or the wait itself, once. `action` is one of its `actions`. ApiError
+        409: already answered. 422: the fields do not fit its form, the wait stays open."""
         body = present(action=action, fields=dict(fields or {}), by=by)
         return Call("POST", "/api/resume/{token}", (token_of(link),), body=body)
 

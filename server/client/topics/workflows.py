@@ -35,7 +35,7 @@ class Workflows:
     ) -> Call[SavedWorkflow]:
         """Store a document as a version and make it the active one; the same document again is the same version.
         `activate_triggers`: its schedules and webhooks start runs even if it has blocks that were not imported.
-        ApiError 422: it has errors, `diagnostics` says which."""
+        ApiError 422: it has errors, listed in `diagnostics`."""
         params = present(activate_triggers=int(activate_triggers) or None)
         return Call("POST", "/api/workflows", params=params, body=present(document=document, name=name))
 
@@ -46,8 +46,8 @@ class Workflows:
 
     @call
     def workflow(self, name: str, version: int | None = None, *, converted: bool = False) -> Call[WorkflowVersion]:
-        """A version with its document; the active one without a number. `converted`: in the format weft/1, if it was
-        imported."""
+        """Return a version with its document; the active one without a number. `converted`: in the format weft/1, if it
+        was imported."""
         return Call("GET", "/api/workflows/{name}", (name,), present(version=version, converted=int(converted) or None))
 
     @call
@@ -81,7 +81,7 @@ class Workflows:
         form: str = "json",
         expanded: bool = False,
     ) -> Call[str]:
-        """What a run of a stored workflow would be pinned to, as text. `form`: json, text, dot or mermaid."""
+        """Return the plan that a run of a stored workflow would have, as text. `form`: json, text, dot or mermaid."""
         params = present(version=version, trigger=trigger, format=form, expanded=True if expanded else None)
         return Call("GET", "/api/workflows/{name}/plan", (name,), params, reads="text")
 
