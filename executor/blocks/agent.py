@@ -1,9 +1,9 @@
-"""`agent`: a language model that calls tools until it has an answer. The loop is ours, and each call of the model and
-of a tool is a step: what was finished is never done or paid for again. Approvals and runs take no memory.
+"""`agent`: a language model that calls tools until it has an answer. The loop is weft's, and each call of the model and
+of a tool is a step, so a finished call is never repeated or paid for again. Approvals and runs take no memory.
 
 The handler is entered again after its waits and after each crash, and makes the same calls in the same order: first the
-lists of tools of MCP servers; then the model, and for each of its tool calls the question whether it is approved; when
-all of these are answered, the blocks and the tools of MCP servers side by side, then the runs side by side.
+lists of tools of MCP servers; then the model, and an approval for each of its tool calls that needs one; when all of
+these are answered, the blocks and the tools of MCP servers side by side, then the runs side by side.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class Agent:
         return await _Run(ctx).run()
 
 
-_Admitted = tuple[Tool, dict[str, Any]]  # what is called, with which arguments
+_Admitted = tuple[Tool, dict[str, Any]]  # the tool and its arguments
 
 
 class _Run:
@@ -267,8 +267,8 @@ class _Run:
         return Done(output)
 
     async def _recall(self) -> None:
-        """What was said in earlier runs stands behind the instructions. It is read once, so an attempt that follows
-        gives the model the same."""
+        """Put the messages of earlier runs after the instructions. They are read in a step, so a later attempt gives
+        the model the same ones."""
         memory, store = self._memory, self._ctx.memory
         if memory is None:
             return
@@ -297,7 +297,7 @@ class _Run:
         await self._ctx.step("step", "remember", asked, work, effect="read")
 
     def _check_budget(self) -> None:
-        """Before a call of the model. Raises BlockError."""
+        """Raises BlockError if the budget is spent or cannot be checked. Called before each call of the model."""
         tokens = _budget(self._ctx.params, "integer", "budget_tokens")
         used = self._spent.usage.input_tokens + self._spent.usage.output_tokens
         if tokens is not None and used >= tokens:
@@ -323,7 +323,7 @@ class _Run:
         return await reply_to(self._ctx, conversation, self._emit)
 
     def _emit(self, text: str) -> None:
-        """Live text, with an empty line between what is said in two rounds."""
+        """Emit live text, with an empty line between the texts of two rounds."""
         self._ctx.emit(f"{self._between or ''}{text}")
         self._between = ""
 
@@ -363,8 +363,8 @@ class _Run:
         ]
 
     async def _admit(self, calls: tuple[ToolCall, ...]) -> list[_Admitted | str]:
-        """Of each call the tool and the arguments, or why it is not made. People are asked about all of them at the
-        same time."""
+        """Return the tool and the arguments of each call, or the reason why it is not made. All approvals are requested
+        at the same time."""
         found: list[_Admitted | str] = []
         asked: list[tuple[int, Any]] = []
         try:
@@ -373,7 +373,7 @@ class _Run:
                 if isinstance(admitted, str) or not await needs_approval(self._ctx, *admitted):
                     continue
                 tool, arguments = admitted
-                # It has its number now, so the order is the same in each entry.
+                # The number of its step is taken here, so the order is the same in each entry.
                 asked.append((at, self._ctx.wait(question(self._ctx, tool, arguments), name=f"approve {tool.name}")))
         except BaseException:
             for _, wait in asked:
@@ -403,7 +403,7 @@ class _Run:
         return tool, dict(call.arguments)
 
     def _answered(self, tool: Tool, arguments: dict[str, Any], answer: Mapping[str, Any]) -> _Admitted | str:
-        """What a person made of a call."""
+        """Return the call with a person's edits, or the message of its rejection."""
         if answer.get("action") != "approve":
             reason = render(answer.get("reason") or "")
             return f"Error: a person rejected this call. {reason}".strip()
@@ -433,7 +433,7 @@ class _Run:
 
 
 def _result(end: Any) -> tuple[str, str | None]:
-    """What the model gets, and the error. Raises what is not about the tool."""
+    """Return the text for the model and the error, if any. Raises errors that are not about the tool."""
     if isinstance(end, BlockError):
         return _told(end)
     if isinstance(end, BaseException):
@@ -493,7 +493,8 @@ def _limit(params: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def _budget(params: Mapping[str, Any], kind: Literal["integer", "number"], name: str) -> float | None:
-    """None: there is none. Raises BlockError(params_invalid): what cannot be read must not mean that there is none."""
+    """Return a budget, or None if there is none. Raises BlockError(params_invalid) for an unreadable value: it must not
+    mean that there is no budget."""
     value = coerce(kind, params.get(name))
     if value is None or value == "":
         return None

@@ -1,5 +1,5 @@
-"""Whether a person is asked about a call of an agent (`approve: if`). What an expression says counts only if it
-compares values of one type: `"60 EUR" > 50` is false, and would let the call through. In doubt a person is asked.
+"""Decides if a person must approve a call of an agent (`approve: if`). The result of the expression counts only if it
+compares values of one type: `"60 EUR" > 50` is false, and would let the call through. In doubt, approval is needed.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from executor.sandbox import Bound
 from executor.sandbox.simple import Unsure, compile_alike
 
 NAME: Final = "\0args"
-# The arguments are a value like others, and never a part of the program. Beside what the expression says: whether it
-# read something that is not there, a text or an object that is no number, and which arguments it read.
+# The arguments are passed as a value and never become a part of the program. Besides its result, the program returns if
+# the expression read something that is missing, or a text or an object that is not a number, and which arguments it
+# read.
 PROGRAM: Final = """(() => {
   let missing = false, loose = false
   const read = new Set()
@@ -40,7 +41,7 @@ _ARGUMENTS: Final = re.compile(r"(?<![\w$.])args(?![\w$])")
 
 
 async def is_asked(ctx: Context, condition: Bound, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Raises what `ctx.evaluate` raises."""
+    """Return True if a person must approve the call. Raises what `ctx.evaluate` raises."""
     values = {**condition.values, NAME: dict(arguments)}
     [[says, missing, loose, read]] = await ctx.evaluate(
         [replace(condition, source=PROGRAM % condition.source, values=values)]
@@ -57,7 +58,7 @@ async def is_asked(ctx: Context, condition: Bound, schema: Mapping[str, Any], ar
 
 
 def _compares_alike(condition: Bound, values: Mapping[str, Any]) -> bool | None:
-    """Whether all that the expression compares are values of one type. None: it is not simple enough to know."""
+    """Return True if the expression compares only values of one type, or None if it is too complex to analyse."""
     compute = compile_alike(_ARGUMENTS.sub('__v["\\\\u0000args"]', condition.source))
     if compute is None:
         return None

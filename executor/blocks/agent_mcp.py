@@ -1,6 +1,7 @@
-"""Tools of MCP servers among those of an agent. Which tools a server has is a step: the model is offered the same ones
-after a crash, whatever the server says then. Descriptions and results are data of that server and bounded; the author
-may list the tools that the model is offered."""
+"""Tools of MCP servers for an agent. The list of the tools of a server is a step, so after a crash the model is offered
+the same ones, even if the server has changed. Descriptions and results are data of that server and bounded; the author
+may restrict the tools that the model is offered.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 async def with_servers(ctx: Context, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-    """The tools, with those of each server in its place. Raises BlockError: a server cannot be asked."""
+    """Return the tools, with each server replaced by its tools. Raises BlockError if a server cannot be reached."""
     servers = [tool for tool in tools.values() if tool.server is not None]
     if not servers:
         return dict(tools)
@@ -56,7 +57,8 @@ async def with_servers(ctx: Context, tools: Mapping[str, Tool]) -> dict[str, Too
 
 
 async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], call: str) -> Any:
-    """What the tool of a server returned. `call`: which call of the agent it is. Raises BlockError."""
+    """Call a tool of an MCP server and return its result. `call` identifies the call of the agent. Raises
+    BlockError."""
     assert tool.server is not None and tool.remote is not None
     server, name, key = tool.server, tool.remote.name, f"{ctx.idempotency_key}:{call}"
 
@@ -97,7 +99,7 @@ def with_credential(server: ToolServer, credential: Credential | None) -> ToolSe
 
 
 def _name(wanted: str, taken: set[str]) -> str:
-    """As models take names: letters, digits, _ and -, at most 64, each once."""
+    """Return a tool name that models accept: letters, digits, _ and -, at most 64 characters, unique."""
     plain = _FOREIGN.sub("_", wanted)[:_NAME_MAX]
     name, number = plain, 1
     while name in taken:

@@ -1,9 +1,9 @@
-"""The tools of an agent: a stored workflow, a block whose params the model fills in where the author says so, or those
-of an MCP server (`agent_mcp`).
+"""The tools of an agent: a stored workflow, a block whose params the model fills in where the author allows it, or
+those of an MCP server (`agent_mcp`).
 
-In the params of a block `{{name}}` is the argument of that name: its value where the text is nothing else, its text
-inside of another one. It is encoded for that text: in a URL it is one part of a path or of a query and nothing more, in
-JSON it stays in its string (`executor.values.places`).
+In the params of a block `{{name}}` is the argument of that name: its value if the text is nothing else, its text inside
+of another one. It is encoded for that text: in a URL it is one part of a path or of a query and nothing more, in JSON
+it stays in its string (`executor.values.places`).
 """
 
 from __future__ import annotations
@@ -203,9 +203,10 @@ TOOLS: dict[str, Any] = {
 
 
 class Tool(Struct, frozen=True):
-    """One of them, read. `approve_if`: what decides when `approve` is `if`. `server`: the MCP server that has it, as
-    `remote`; without `remote` it stands for all tools of that server, or those in `only`. `entry`: its name in the list
-    of the author, whose calls `max_calls` bounds. `connection`: whose credential the server gets."""
+    """A tool, read from the params. `approve_if`: the condition if `approve` is `if`. `server`: the MCP server that has
+    it, as `remote`; without `remote` it stands for all tools of that server, or those in `only`. `entry`: its name in
+    the list of the author, whose calls `max_calls` bounds. `connection`: the connection whose credential the server
+    gets."""
 
     name: str
     description: str
@@ -238,7 +239,7 @@ class Tool(Struct, frozen=True):
 
 
 def read_tools(listed: Any) -> dict[str, Tool]:
-    """By name. Raises BlockError(params_invalid)."""
+    """Return the listed tools by name. Raises BlockError(params_invalid)."""
     if listed in (None, ""):
         return {}
     if not isinstance(listed, list):
@@ -272,7 +273,7 @@ def _tool(item: Any) -> Tool:
     if approve not in ("never", "always", "write", "if"):
         raise invalid(f"approve of the tool {name} must be never, always, write or if")
     if approve == "if" and item.get("approve_if") in (None, ""):
-        raise invalid(f"approve_if of the tool {name} is required")  # without it no one would be asked
+        raise invalid(f"approve_if of the tool {name} is required")  # without it no call would need approval
     on_lost = text(item, "on_lost") or "ask"
     if on_lost not in ("ask", "retry"):
         raise invalid(f"on_lost of the tool {name} must be ask or retry")
@@ -296,7 +297,7 @@ def _tool(item: Any) -> Tool:
 
 
 def tool_server(given: Any, what: str) -> ToolServer:
-    """The param `mcp`, `what` for messages. Raises BlockError(params_invalid)."""
+    """Read the param `mcp`; `what` names it in messages. Raises BlockError(params_invalid)."""
     url = text(given, "url") if isinstance(given, dict) else None
     if url is None:
         raise invalid(f"{what} must have a url")
@@ -305,7 +306,7 @@ def tool_server(given: Any, what: str) -> ToolServer:
 
 
 def session_headers(given: Any) -> dict[str, str]:
-    """Of all requests of a session. Raises BlockError(params_invalid)."""
+    """Return the headers for all requests of a session. Raises BlockError(params_invalid)."""
     headers = header_texts(given, _SESSION_OWN)
     taken = next((header for header in headers if header.lower().startswith("mcp-")), None)
     if taken is not None:
@@ -331,7 +332,8 @@ def _whole(item: Mapping[str, Any], name: str, most: int) -> int | None:
 
 
 def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
-    """What is wrong with these arguments. Raises BlockError(params_invalid): the schema is none."""
+    """Return what is wrong with these arguments, or None. Raises BlockError(params_invalid) if the schema is not
+    valid."""
     try:
         found = violations(tool.schema, arguments, ctx.services.sandbox.matches)
     except BadRequest as error:
@@ -340,7 +342,7 @@ def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str 
 
 
 async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> bool:
-    """Is a person asked about this call? What an expression says is a step: it is asked once."""
+    """Return True if a person must approve this call. An expression is evaluated in a step, so only once."""
     if tool.approve == "write":
         if tool.remote is not None:
             return not tool.remote.reads
@@ -358,13 +360,13 @@ async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any])
 
 
 def _writes(block: str, params: Mapping[str, Any]) -> bool:
-    """Whether this call changes something outside. Of a run it is not known, so it counts as one that does."""
+    """Return True if this call changes something outside. A run counts as such, because its effects are not known."""
     spec = BLOCKS[block].spec
     return spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(params))
 
 
 def question(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
-    """What a person is asked: the arguments can be edited, one field for each."""
+    """Return the approval request: the arguments can be edited, with one field for each."""
     needed = tool.schema.get("required") or ()
     edited = {name: _field(field, arguments, name, name in needed) for name, field in tool.editable.items()}
     where = {} if tool.server is None else {"server": tool.server.host}
@@ -383,14 +385,15 @@ def question(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
 
 
 def _field(field: Any, arguments: Mapping[str, Any], name: str, needed: bool) -> dict[str, Any]:
-    """`needed` is for the form alone: who rejects the call need not fill in anything."""
+    """`needed` is for the form only: a person who rejects the call need not fill in anything."""
     own = field if isinstance(field, dict) else {}
     given = {"default": arguments[name]} if name in arguments else {}
     return {**own, **given, **({"x-ui": {**(own.get("x-ui") or {}), "needed": True}} if needed else {})}
 
 
 def effect_of(tool: Tool, params: Mapping[str, Any]) -> str:
-    """Of a step that calls it. A repeat that does no harm, or that the author wants, is like reading."""
+    """Return the effect of the step that calls the tool. A call counts as a read if a repeat does no harm or the author
+    allows it."""
     if tool.on_lost == "retry":
         return "read"
     if tool.remote is not None:
@@ -474,7 +477,7 @@ def _media_type(params: Mapping[str, Any]) -> str | None:
 
 
 def shown_result(output: Any) -> str:
-    """As the model gets it."""
+    """Return the result as text for the model, cut to RESULT_MAX characters."""
     shown = render(output)
     if len(shown) <= RESULT_MAX:
         return shown
@@ -482,4 +485,4 @@ def shown_result(output: Any) -> str:
 
 
 def _say_nothing(text: str) -> None:
-    """What a tool emits is no text of the model."""
+    """Drop the text that a tool emits: it is not text of the model."""

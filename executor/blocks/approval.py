@@ -98,7 +98,7 @@ def _fail_on(params: Params) -> tuple[str, ...]:
 
 def _check(params: Params) -> tuple[Finding, ...]:
     actions = _actions(params)
-    # What could not be an action's id is a reference, and is looked at when the block runs.
+    # Anything that cannot be an id is a reference, which is checked when the block runs.
     if isinstance(params.get("actions"), str) or not all(map(_is_id, actions)):
         return ()
     hint = f"The buttons are {', '.join(actions)}." if actions else "It has no buttons."
@@ -115,7 +115,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 def _answerers(params: Params) -> dict[str, Any]:
-    """Of the request of the wait. Raises BlockError(params_invalid)."""
+    """Return the part of the wait's request about who may answer. Raises BlockError(params_invalid)."""
     by, not_starter = params.get("by"), params.get("not_starter") or False
     if by is not None and not (
         isinstance(by, list) and all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by)

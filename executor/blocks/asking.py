@@ -1,5 +1,6 @@
-"""What blocks that ask a language model have in common: their params, one question whose answer is checked, and what it
-cost. An answer that cannot be used is sent back once, with what is wrong with it."""
+"""Shared parts of the blocks that call a language model: their params, one question whose answer is checked, and its
+cost. An unusable answer is sent back once, with its problems.
+"""
 
 from __future__ import annotations
 
@@ -45,8 +46,8 @@ SPENT: dict[str, Any] = {"model": {"type": "string"}, "usage": USAGE, "cost": CO
 
 
 def model_params(order: int, files: float) -> dict[str, Any]:
-    """The params that say which model is asked; the first one has this place in the form. `files`: the place of the
-    files that it sees."""
+    """Return the params that choose and set up the model. `order`: the place of the first one in the form. `files`: the
+    place of the files that the model sees."""
     return {
         "model": {
             **FILLED,
@@ -97,14 +98,14 @@ def model_params(order: int, files: float) -> dict[str, Any]:
 
 
 class Spent(Struct, frozen=True):
-    """What replies cost together. `cost` None: of one of them the price is not known."""
+    """The sum of the usage and cost of replies. `cost` is None if the price of one of them is not known."""
 
     model: str = ""
     usage: Usage = Usage()
     cost: Cost | None = None
 
     def plus(self, reply: Reply) -> Spent:
-        """With one more reply."""
+        """Return the sum with one more reply."""
         first = not self.model
         cost = reply.cost if first or reply.cost is None else None
         if not first and self.cost is not None and reply.cost is not None:
@@ -143,8 +144,8 @@ def conversation_of(ctx: Context, messages: Sequence[Message], output: OutputSpe
 async def ask(
     ctx: Context, messages: Sequence[Message], schema: Mapping[str, Any], check: Check | None = None
 ) -> tuple[dict[str, Any], Spent]:
-    """The answer of the model to these messages, an object of this schema, and what it cost. `check` says what else is
-    wrong with an answer. Raises BlockError: params_invalid, output_invalid, and those of ModelClient.reply."""
+    """Return the model's answer to these messages, an object of this schema, and its cost. `check` finds further
+    problems of an answer. Raises BlockError: params_invalid, output_invalid, and those of ModelClient.reply."""
     spent = Spent()
     asked = with_files(messages, ctx.params)
     problems: Sequence[str] = ()
@@ -188,7 +189,8 @@ async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta |
 def wrong(
     reply: Reply, schema: Mapping[str, Any], check: Check | None = None, matches: Matches | None = None
 ) -> Sequence[str]:
-    """What is wrong with the output of a reply; empty: nothing. `matches`: of the sandbox, for schemas of authors."""
+    """Return the problems of a reply's output; empty if it is valid. `matches`: the sandbox's, for schemas of
+    authors."""
     if reply.output is None:
         why = " It was cut off: the limit of tokens is too low." if reply.stop == "length" else ""
         return [f"the answer is not a JSON object.{why}"]

@@ -1,8 +1,9 @@
-"""What a block is at run time: a spec (compiler.catalog) and an async handler. One file per block type in this folder.
+"""The run-time side of a block type: a spec (compiler.catalog) and an async handler. One file per block type in this
+folder.
 
 A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels
-only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`.
-It must not keep state between calls: attempts may run in any process, more than once.
+only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`. It must
+not keep state between calls: attempts may run in any process, more than once.
 """
 
 from __future__ import annotations
@@ -42,9 +43,9 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`output` is any JSON value. `route`: the handle to follow; None: none (every out-edge dies).
-    `response`: the block ends the run; {"status", "headers", "body"} is the response of the run, `body` its output.
-    `next`: the block ends the run, and this one continues it."""
+    """The result of a finished block. `output` is any JSON value. `route` is the handle to follow, or None to follow
+    none (every out-edge dies). `response`: the block ends the run; {"status", "headers", "body"} is the response of the
+    run, `body` its output. `next`: the block ends the run, and this one continues it."""
 
     output: Any = None
     route: str | None = "out"
@@ -57,7 +58,7 @@ class Done:
 class Suspend:
     """Pause durably. `due_ms` (Unix ms) ends a timer and expires every other kind.
 
-    request   what a person is shown (JSON): title, text, show, ...
+    request   what the person who answers sees (JSON): title, text, show, ...
     schema    JSON Schema of the answer's fields
     actions   ids of the named answers (approval); the answer's action becomes the route if that handle is wired, else
               `out`
@@ -80,7 +81,7 @@ class Suspend:
 
 
 class Memory(Protocol):
-    """What agents remember between runs. Both are for the work of a step; raises BlockError."""
+    """The memory of agents between runs. Both methods are for the work of a step; they raise BlockError."""
 
     async def recall(self, scope: str, key: str, turns: int) -> list[list[dict[str, Any]]]:
         """The last turns, each a list of messages, in the order in which they ended."""
@@ -93,7 +94,7 @@ MakeSuspend = Callable[[], Awaitable[Suspend]]
 
 
 class Steps(Protocol):
-    """Of one attempt: what `Context` offers of it."""
+    """The steps of one attempt, as `Context` offers them."""
 
     def step(
         self, kind: StepKind, name: str, input: Any, work: Callable[[], Awaitable[Any]], effect: StepEffect
@@ -121,7 +122,7 @@ class ChildRequest:
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """From a start sentinel: open `count` scopes. `items` (each): the list that `<loop.item>` reads."""
+    """Returned by a start sentinel: open `count` scopes. `items` (each): the list that `<loop.item>` reads."""
 
     count: int
     items: Sequence[Any] | None = None
@@ -129,7 +130,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """From an end sentinel of a loop: go round again, or leave."""
+    """Returned by the end sentinel of a loop: another round, or leave."""
 
     again: bool
 
@@ -143,7 +144,7 @@ async def _not_wanted() -> bool:
 
 @dataclass(slots=True)
 class Context:
-    """What one attempt knows.
+    """The input of one attempt, and its access to the engine.
 
     params           resolved; texts that are JavaScript arrive as Bound
     key              the node key as text, e.g. `send@fan[2]`; stable over attempts, as is idempotency_key
@@ -157,22 +158,22 @@ class Context:
     checkpoint       keeps any JSON value of at most 1 MiB, in the place of the one before, for the next attempt of this
                      key; on disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop
     checkpoint_from_thread  the same for code in a thread, which waits for it; not for the event loop
-    last_checkpoint  what an earlier attempt of this key in this run kept last, secrets redacted; None: nothing
+    last_checkpoint  the last checkpoint of an earlier attempt of this key in this run, secrets redacted, or None
     waiting          `with ctx.waiting():` around a wait for something that this server has too little of (a connection,
                      a thread): the time limit of the attempt does not run inside
     queueing         the same around a wait for others of this server's runs, in which the time limit runs
     runner           where the policy wants the work done; not inline only if the spec of the block has it in `runners`
-    prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
-    prepare_next     makes the run for Done.next from its input, and stores nothing; raises BlockError. None: not
+    prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None if not available here
+    prepare_next     makes the run for Done.next from its input, and stores nothing; raises BlockError. None if not
                      available here
-    memory           what agents remember between runs; None: not available here
-    connections      credentials by the names of stored connections; None: not available here
+    memory           the memory of agents between runs, or None if not available here
+    connections      credentials by the names of stored connections, or None if not available here
     make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
-    heartbeat        says that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt that
-                     says so too rarely has failed. Without the policy it does nothing
+    heartbeat        reports that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt
+                     that reports too rarely has failed. Without the policy it does nothing
     cancelled        true once the attempt is over, for code in threads, which cannot be stopped: `if ctx.cancelled`,
                      `ctx.cancelled.wait(5)`
-    repeat_wanted    whether a person was asked about the attempt before, which was lost, and wants this one
+    repeat_wanted    true if the attempt before was lost and a person chose to repeat it
     clock            the time, Unix ms; `now` is the same as a datetime. `now_ms` is the time of the start
     """
 
@@ -215,8 +216,7 @@ class Context:
 
     @property
     def now(self) -> datetime:
-        """The time, in UTC, by the clock that the engine goes by. In a step whose output is stored it stays the
-        same."""
+        """The time in UTC, by the engine's clock. In a step whose output is stored it stays the same."""
         return datetime.fromtimestamp(self.clock() / 1000, UTC)
 
     @property
@@ -240,22 +240,22 @@ class Context:
         *,
         effect: StepEffect = "write",
     ) -> Awaitable[Any]:
-        """Do `work` once, whatever becomes of this process: its output (any JSON value, or a `Stepped`) is in the
-        journal when this returns, and the next entry of this handler gets it without doing it again. What it returns
-        and what it raises is what is stored, without secrets: a BlockError, `step_failed` for other exceptions.
+        """Do `work` once, even if this process ends: its output (any JSON value, or a `Stepped`) is in the journal when
+        this returns, and the next entry of this handler gets it without doing it again. The result or the error is
+        stored without secrets: a BlockError, or `step_failed` for other exceptions.
 
         `input` is not stored, but compared: the same call must have the same kind, name and input in each entry. If the
-        process ends meanwhile, a step with effect none or read is done again, of a write a person is asked. Calls are
-        numbered as they are made, also those that are then awaited side by side. Not inside the work of a step.
-        Raises Leaving."""
+        process ends meanwhile, a step with effect none or read is done again; for a write a person decides. Calls are
+        numbered as they are made, also those that are then awaited side by side. Not inside the work of a step. Raises
+        Leaving."""
         return self._steps().step(kind, name, input, work, effect)
 
     def wait(self, suspend: Suspend | MakeSuspend, *, name: str = "") -> Awaitable[Any]:
-        """What the wait brings: the answer, the output of the child run, the payload of the signal.
-        Until then the handler is in no memory: this raises Leaving, and the handler is entered again. Raises BlockError
-        if the wait fails, as a block that waits does. Steps under way are finished before. `suspend` may be a function
-        that makes it (`prepare_child`): it is called when the wait has not begun. Waits that are awaited side by side
-        are open at the same time, up to 20: the handler is entered again when all of them are over."""
+        """Wait, and return the answer, the output of the child run or the payload of the signal. The handler does not
+        stay in memory meanwhile: this raises Leaving, and the handler is entered again. Raises BlockError if the wait
+        fails, as a block that waits does. Steps under way are finished before. `suspend` may be a function that makes
+        it (`prepare_child`): it is called when the wait has not begun. Waits that are awaited side by side are open at
+        the same time, up to 20: the handler is entered again when all of them are over."""
         return self._steps().wait(suspend, name)
 
     def step_from_thread(

@@ -1,4 +1,4 @@
-"""`break`: the innermost loop around it ends with this iteration. What else is ready in the iteration still runs."""
+"""`break`: ends the innermost loop around it with this iteration. Other blocks ready in the iteration still run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Break:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """That it ran is the mark: `values.scope` keeps it when the step is recorded, and again on recovery."""
+        """`values.scope` records that the block ran, when the step is recorded and again on recovery."""
         return Done({"break": True})
 
 

@@ -1,7 +1,6 @@
-"""`callback`: waits until another system posts to an address made for this one wait. `send` tells it the address.
+"""`callback`: waits until another system posts to an address made for this one wait. `send` sends it the address.
 
-The address is sent after the wait is on disk, so an answer cannot come too early.
-"""
+The address is sent after the wait is on disk, so an answer cannot come too early."""
 
 from __future__ import annotations
 
@@ -26,7 +25,7 @@ from executor.blocks.shared_params import (
 )
 
 _METHODS = ("POST", "PUT", "PATCH")
-# The client writes these itself, and the outbox those that tell what the message is.
+# The client writes these itself; the outbox those that describe the message.
 OWN_HEADERS = frozenset(
     {"connection", "content-length", "content-type", "host", "idempotency-key", "keep-alive", "te", "trailer",
      "transfer-encoding", "upgrade", "x-weft-signature", "x-weft-timestamp"}

@@ -60,7 +60,7 @@ class Response:
 
 
 class Http:
-    """Of one attempt, by its idempotency key. `waiting` holds its time limit; `clock` is in Unix ms."""
+    """The HTTP client of one attempt, by its idempotency key. `waiting` holds its time limit; `clock` is in Unix ms."""
 
     __slots__ = ("_client", "_clock", "_idempotency_key", "_waiting")
 

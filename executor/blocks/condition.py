@@ -51,7 +51,7 @@ _PARAMS: dict[str, Any] = {
 
 
 def named_cases(params: Params, key: str) -> tuple[Case, ...]:
-    """The items of the list param `key` that have an id, as handles. Reads what can be read."""
+    """Return the items of the list param `key` that have an id, as handles. Malformed items are ignored."""
     items = params.get(key)
     found = (
         [i for i in items if isinstance(i, dict) and isinstance(i.get("id"), str)] if isinstance(items, list) else []
@@ -123,8 +123,8 @@ class Condition:
 
 
 async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
-    """Position of the first case that holds, or None. All expressions go to the sandbox in one call; a case after the
-    one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
+    """Return the position of the first case that holds, or None. All expressions go to the sandbox in one call; a case
+    after the one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
     cases = [{**case, "when": _expression(case.get("when"))} for case in cases]
     bound = [case["when"] for case in cases if isinstance(case["when"], Bound)]
     results: list[Any] | None = None

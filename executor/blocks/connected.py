@@ -24,13 +24,13 @@ CONNECTION: Final[dict[str, Any]] = {
 
 
 async def credential_of(ctx: Context, stale: Credential | None = None) -> Credential | None:
-    """That of the connection in the params, if there is one. `stale`: one that the service has refused. Raises
-    BlockError."""
+    """Return the credential of the connection in the params, if there is one. `stale`: one that the service has
+    refused. Raises BlockError."""
     return await named(ctx, text(ctx.params, "connection"), stale)
 
 
 async def named(ctx: Context, name: str | None, stale: Credential | None = None) -> Credential | None:
-    """That of the connection with this name. Raises BlockError."""
+    """Return the credential of the connection with this name. Raises BlockError."""
     return None if name is None else await _stored(ctx.connections).get(name, stale)
 
 
@@ -42,8 +42,8 @@ async def signed_in(ctx: Context, name: str | None, work: Callable[[Credential |
 async def signed_in_with(
     connections: Connections | None, name: str | None, work: Callable[[Credential | None], Awaitable[T]]
 ) -> T:
-    """What `work` returns, which is called with the credential of this connection; while it works, that is bound to its
-    hosts. If a token was refused (`answer_status` 401), once more with a new one. Raises BlockError."""
+    """Call `work` with the credential of this connection, bound to its hosts, and return its result. If a token was
+    refused (`answer_status` 401), call it once more with a new one. Raises BlockError."""
     if name is None:
         return await work(None)
     stored = _stored(connections)

@@ -39,7 +39,7 @@ class ContinueAsNew:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Output {"input", "version"} of the new run. Raises BlockError: what Continuations.prepare raises."""
+        """Output {"input", "version"} of the new run. Raises the BlockErrors of Continuations.prepare."""
         if ctx.prepare_next is None:
             raise invalid("this server cannot start runs from blocks")
         new = await ctx.prepare_next(ctx.params.get("input"))

@@ -1,4 +1,4 @@
-"""A call of an attempt in another process: where `policy.runner` of its block says."""
+"""A call of an attempt in another process, as `policy.runner` of its block demands."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from executor.runners.call import Call
 
 
 async def call_elsewhere(ctx: Context, place: str, function: str, arguments: bytes, context: str | None = None) -> Any:
-    """What the function at `place` returned for `arguments`, a JSON object. `function`: what people call it.
-    `context`: its parameter for the attempt. Raises BlockError and Fenced as it does, and Lost."""
+    """Call the function at `place` with `arguments`, a JSON object, and return its result. `function`: its name in
+    messages. `context`: its parameter for the attempt. Raises the function's BlockError or Fenced, and Lost."""
     call = Call(
         place=place,
         function=function,

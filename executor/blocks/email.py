@@ -1,7 +1,7 @@
 """`email`: sends a mail, or writes it to the log when no mail server is set up.
 
 The Message-ID follows from the idempotency key, so a mail that was sent twice (a crash after the server took it) can be
-told to be one: mail programs and many servers show it once.
+recognised: mail programs and many servers show it once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from executor.vault.connection import Credential
 
 _RECIPIENTS_MAX = 100
 _LOGGED_MAX = 64 * 1024  # characters of a body in the log
-# What Python's reader of addresses raises for some that are none, beside what it says it raises.
+# Python's parser of addresses raises these for some malformed addresses, beside its documented errors.
 _TRIPS = (AttributeError, IndexError, TypeError)
 
 _SPECIALS = re.compile(r'[,;:<>()\[\]@"\\]+')
@@ -105,7 +105,7 @@ class Email:
         },
         check=_check,
         effect="write",
-        idempotent=False,  # the Message-ID lets a reader tell, and many do not
+        idempotent=False,  # the Message-ID lets a reader recognise a repeat, and many do not
         output={
             "type": "object",
             "properties": {
@@ -126,7 +126,7 @@ class Email:
         those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
         mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""
         mail = ctx.services.mail
-        # In a thread: a body may have 16 MiB, and its encoding takes a second for that.
+        # In a thread: encoding a body of 16 MiB takes a second.
         compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
         files = await attachments(ctx, ctx.params.get("attachments"), "attachments")
         message, recipients = await asyncio.to_thread(compose_mail)
@@ -148,8 +148,8 @@ class Email:
 async def post(
     message: EmailMessage, recipients: list[str], services: Services, about: str, account: Account | None = None
 ) -> list[str]:
-    """Send it, or write it to the log when there is no mail server; `about` says there whose mail it is. Returns the
-    recipients that were refused while others were taken. Raises BlockError: mail_failed, secret_host_refused; and
+    """Send it, or write it to the log if there is no mail server, with `about` as the origin. Return the recipients
+    that were refused while others were accepted. Raises BlockError: mail_failed, secret_host_refused; and
     address_refused for a server of the account."""
     if services.mail.transport == "smtp" or (account is not None and account.place is not None):
         return await deliver(message, recipients, services, account)
@@ -211,8 +211,8 @@ def _joined(pairs: Sequence[tuple[str, str]]) -> str:
 
 
 def _quotable(name: str) -> str:
-    """What stands in quotes. Python's writer of mails may drop the quotes of a name that is not ASCII; then its commas
-    and brackets would be read as those of the list."""
+    """Return the name for use in quotes. Python's writer of mails may drop the quotes of a name that is not ASCII; then
+    its commas and brackets would be read as those of the list."""
     if not name.isascii():
         name = _SPECIALS.sub(" ", name)
     return name.replace("\\", "\\\\").replace('"', '\\"')

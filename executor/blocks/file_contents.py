@@ -86,5 +86,5 @@ async def multipart(ctx: Context, body: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def _quoted(text: str) -> str:
-    """As browsers write names."""
+    """Quote a name as browsers do."""
     return text.replace("\r", "%0D").replace("\n", "%0A").replace('"', "%22")

@@ -105,7 +105,7 @@ class FormTrigger:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """What was filled in, or the input of a run that was started in another way."""
+        """Output the submitted fields, or the input of a run that was started in another way."""
         return Done(ctx.input if isinstance(ctx.input, dict) else {})
 
 

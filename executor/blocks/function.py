@@ -93,7 +93,7 @@ class Function:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Raises SandboxError; what the program printed before is in the hint."""
+        """Raises SandboxError; its hint has the text that the program printed before."""
         code = ctx.params.get("code")
         if isinstance(code, str):
             code = Bound(code, {})

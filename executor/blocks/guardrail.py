@@ -166,9 +166,9 @@ class Guardrail:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Output {"passed", "problems"} and what the check found: `value` (json, schema), `found` and `masked` (pii),
-        `reason`, `model`, `usage`, `cost` (model). Raises BlockError: params_invalid, expression_failed (the pattern is
-        none), and for a judge what `ask` raises."""
+        """Output {"passed", "problems"} and the result of the check: `value` (json, schema), `found` and `masked`
+        (pii), `reason`, `model`, `usage`, `cost` (model). Raises BlockError: params_invalid, expression_failed (the
+        pattern is not valid), and for a judge those of `ask`."""
         check = text(ctx.params, "check") or "json"
         given = ctx.params.get("input")
         match check:

@@ -117,8 +117,8 @@ _PARAMS: dict[str, Any] = {
 
 
 def _is_recognized(params: Params) -> bool:
-    """Whether a repeated request does no harm: by its method (RFC 9110, 9.2.2), or by a header that the author knows
-    the service to honour."""
+    """Return True if a repeated request does no harm: by its method (RFC 9110, 9.2.2), or by a header that the service
+    honours according to the author."""
     return str(params.get("method") or "GET").upper() in _IDEMPOTENT or bool(params.get("idempotency_header"))
 
 
@@ -151,8 +151,8 @@ class Http:
 
     async def run(self, ctx: Context) -> Done:
         """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
-        no text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; what
-        GuardedClient raises; and what files raise."""
+        not text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; those
+        of GuardedClient and of files."""
         method = (text(ctx.params, "method") or "GET").upper()
         if method not in _METHODS:
             raise invalid(f"method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
@@ -218,7 +218,7 @@ def _with_query(url: str, query: Any) -> str:
 
 
 async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) -> bytes | None:
-    """As `_content`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
+    """Like `_content`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
     name = next((each for each in headers if each.lower() == "content-type"), "Content-Type")
     if is_file(body):
         headers.setdefault(name, (await ctx.files.find(body)).media_type)

@@ -1,4 +1,4 @@
-"""What an HTTP answer is to a block: its body as a value, or the error that its status is."""
+"""Turns an HTTP answer into a block's value, or into the error that its status means."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ASIDE_BYTES = 64 * 1024
 # In others a server could spell a secret so that it is not found: EBCDIC, UTF-7, UTF-16 without a mark.
 _CHARSETS = frozenset({"ascii", "utf-8", "utf-8-sig", "iso8859-1", *(f"cp{page}" for page in range(1250, 1259))})
 _MARKS = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
+_RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # a longer one is a mistake or an attempt to hold the run
 
 
 def decoded(answer: Answer) -> tuple[Any, str]:
@@ -39,11 +39,11 @@ def decoded(answer: Answer) -> tuple[Any, str]:
         try:
             return orjson.loads(answer.body), "json"
         except orjson.JSONDecodeError:
-            pass  # it says so but is not: then it is text
+            pass  # labelled JSON but is not: then it is text
     try:
         charset = codecs.lookup(kind.get_content_charset("utf-8")).name
         if charset in _CHARSETS or (charset.startswith("utf-16") and answer.body.startswith(_MARKS)):
-            # One charset with a mark: the mark says which.
+            # One charset with a byte order mark, which decides.
             return answer.body.decode("utf-16" if charset.startswith("utf-16") else charset), "text"
     except (ValueError, LookupError):  # a name with a NUL in it is a ValueError
         pass
@@ -51,9 +51,8 @@ def decoded(answer: Answer) -> tuple[Any, str]:
 
 
 async def plain(answer: Answer, json: bool) -> Answer:
-    """Without secrets in the bytes of the body, if this call uses one: a server may say that they are of a charset in
-    which the letters are others. `json`: the body becomes a value; JSON has one charset, and is left to who records
-    it."""
+    """Remove secrets from the bytes of the body, if this call uses one: a server may declare a charset with other
+    letters. `json`: the body becomes a value; JSON has one charset, and is cleaned when it is recorded."""
     if not is_bound() or not answer.body or (json and decoded(answer)[1] == "json"):
         return answer
     text = answer.body.decode("latin-1")

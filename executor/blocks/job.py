@@ -1,7 +1,8 @@
 """`job`: starts work somewhere else and waits, without memory, until it calls back.
 
-A job is started after the wait is on disk, and at least once: what starts it has to know it by its name. `http` posts a
-description of the job; `kubernetes` creates a Job, looks at it now and then, and deletes it when it is not needed.
+A job is started after the wait is on disk, and at least once, so the system that starts it must recognise a repeat by
+its name. `http` posts a description of the job; `kubernetes` creates a Job, polls it, and deletes it when it is not
+needed.
 """
 
 from __future__ import annotations

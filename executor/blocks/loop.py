@@ -1,5 +1,6 @@
-"""`loop`: runs its body again and again. The start sentinel says how many rounds there are to begin with, the end
-sentinel, after each of them, whether there is another one."""
+"""`loop`: repeats its body. The start sentinel returns the initial number of rounds; after each round the end sentinel
+decides if there is another one.
+"""
 
 from __future__ import annotations
 
@@ -85,8 +86,8 @@ class Loop:
     )
 
     async def run(self, ctx: Context) -> Sized | Tested:
-        """Raises BlockError: loop_limit at the bound, loop_count and loop_items for sizes that are none,
-        params_invalid, and what a condition that throws raises."""
+        """Raises BlockError: loop_limit at the bound, loop_count and loop_items for invalid sizes, params_invalid, and
+        the errors of a condition that throws."""
         return await _again(ctx) if ctx.type == "loop:end" else await _size(ctx)
 
 

@@ -1,5 +1,6 @@
-"""The mail server that takes a mail: that of the operator, or one that a block names together with a connection. The
-latter is dialled by the rules of `http`, and gets a password or a token only over TLS or on this machine."""
+"""The mail server that takes a mail: the operator's, or one that a block names together with a connection. The latter
+is dialled by the rules of `http`, and gets a password or a token only over TLS or on this machine.
+"""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ SERVER: Final[dict[str, Any]] = {
 
 
 class Account(Struct, frozen=True):
-    """Who signs in, and where: `place` None is the server of the operator. `token`: an access token (XOAUTH2) instead
-    of the password."""
+    """The account for a mail server. `place` is None for the operator's server. `token`: an access token (XOAUTH2)
+    instead of the password."""
 
     username: str
     password: str = ""
@@ -51,8 +52,8 @@ class Account(Struct, frozen=True):
 
 
 def account_of(params: Mapping[str, Any], credential: Credential | None, sender: str) -> Account | None:
-    """None: that of the operator. `sender`: the bare address in From, whose account a token is for. Raises
-    BlockError(params_invalid)."""
+    """Return the account, or None for the operator's. `sender`: the bare address in From, whose account a token is for.
+    Raises BlockError(params_invalid)."""
     given = text(params, "server")
     if credential is None:
         if given is not None:
@@ -117,7 +118,7 @@ async def deliver(
 
 
 def _opened(message: EmailMessage) -> EmailMessage:
-    """With the values of secrets in its text, which is its only part that can have any."""
+    """Return the message with the values of secrets in its text, the only part that can have any."""
     part = message.get_body(("plain",))
     assert part is not None, "each mail begins with its text"
     content = part.get_content()
@@ -174,7 +175,7 @@ def _place(given: str) -> tuple[str, int]:
 
 
 def _wrong_certificate(error: BaseException | None) -> ssl.SSLCertVerificationError | None:
-    """Among what the error comes from."""
+    """Find a certificate error among the causes of the error."""
     while error is not None and not isinstance(error, ssl.SSLCertVerificationError):
         error = error.__cause__ or error.__context__
     return error

@@ -1,7 +1,7 @@
-"""Mail addresses as params hold them: one mailbox an item, `ada@example.org` or `Ada Lovelace <ada@example.org>`.
+"""Mail addresses in params: one mailbox an item, `ada@example.org` or `Ada Lovelace <ada@example.org>`.
 
-Only commas that the author of the document wrote separate items. What a reference puts in is part of one item, whatever
-is in it, so the data of a run never adds a recipient. Groups and routes of RFC 5322 do not exist here.
+Only commas that the author of the document wrote separate items. The value of a reference is part of one item, with any
+content, so the data of a run never adds a recipient. Groups and routes of RFC 5322 do not exist here.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def items_of(value: Any, name: str) -> list[str]:
 
 
 def mailbox(item: str, name: str) -> tuple[str, str]:
-    """(name, address). The address is what stands in the last angle brackets, or all of the item; what is before the
-    brackets is a name, commas and all. Raises BlockError(params_invalid)."""
+    """Return (name, address). The address is the text in the last angle brackets, or all of the item; the text before
+    the brackets is a name, including commas. Raises BlockError(params_invalid)."""
     text = item.strip()
     shown, address = "", text
     if text.endswith(">"):
@@ -61,7 +61,7 @@ def mailboxes(value: Any, name: str) -> list[tuple[str, str]]:
 
 
 def _split(text: str) -> list[str]:
-    """At commas that the author wrote, outside of quotes that the author wrote."""
+    """Split at commas that the author wrote, outside of quotes that the author wrote."""
     by_author, quoted, start = written(text), False, 0
     items: list[str] = []
     for at, character in enumerate(text):

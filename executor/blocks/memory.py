@@ -1,4 +1,4 @@
-"""What an agent remembers between runs: the params that say it, and which of the stored turns the model gets."""
+"""The memory of an agent between runs: its params, and the choice of the stored turns that the model gets."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def memory_params(order: int) -> dict[str, Any]:
 
 
 class Remembered(Struct, frozen=True):
-    """Which conversation, and how much of it. `tokens` None: no bound."""
+    """The conversation to use, and how much of it. `tokens` is None for no bound."""
 
     key: str
     scope: str
@@ -96,7 +96,7 @@ def read_memory(params: Mapping[str, Any]) -> Remembered | None:
 
 
 def turn_of(question: str, answer: str) -> list[dict[str, Any]]:
-    """What is kept: what was asked and what was answered, without the tool calls between them."""
+    """Return the turn to store: the question and the answer, without the tool calls between them."""
     return [{"role": "user", "text": _cut(question)}, {"role": "assistant", "text": _cut(answer)}]
 
 

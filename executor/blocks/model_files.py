@@ -1,7 +1,7 @@
-"""Files that a language model is shown: images, PDF and text. What a file is, its content says, not its label.
+"""Files that are given to a language model: images, PDF and text. The type is found from the content, not from its
+label.
 
-A message names files by their ids, so a step compares ids, and the bytes are read again for each call of the model.
-"""
+A message names files by their ids, so a step compares ids, and the bytes are read again for each call of the model."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def files_param(order: float) -> dict[str, Any]:
 
 
 def file_ids(value: Any, name: str = "files") -> tuple[str, ...]:
-    """Of a param that has a file or a list of them, each once. Raises BlockError(params_invalid)."""
+    """Return the ids of a param that has a file or a list of them, each once. Raises BlockError(params_invalid)."""
     listed = [] if value is None or value == "" else value if isinstance(value, list) else [value]
     for each in listed:
         if not is_file(each):
@@ -56,8 +56,8 @@ def with_files(messages: Sequence[Message], params: Mapping[str, Any]) -> list[M
 
 
 def loader(ctx: Context, messages: Sequence[Message]) -> LoadFiles | None:
-    """What reads the files of these messages. It raises BlockError: file_type_refused, file_too_large, file_not_found.
-    Raises BlockError(params_invalid)."""
+    """Return a function that reads the files of these messages, or None if they have none. It raises BlockError:
+    file_type_refused, file_too_large, file_not_found. Raises BlockError(params_invalid)."""
     ids = list(dict.fromkeys(id for message in messages for id in message.files))
     if not ids:
         return None

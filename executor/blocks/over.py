@@ -1,4 +1,4 @@
-"""Whether an attempt is over, for code that cannot be stopped: `ctx.cancelled` in threads."""
+"""A flag that an attempt is over, for code that cannot be stopped: `ctx.cancelled` in threads."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ class Over:
 
     def __init__(self) -> None:
         self._over = False
-        self._event: threading.Event | None = None  # of those who wait: most attempts have none
+        self._event: threading.Event | None = None  # made by the first that waits: most attempts have none
 
     def __bool__(self) -> bool:
         return self._over
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """In a thread: until the attempt is over (True), or for so many seconds."""
+        """Wait in a thread until the attempt is over, or for so many seconds. Return True if it is over."""
         with _making:
             if self._event is None:
                 self._event = threading.Event()

@@ -1,5 +1,6 @@
-"""`parallel`: runs its body once per branch, all at the same time. Its start sentinel says how many branches there
-are."""
+"""`parallel`: runs its body once per branch, all at the same time. Its start sentinel returns the number of
+branches.
+"""
 
 from __future__ import annotations
 

@@ -14,14 +14,14 @@ KINDS: Final = ("email", "phone", "credit_card", "iban", "ip_address", "us_ssn")
 
 
 class Found(Struct, frozen=True):
-    """Of each kind how many, and the text with marks in their places."""
+    """The number of matches of each kind, and the text with marks in their places."""
 
     counts: dict[str, int]
     masked: str
 
 
 def find_personal(text: str, kinds: Collection[str] = KINDS) -> Found:
-    """What personal data of these kinds `text` has. `[EMAIL]` and the like stand in their places in the masked text."""
+    """Find personal data of these kinds in `text`. The masked text has `[EMAIL]` and the like in their places."""
     counts: dict[str, int] = {}
     for kind, (pattern, is_one) in _PATTERNS.items():
         if kind in kinds:
@@ -45,7 +45,7 @@ def _masked(text: str, kind: str, pattern: re.Pattern[str], is_one: Callable[[st
 
 
 def _is_card(text: str) -> bool:
-    """By the check digit of Luhn."""
+    """Return True if the text is a card number, by its Luhn check digit."""
     digits = [int(character) for character in text if character.isdigit()]
     doubled = [sum(divmod(2 * digit, 10)) for digit in digits[-2::-2]]
     return 13 <= len(digits) <= 19 and len(set(digits)) > 1 and (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
@@ -74,7 +74,7 @@ def _any(text: str) -> bool:
     return True
 
 
-# Those that others could be mistaken for come first. All repeats are bounded.
+# Kinds that others could be mistaken for come first. All repeats are bounded.
 _PATTERNS: Final[dict[str, tuple[re.Pattern[str], Callable[[str], bool]]]] = {
     "email": (re.compile(r"(?<![\w.+-])[\w.+-]{1,64}@[A-Za-z0-9-]{1,63}(?:\.[A-Za-z0-9-]{1,63}){1,8}"), _any),
     "iban": (re.compile(r"\b[A-Za-z]{2}\d{2}(?: ?[A-Za-z0-9]{4}){2,7}(?: ?[A-Za-z0-9]{1,3})?\b"), _is_iban),

@@ -1,7 +1,7 @@
 """`python`: calls a Python function that is registered by name when the server starts. Documents choose one of the
 names and its arguments; they cannot bring code. Without registered functions there is no such block type.
 
-Of a step (`compiler.tracing.steps`) the types are known: its arguments are converted to them, and checked when a
+For a step (`compiler.tracing.steps`) the types are known: its arguments are converted to them, and checked when a
 document is compiled; its result is written as JSON.
 """
 
@@ -67,7 +67,7 @@ class Python:
                     },
                 },
             },
-            # It is unknown what it does: after a crash a person is asked whether it may be done twice.
+            # Its effect is unknown: after a crash a person decides if it may be repeated.
             effect="write",
             idempotent=False,
             runners=("inline", "process", "dask"),
@@ -85,8 +85,8 @@ class Python:
         return f"Python function {name!r} (this process has {_listed(self._functions)})"
 
     async def run(self, ctx: Context) -> Done:
-        """The output is what the function returns, any JSON value. Raises BlockError: `function_failed` (tried again if
-        the block's policy says so) for an exception, `params_invalid` for arguments that do not fit."""
+        """Output the return value of the function, any JSON value. Raises BlockError: `function_failed` for an
+        exception (tried again if the block's policy allows it), `params_invalid` for arguments that do not fit."""
         name, arguments = ctx.params.get("function"), ctx.params.get("arguments") or {}
         function = self._functions.get(name) if isinstance(name, str) else None
         if function is None or not isinstance(name, str):
@@ -161,7 +161,7 @@ class Python:
 
 
 def _converted(step: Step[Any, Any], arguments: dict[str, Any], runner: str) -> dict[str, Any]:
-    """As the types of the step say. Raises BlockError."""
+    """Convert the arguments to the types of the step. Raises BlockError."""
     if runner != "inline":
         message = f"{step.name} is a step, which runs in this process: remove policy.runner"
         raise BlockError(message, code="runner_unfit", retryable=False)
@@ -190,8 +190,8 @@ def python_blocks(named: Iterable[str]) -> list[Block]:
 
 
 def import_functions(named: Iterable[str]) -> dict[str, Function]:
-    """`package.module:function` each, or `name=package.module:function`; or the steps of a whole file or module,
-    `flow.py`, `shop.flow`. Raises ValueError, saying which and why."""
+    """Import functions, each `package.module:function` or `name=package.module:function`; or the steps of a whole file
+    or module, `flow.py`, `shop.flow`. Raises ValueError, naming the failing entry and the reason."""
     found: dict[str, Function] = {}
     for text in named:
         if ":" not in text and "=" not in text:

@@ -15,8 +15,8 @@ from compiler.tracing.workflow import FunctionWorkflow, called_by
 
 
 def load_module(place: str) -> ModuleType:
-    """`flow.py`, `folder/flow.py`, or the name of a module, `shop.flow`. A file is imported under its own name, and
-    what lies beside it can be imported, as when Python runs it. Raises ImportError, and what the module raises."""
+    """Import `flow.py`, `folder/flow.py`, or a module by name, `shop.flow`. A file is imported under its own name, and
+    can import its neighbours, as when Python runs it. Raises ImportError, and the errors of the module."""
     if not place.endswith(".py"):
         return importlib.import_module(place)
     path = Path(place).resolve()

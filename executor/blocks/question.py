@@ -1,5 +1,6 @@
-"""What blocks that ask a person have in common: what is shown, the fields to fill in, the shape of the answer, and who
-is notified."""
+"""Shared parts of the blocks that ask a person: the text shown, the fields to fill in, the shape of the answer, and who
+is notified.
+"""
 
 from __future__ import annotations
 
@@ -70,7 +71,8 @@ NOTIFY: dict[str, Any] = {
 
 
 def answer_schema(params: Params, answered: dict[str, Any]) -> dict[str, Any]:
-    """Of the output: the form's fields, and `answered`. Without a form an answer may have any fields."""
+    """Return the schema of the output: the form's fields, and `answered`. Without a form an answer may have any
+    fields."""
     form = params.get("fields")
     fields = form.get("properties") if isinstance(form, dict) else None
     known = fields if isinstance(fields, dict) else {}

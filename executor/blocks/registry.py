@@ -1,8 +1,7 @@
 """The block types of this process: those of installed packages (entry points `weft.blocks`), those passed by hand, and
-those that connectors stored in the database make (`stored`).
+those of connectors stored in the database (`stored`).
 
-It is also what the compiler knows of blocks (`compiler.catalog.Catalog`).
-"""
+It is also the compiler's source of block types (`compiler.catalog.Catalog`)."""
 
 from __future__ import annotations
 
@@ -41,8 +40,8 @@ class Registry:
     def load(
         cls, extra: Iterable[Block] = (), sandbox: SyntaxChecker | Callable[[], SyntaxChecker] | None = None
     ) -> Registry:
-        """Everything installed, then `extra`, which replaces installed blocks of the same type. A package whose block
-        cannot be loaded is named in the log and left out."""
+        """Load all installed block types, then `extra`, which replaces installed blocks of the same type. A package
+        whose block cannot be loaded is logged and left out."""
         return cls([*_installed(), *extra], sandbox)
 
     def get(self, type: str) -> BlockSpec | None:
@@ -51,7 +50,7 @@ class Registry:
         return block.spec if block is not None else None
 
     def is_fixed(self, type: str) -> bool:
-        """Whether it is there as long as the process is."""
+        """Return True if the type exists as long as the process does."""
         return type in self._blocks
 
     def types(self) -> list[str]:
@@ -70,7 +69,7 @@ class Registry:
         return self._blocks.get(type) or self.stored.get(type)
 
     def check_syntax(self, source: str, kind: CodeKind) -> str | None:
-        """What is wrong with a piece of JavaScript or Python; None when nothing is."""
+        """Return the syntax error of a piece of JavaScript or Python, or None."""
         if self._sandbox is None:
             return None
         if callable(self._sandbox):
@@ -78,7 +77,7 @@ class Registry:
         return self._sandbox.check_syntax(source, kind)
 
     def catalogue(self) -> list[dict[str, Any]]:
-        """What an editor needs to know of each type, as JSON, by category and title."""
+        """Return the description of each type for an editor, as JSON, by category and title."""
         order = ("trigger", "flow", "data", "action", "connector", "people", "annotation")
         specs = sorted(
             (block.spec for block in {**self.stored, **self._blocks}.values()),

@@ -60,7 +60,8 @@ class Response:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for what HTTP does not have."""
+        """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for a status or header that is not
+        HTTP."""
         status = coerce("integer", ctx.params.get("status", 200))
         if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
             raise invalid(f"status must be a whole number from 200 to 599, not {str(status)[:80]!r}")

@@ -1,7 +1,6 @@
 """`run_workflow`: runs another workflow as a run of its own and waits for its end. Its output is that run's output.
 
-The workflow is a stored one, by name, or a document: written here, or one that another block has put together.
-"""
+The workflow is a stored one, by name, or a document: written here or built by another block."""
 
 from __future__ import annotations
 
@@ -75,7 +74,7 @@ class RunWorkflow:
     )
 
     async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError: params_invalid, and what ChildRuns.prepare raises."""
+        """Raises BlockError: params_invalid, and the errors of ChildRuns.prepare."""
         request = ChildRequest(
             workflow=text(ctx.params, "workflow"),
             definition=_definition(ctx.params.get("definition")),

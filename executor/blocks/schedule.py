@@ -23,7 +23,7 @@ _OUTPUT: dict[str, Any] = {
 
 
 def _output_of(params: Params) -> dict[str, Any]:
-    """With the fields of `input` as they are given: their values, and so their types, may be others in a run."""
+    """The fields of `input` have no types: their values are known only in a run."""
     fixed = params.get("input")
     fields: dict[str, Any] = {name: {} for name in fixed} if isinstance(fixed, dict) else {}
     return {**_OUTPUT, "properties": {**fields, **_OUTPUT["properties"]}, "additionalProperties": True}
@@ -32,7 +32,7 @@ def _output_of(params: Params) -> dict[str, Any]:
 def _check(params: Params) -> tuple[Finding, ...]:
     expression, zone = params.get("cron"), params.get("tz", "UTC")
     if not isinstance(expression, str) or not expression.strip() or not isinstance(zone, str):
-        return ()  # the schema says so
+        return ()  # the schema checks it
     try:
         cron.parse(expression, zone)
     except WeftError as error:

@@ -1,5 +1,4 @@
-"""`set`: gives a name to a value: its output is what its `value` param resolves to, or the first in `first` that is not
-null."""
+"""`set`: gives a name to a value. Its output is its `value` param, or the first in `first` that is not null."""
 
 from __future__ import annotations
 

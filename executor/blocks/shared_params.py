@@ -1,11 +1,11 @@
-"""What several block types say and read in the same way: rejected params, numbers given as text, expiry.
+"""Params that several block types describe and read in the same way: rejected params, numbers given as text, expiry.
 
 Three keywords of params are for the editor, beside "x-ui" (see compiler.catalog):
-  "x-titles"  {value: label} of an "enum": what a choice is called in the form. Every value has a label, or none
+  "x-titles"  {value: label} of an "enum": the label of a choice in the form. Every value has a label, or none
   "x-when"    {param: [values]}: the field is shown only while each named param has one of these values (its default
               counts) or is a reference; a field that has a value is never hidden
   "x-required"  {param: [values]}: the field is marked as required while the named param has one of these values; the
-              `check` of the block type says so as well
+              `check` of the block type enforces it
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def text(params: Mapping[str, Any], name: str) -> str | None:
 
 
 def expiry_ms(params: Mapping[str, Any], now_ms: int) -> int | None:
-    """When a wait with this `expires_in_s` expires (Unix ms); None: never."""
+    """Return when a wait with this `expires_in_s` expires (Unix ms), or None if it never does."""
     limit_s = seconds(params, "expires_in_s")
     return None if limit_s is None else now_ms + round(limit_s * 1000)
 

@@ -21,7 +21,7 @@ _ROWS_DEFAULT: Final = 1_000
 _TIMEOUT_DEFAULT_S: Final = 30
 _TIMEOUT_MAX_S: Final = 300
 _SETTING: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
-# `a <b and c> d` compares; what has no blanks and a step in it was meant as a reference.
+# `a <b and c> d` is a comparison; text without blanks that has a step was meant as a reference.
 _REFERENCE: Final = re.compile(r"[^\s<>]+[.\[][^\s<>]+(\s*\?\?.*)?")
 
 
@@ -45,7 +45,7 @@ def _check_database(database: Any, connected: bool) -> tuple[Finding, ...]:
 
 
 def _check_address(database: str) -> tuple[Finding, ...]:
-    """Of a database to which a connection signs in."""
+    """Check the address of a database to which a connection signs in."""
     if not database.lower().startswith(POSTGRES):
         hint = "Write postgresql://host:port/database. A SQLite file needs no connection."
         return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL.", hint),)
@@ -158,8 +158,8 @@ class Sql:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError: params_invalid, and what
-        `Databases.ask` raises; and Lost."""
+        """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
+        of `Databases.ask`, and Lost."""
         params = ctx.params
         database, query = text(params, "database"), params.get("query")
         if database is None or not isinstance(query, str) or not query.strip():

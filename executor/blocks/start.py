@@ -79,10 +79,10 @@ _PARAMS: dict[str, Any] = {
 
 
 def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
-    """The output of a start block for this run input: the input object, its declared fields coerced and defaulted. An
-    input that is no object becomes {"input": value}, none at all {}. Raises BlockError: input_reserved for a reserved
-    name, input_missing for a required field that is not given, not_a_file for another value in the field of a file.
-    Quick and pure, so that it can be asked before a run is made."""
+    """Return the output of a start block for this run input: the input object, its declared fields coerced and
+    defaulted. An input that is not an object becomes {"input": value}, no input {}. Raises BlockError: input_reserved
+    for a reserved name, input_missing for a required field that is not given, not_a_file for another value in the field
+    of a file. Quick and pure, so that it can be called before a run is made."""
     output = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
     fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
     reserved = [name for name in RESERVED if name in output or any(f["name"] == name for f in fields)]

@@ -4,8 +4,8 @@
     async def convert(amount: Decimal, currency: str = "EUR", *, ctx: weft.Context) -> Price:
         '''Converts an amount.'''
 
-Params, form and output follow from the signature (compiler.signature). The function remains what it was: calling it
-calls it. What it returns is the output; `Done` and `Suspend` say more.
+Params, form and output follow from the signature (compiler.signature). The function can still be called directly. Its
+return value is the output, unless it is a `Done` or `Suspend`.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ class TypedBlock(Generic[P, R]):
         return f"<block type {self.spec.type!r}>"
 
     async def run(self, ctx: Context) -> Outcome:
-        """Raises BlockError: what the function raises; `params_invalid`; `function_failed`, tried again if the policy
-        says so, for other exceptions."""
+        """Raises BlockError: the function's own; `params_invalid`; or `function_failed` for other exceptions, which is
+        tried again if the policy allows it."""
         try:
             arguments = self.signature.arguments(ctx.params)
         except Unfit as error:
@@ -134,20 +134,19 @@ def block(
 ) -> Any:
     """Make a block type of a function or class.
 
-    type         what documents call it; the name of the function without one. Letters, digits, `_`, `.` and `-`
+    type         the type in documents; the name of the function without one. Letters, digits, `_`, `.` and `-`
     title, description  by default the type in words, and the first paragraph of the docstring
     category     of the list of blocks in the editor: data, action, connector, people, flow
-    effect       none: it computes; read: it asks the outside; write: it may change it
+    effect       none: it computes; read: it reads from outside; write: it may change something outside
     idempotent   a repeated attempt with the same `ctx.idempotency_key` does no harm. After a crash such a block is
-                 repeated; of a `write` that is not a person is asked
+                 repeated; for a `write` that is not, a person decides
     handles      exits; `Done(output, route="name")` chooses one, other outputs leave by the first
     attempts, timeout_s, heartbeat_timeout_ms  defaults of the policy of such blocks
     sentence, icon       of the card in the editor: see compiler.catalog.BlockSpec
 
-    An `async def` runs in the event loop, other functions in a thread of their own. Of a class the fields are the
-    params, one object is made for each attempt, and its method `run` (with `ctx`, or nothing) does the work; a class
-    without fields of its own kind becomes a dataclass.
-    Raises TypeError or ValueError, saying what is wrong."""
+    An `async def` runs in the event loop, other functions in a thread of their own. The fields of a class are the
+    params: one object is made for each attempt, and its method `run` (with `ctx`, or nothing) does the work; a class
+    without fields of its own kind becomes a dataclass. Raises TypeError or ValueError with the reason."""
 
     def made(work: Callable[..., Any]) -> TypedBlock[..., Any]:
         work, call, signature = _parts_of(work)
@@ -176,7 +175,7 @@ def block(
 
 
 def _parts_of(work: Any) -> tuple[Any, Callable[..., Any], Signature]:
-    """What is decorated (a class then has fields), what runs it, and its signature."""
+    """Return what is decorated (a class then has fields), the function that runs it, and its signature."""
     if inspect.isclass(work):
         return _of_class(work)
     if callable(work) and hasattr(work, "__name__"):
@@ -192,7 +191,7 @@ def _output(name: str, signature: Signature) -> Any:
 
 
 def _of_class(type: Any) -> tuple[Any, Callable[..., Any], Signature]:
-    """The class with fields, what makes one and runs it, and its signature."""
+    """Return the class with fields, the function that makes and runs one, and its signature."""
     method = type.__dict__.get("run") or getattr(type, "run", None)
     if not inspect.isfunction(method):
         raise TypeError(f"{type.__name__} has no method run")

@@ -107,7 +107,7 @@ class Variables:
         """Output: by name, the value assigned; the new number of an increment, null for del."""
         output: dict[str, Any] = {}
         patches: list[Patch] = []
-        numbers: dict[str, Any] = {}  # what earlier assignments of this block left behind
+        numbers: dict[str, Any] = {}  # values from earlier assignments of this block
         for name, op, value in _assignments(ctx.params.get("assign")):
             path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
             segments = parse_path(path)

@@ -53,7 +53,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 def header_problem(name: str) -> str | None:
-    """Why runs cannot see this header; None when they can."""
+    """Return why runs cannot see this header, or None if they can."""
     if not HEADER_NAME.fullmatch(name):
         return f"{name[:80]!r} is not a valid header name"
     if _SECRETIVE.search(name.lower()):
@@ -142,7 +142,7 @@ class Webhook:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """For a run that was started by hand: its input, and empty values for the rest."""
+        """Output of a run that was started by hand: its input, and empty values for the rest."""
         sent = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
         empty: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
         return Done({**empty, "received_at": ctx.now_ms, **sent})
