@@ -76,9 +76,9 @@ class BlockStats(TypedDict):
 
 class BlockType(TypedDict):
     """A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends
-    on data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are
-    the defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: what a card says the block
-    does, text with `{path}` for parameters."""
+    on data. `handles`: the fixed exits. `runners`: the permitted values of `policy.runner`. `attempts` and
+    `timeout_ms` are the defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: the
+    description on a card, text with `{path}` for parameters."""
 
     type: str
     title: str
@@ -170,8 +170,8 @@ class ConnectionDeleted(TypedDict):
 
 
 class ConnectionList(TypedDict):
-    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know; `providers`:
-    well-known ones, with what a connection to them begins with."""
+    """By name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth providers;
+    `providers`: well-known ones, with the settings that a connection to them begins with."""
 
     connections: list[ConnectionView]
     redirect_uri: str
@@ -476,14 +476,14 @@ class Example(TypedDict):
 
 
 class Examples(TypedDict):
-    """In the order in which one opens them."""
+    """The examples, in the order of a tour."""
 
     examples: list[Example]
 
 
 class FileValue(TypedDict):
-    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. `proof`: that a token
-    for some workflows has uploaded the file."""
+    """A file as inputs, answers and outputs name it. In requests only `type` and `id` count. `proof`: proof that a
+    token for some workflows has uploaded the file."""
 
     type: Literal["file"]
     id: str
@@ -494,7 +494,7 @@ class FileValue(TypedDict):
 
 
 class FireView(TypedDict):
-    """What happened at `at_ms` for the scheduled time `due_ms`."""
+    """The outcome at `at_ms` of the scheduled time `due_ms`."""
 
     due_ms: int
     at_ms: int
@@ -645,7 +645,7 @@ class LastRun(TypedDict):
 
 
 class McpAnswer(TypedDict):
-    """One of `result` and `error`."""
+    """An answer: either `result` or `error`."""
 
     jsonrpc: str
     id: str | int
@@ -670,8 +670,8 @@ class McpMessage(TypedDict):
 
 
 class Me(TypedDict):
-    """Who asks. `user` is null for the server's token and for tokens made with it; `workflows`: the only ones that
-    a token may reach, null for all."""
+    """The present user or token. `user` is null for the server's token and for tokens made with it; `workflows`:
+    the only ones that a token may reach, null for all."""
 
     actor: str
     via: str
@@ -682,7 +682,7 @@ class Me(TypedDict):
 
 
 class MemoryForgotten(TypedDict):
-    """How many turns were deleted."""
+    """The number of deleted turns."""
 
     deleted: int
 
@@ -830,7 +830,7 @@ class Offered(TypedDict):
 
 
 class OfferedTool(TypedDict):
-    """As the server describes it. `reads`: it says that the tool changes nothing."""
+    """A tool as the server describes it. `reads`: by its description the tool changes nothing."""
 
     name: str
     description: str
@@ -838,8 +838,8 @@ class OfferedTool(TypedDict):
 
 
 class OpenApiImport(TypedDict):
-    """POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
-    `base_url`: where the service is, if the description does not say so."""
+    """POST /api/connectors/openapi. `operations`: ids of the chosen ones; without any, they are only listed.
+    `base_url`: the address of the service, if it is not in the description."""
 
     description: dict[str, Any]
     operations: NotRequired[list[str]]
@@ -905,7 +905,7 @@ class Problem(TypedDict):
 
 
 class ProcessStats(TypedDict):
-    """Of the process that answers, since its start. Other processes on the database have their own numbers, see
+    """Counts of the process that answers, since its start. Other processes on the database have their own, see
     `/metrics`. `blocks`: those that took most time first, at most 50."""
 
     worker: str
@@ -992,9 +992,9 @@ RerunRequest = TypedDict(
 
 
 class RetryAccepted(TypedDict):
-    """`how` "now": the run is `source` itself, its next attempt need not wait. Else it is a new one: "from_block"
-    and "from_node": `block` and what follows it run again; "whole_container": `block` is the container around
-    the node, and runs again as a whole."""
+    """`how` "now": the run is `source` itself, and its next attempt begins at once. Else it is a new one:
+    "from_block" and "from_node": `block` and what follows it run again; "whole_container": `block` is the
+    container around the node, and runs again as a whole."""
 
     run: str
     workflow: str
@@ -1383,7 +1383,7 @@ class SecretView(TypedDict):
 
 
 class SecretsResealed(TypedDict):
-    """How many secrets were encrypted with the present key, and how many open waits have a new link."""
+    """The number of secrets that were encrypted with the present key, and of open waits with a new link."""
 
     resealed: int
     relinked: int
@@ -1406,8 +1406,8 @@ class ServerStats(TypedDict):
 
 
 class Session(TypedDict):
-    """A browser that is signed in. `id` is the beginning of its hash; `current`: the one that asks; `device`: what
-    it called itself when it signed in."""
+    """A browser that is signed in. `id` is the beginning of its hash; `current`: the browser of this request;
+    `device`: its User-Agent when it signed in."""
 
     id: str
     user: str
@@ -1438,7 +1438,7 @@ class SignIn(TypedDict):
 
 
 class SignInAnswer(TypedDict):
-    """What the provider put into the address to which it sent the browser back. `iss`: who the provider is."""
+    """The parameters with which the provider sent the browser back. `iss`: the issuer of the provider."""
 
     state: str
     code: NotRequired[str]
@@ -1574,7 +1574,7 @@ class TokenRevoked(TypedDict):
 
 
 class ToolServerAsked(TypedDict):
-    """As the tool of an agent has it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one."""
+    """A tool server as an agent names it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one."""
 
     url: str
     headers: NotRequired[dict[str, str]]
@@ -1600,9 +1600,9 @@ class TurnView(TypedDict):
     messages: list[dict[str, Any]]
 
 
-# What steps used from one day to another, also in runs that were deleted since. Days without any are left out;
-# of workflows and models there are those 1,000 that cost most. `prices`: the price lists by which costs are
-# computed.
+# Usage of steps from one day to another, also in runs that were deleted since. Days without usage are left
+# out; of workflows and models only the 1,000 with the highest cost are listed. `prices`: the price lists by
+# which costs are computed.
 UsagePage = TypedDict(
     "UsagePage",
     {
@@ -1640,7 +1640,7 @@ class User(TypedDict):
 
 
 class UserChanged(TypedDict):
-    """`role` is null when the user was removed; then `schedules` are those that they made and that continue."""
+    """`role` is null when the user was removed; then `schedules` are those that they made, which stay active."""
 
     id: str
     role: Literal["admin", "approver", "editor", "viewer"] | None
@@ -1672,7 +1672,7 @@ class ValueDiff(TypedDict):
 class Verified(TypedDict):
     """`valid`: each row has the hash that follows from it and the one before, none is missing, and the last is the
     one that was written last. `broken_at`: the number of the first row that is not as it was written. `hash`: of
-    the last row; keep it elsewhere to know later that nothing before it was changed."""
+    the last row; keep it elsewhere to prove later that nothing before it was changed."""
 
     valid: bool
     rows: int

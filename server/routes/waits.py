@@ -55,7 +55,7 @@ async def read(call: Call) -> Response:
 
 
 async def answer(call: Call) -> Response:
-    """The answer counts once. A wait for certain people is answered by them alone, any other one by those who have the
+    """The answer counts once. A wait for certain people is answered by them alone, any other wait by users with the
     role approver. `by`: by default your own name. 409: it was answered before."""
     body = await read_as(call.request, call.limits, AnswerRequest)
     who, waits = call.who, call.engine.waits

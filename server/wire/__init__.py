@@ -43,7 +43,7 @@ StoredVersion = Annotated[int, Meta(ge=1, description="A stored version. Default
 
 
 def capped(counts: Mapping[Status, int]) -> list[Status]:
-    """Those that were counted no further."""
+    """Return the statuses whose count stopped at COUNT_MAX."""
     return [status for status, count in counts.items() if count >= COUNT_MAX]
 
 
@@ -61,13 +61,13 @@ def to_json(value: Any) -> bytes:
 
 
 def beginning(data: bytes, length: int) -> str:
-    """The first `length` characters of JSON bytes; with `...` behind them when there are more."""
+    """Return the first `length` characters of JSON bytes, with `...` at the end if there are more."""
     text = data[: 4 * (length + 1)].decode(errors="ignore")  # no character takes more than four bytes
     return text if len(text) <= length else text[:length] + "..."
 
 
 def _plain(value: Any) -> Any:
-    """One level of a struct: large values in it are encoded where they are, not copied first."""
+    """Convert one level of a struct: large values in it are encoded where they are, not copied first."""
     members = _members(type(value)) if isinstance(value, Struct) else None
     if members is None:
         return msgspec.to_builtins(value, builtin_types=(orjson.Fragment,))
@@ -82,8 +82,8 @@ def _plain(value: Any) -> Any:
 
 @cache
 def _members(of: type[Struct]) -> tuple[tuple[str, str, Any, type | None], ...] | None:
-    """Names in JSON and in Python, and what is left out: this object, and an empty one of this type, as msgspec does.
-    None: JSON has it in another form."""
+    """Return the names of the members in JSON and in Python, and the omitted values: this object, and an empty one of
+    this type, as msgspec does. Returns None if JSON has the struct in another form."""
     config = of.__struct_config__
     if config.tag is not None or config.array_like:
         return None

@@ -1,4 +1,4 @@
-"""What the script of a chat page reads."""
+"""The shapes that the script of a chat page reads."""
 
 from __future__ import annotations
 

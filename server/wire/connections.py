@@ -1,4 +1,4 @@
-"""The shapes of connections. None holds a credential but the one that sets it."""
+"""The shapes of connections. Only the shape that sets a credential holds one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConnectionList(Struct, frozen=True):
-    """By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know; `providers`:
-    well-known ones, with what a connection to them begins with."""
+    """By name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth providers;
+    `providers`: well-known ones, with the settings that a connection to them begins with."""
 
     connections: list[ConnectionView]
     redirect_uri: str
@@ -56,7 +56,7 @@ class ConnectionDeleted(Struct, frozen=True):
 
 
 class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the provider put into the address to which it sent the browser back. `iss`: who the provider is."""
+    """The parameters with which the provider sent the browser back. `iss`: the issuer of the provider."""
 
     state: Annotated[str, Meta(max_length=500)]
     code: Annotated[str, Meta(max_length=8_000)] = ""

@@ -28,8 +28,8 @@ class ConnectorDeleted(Struct, frozen=True):
 
 
 class OpenApiImport(Struct, forbid_unknown_fields=True):
-    """POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
-    `base_url`: where the service is, if the description does not say so."""
+    """POST /api/connectors/openapi. `operations`: ids of the chosen ones; without any, they are only listed.
+    `base_url`: the address of the service, if it is not in the description."""
 
     description: dict[str, Any]
     operations: Annotated[list[str], Meta(max_length=CHOSEN_MAX)] = []

@@ -52,7 +52,7 @@ class EventsQuery(Struct, frozen=True):
 
 
 def encode_record(run: str, record: Record, preview: int | None = None) -> bytes:
-    """One record as the JSON of EventOnWire, on one line. With `preview` an output over so many bytes is cut: in its
+    """One record as the JSON of EventOnWire, on one line. With `preview` an output over that many bytes is cut: in its
     place `data` has "output": null, "truncated": true, "size": its bytes, and "preview": the beginning of its JSON (not
     for outputs over 256 KiB, which are not with the record). Other members of `data` that are as large become null."""
     node = record.node
@@ -105,7 +105,7 @@ def _cut(record: Record, most: int) -> bytes:
         fields |= {"output": None, "preview": beginning(output, most)}
         output = None
     for name, value in list(fields.items()) if len(data or b"") > most else ():
-        if name == "ops":  # who folds them needs to know which variables changed
+        if name == "ops":  # a reader that folds them needs the names of the changed variables
             fields[name] = [[*op[:2], None if len(orjson.dumps(op[2:])) > most else op[2]] for op in value]
         elif len(orjson.dumps(value)) > most:
             fields[name] = None

@@ -22,8 +22,8 @@ class UploadQuery(Struct, frozen=True):
 
 
 class FileValue(Struct, frozen=True):
-    """A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. `proof`: that a token for
-    some workflows has uploaded the file."""
+    """A file as inputs, answers and outputs name it. In requests only `type` and `id` count. `proof`: proof that a
+    token for some workflows has uploaded the file."""
 
     type: Literal["file"]
     id: str

@@ -55,9 +55,9 @@ class ForkAccepted(RunAccepted, frozen=True, kw_only=True):
 
 
 class RetryAccepted(RunAccepted, frozen=True, kw_only=True):
-    """`how` "now": the run is `source` itself, its next attempt need not wait. Else it is a new one: "from_block" and
-    "from_node": `block` and what follows it run again; "whole_container": `block` is the container around the node, and
-    runs again as a whole."""
+    """`how` "now": the run is `source` itself, and its next attempt begins at once. Else it is a new one: "from_block"
+    and "from_node": `block` and what follows it run again; "whole_container": `block` is the container around the node,
+    and runs again as a whole."""
 
     source: str
     how: How

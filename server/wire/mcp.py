@@ -26,7 +26,7 @@ class McpError(Struct, frozen=True):
 
 
 class McpAnswer(Struct, frozen=True):
-    """One of `result` and `error`."""
+    """An answer: either `result` or `error`."""
 
     jsonrpc: str
     id: Id

@@ -1,4 +1,4 @@
-"""The shapes of what agents remember."""
+"""The shapes of the memory of agents."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ class MemoryTurns(Struct, frozen=True):
 
 
 class MemoryForgotten(Struct, frozen=True):
-    """How many turns were deleted."""
+    """The number of deleted turns."""
 
     deleted: int

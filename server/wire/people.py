@@ -16,8 +16,8 @@ Name = Annotated[str, Meta(max_length=200)]
 
 
 class Me(Struct, frozen=True):
-    """Who asks. `user` is null for the server's token and for tokens made with it; `workflows`: the only ones that a
-    token may reach, null for all."""
+    """The present user or token. `user` is null for the server's token and for tokens made with it; `workflows`: the
+    only ones that a token may reach, null for all."""
 
     actor: str
     via: str
@@ -67,7 +67,7 @@ class RoleRequest(Struct, forbid_unknown_fields=True):
 
 
 class UserChanged(Struct, frozen=True):
-    """`role` is null when the user was removed; then `schedules` are those that they made and that continue."""
+    """`role` is null when the user was removed; then `schedules` are those that they made, which stay active."""
 
     id: str
     role: PersonRole | None
@@ -75,8 +75,8 @@ class UserChanged(Struct, frozen=True):
 
 
 class Session(Struct, frozen=True):
-    """A browser that is signed in. `id` is the beginning of its hash; `current`: the one that asks;
-    `device`: what it called itself when it signed in."""
+    """A browser that is signed in. `id` is the beginning of its hash; `current`: the browser of this request; `device`:
+    its User-Agent when it signed in."""
 
     id: str
     user: str
@@ -158,7 +158,7 @@ class AuditPage(Struct, frozen=True):
 class Verified(Struct, frozen=True):
     """`valid`: each row has the hash that follows from it and the one before, none is missing, and the last is the one
     that was written last. `broken_at`: the number of the first row that is not as it was written. `hash`: of the last
-    row; keep it elsewhere to know later that nothing before it was changed."""
+    row; keep it elsewhere to prove later that nothing before it was changed."""
 
     valid: bool
     rows: int

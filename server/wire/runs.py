@@ -188,7 +188,7 @@ class WhyQuery(Struct, frozen=True):
 
 
 class StartQuery(Struct, frozen=True):
-    """Of requests that start a run. `preview` counts for a stream of its events."""
+    """The query of requests that start a run. `preview` applies to a stream of its events."""
 
     wait: (
         Annotated[

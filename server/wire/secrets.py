@@ -1,4 +1,4 @@
-"""The shapes of stored secrets. None holds a value but the one that sets it."""
+"""The shapes of stored secrets. Only the shape that sets a value holds one."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class RekeyQuery(Struct, frozen=True):
 
 
 class SecretsResealed(Struct, frozen=True):
-    """How many secrets were encrypted with the present key, and how many open waits have a new link."""
+    """The number of secrets that were encrypted with the present key, and of open waits with a new link."""
 
     resealed: int
     relinked: int

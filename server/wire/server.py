@@ -56,7 +56,7 @@ class Example(Struct, frozen=True):
 
 
 class Examples(Struct, frozen=True):
-    """In the order in which one opens them."""
+    """The examples, in the order of a tour."""
 
     examples: list[Example]
 
@@ -76,8 +76,8 @@ class SignInLink(Struct, frozen=True):
 
 
 class SignedIn(Struct, frozen=True):
-    """Whether this browser has a session. `at_provider`: of a browser that has signed out, the page of the provider of
-    OpenID Connect that signs it out there too."""
+    """`signed_in`: this browser has a session. `at_provider`: after signing out, the page of the OpenID Connect
+    provider that signs the browser out there too."""
 
     signed_in: bool
     at_provider: str | None = None

@@ -31,7 +31,7 @@ class BlockStats(Struct, frozen=True):
 
 
 class ProcessStats(Struct, frozen=True):
-    """Of the process that answers, since its start. Other processes on the database have their own numbers, see
+    """Counts of the process that answers, since its start. Other processes on the database have their own, see
     `/metrics`. `blocks`: those that took most time first, at most 50."""
 
     worker: str

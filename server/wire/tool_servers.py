@@ -10,7 +10,7 @@ Text = Annotated[str, Meta(max_length=8_000)]
 
 
 class ToolServerAsked(Struct, frozen=True, forbid_unknown_fields=True):
-    """As the tool of an agent has it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one."""
+    """A tool server as an agent names it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one."""
 
     url: Annotated[str, Meta(min_length=1, max_length=8_000)]
     headers: Annotated[dict[str, Text], Meta(max_length=100)] = {}
@@ -18,7 +18,7 @@ class ToolServerAsked(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class OfferedTool(Struct, frozen=True):
-    """As the server describes it. `reads`: it says that the tool changes nothing."""
+    """A tool as the server describes it. `reads`: by its description the tool changes nothing."""
 
     name: str
     description: str

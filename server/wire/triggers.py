@@ -19,7 +19,7 @@ class ScheduleList(Struct, frozen=True):
 
 
 class FireView(Struct, frozen=True):
-    """What happened at `at_ms` for the scheduled time `due_ms`."""
+    """The outcome at `at_ms` of the scheduled time `due_ms`."""
 
     due_ms: int
     at_ms: int

@@ -1,4 +1,4 @@
-"""The shapes of what steps used and cost."""
+"""The shapes of the usage and cost of steps."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ class UsageQuery(Struct, frozen=True):
 
 
 class UsagePage(Struct, frozen=True):
-    """What steps used from one day to another, also in runs that were deleted since. Days without any are left out; of
-    workflows and models there are those 1,000 that cost most. `prices`: the price lists by which costs are computed."""
+    """Usage of steps from one day to another, also in runs that were deleted since. Days without usage are left out; of
+    workflows and models only the 1,000 with the highest cost are listed. `prices`: the price lists by which costs are
+    computed."""
 
     first: Day = field(name="from")
     to: Day

@@ -66,8 +66,8 @@ class WorkflowDeleted(Struct, frozen=True):
 
 class BlockType(Struct, frozen=True):
     """A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
-    data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are the
-    defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: what a card says the block does, text
+    data. `handles`: the fixed exits. `runners`: the permitted values of `policy.runner`. `attempts` and `timeout_ms`
+    are the defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: the description on a card, text
     with `{path}` for parameters."""
 
     type: str

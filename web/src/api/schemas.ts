@@ -88,8 +88,8 @@ export interface BlockStats {
 }
 
 /** A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
- * data. `handles`: the fixed exits. `runners`: what `policy.runner` may be. `attempts` and `timeout_ms` are the
- * defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: what a card says the block does, text
+ * data. `handles`: the fixed exits. `runners`: the permitted values of `policy.runner`. `attempts` and `timeout_ms`
+ * are the defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: the description on a card, text
  * with `{path}` for parameters. */
 export interface BlockType {
   type: string
@@ -178,8 +178,8 @@ export interface ConnectionDeleted {
   deleted: boolean
 }
 
-/** By name. Credentials never leave the server. `redirect_uri`: what OAuth providers need to know; `providers`:
- * well-known ones, with what a connection to them begins with. */
+/** By name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth providers;
+ * `providers`: well-known ones, with the settings that a connection to them begins with. */
 export interface ConnectionList {
   connections: ConnectionView[]
   redirect_uri: string
@@ -455,13 +455,13 @@ export interface Example {
   document: JsonObject
 }
 
-/** In the order in which one opens them. */
+/** The examples, in the order of a tour. */
 export interface Examples {
   examples: Example[]
 }
 
-/** A file as inputs, answers and outputs name it. Of what is sent, `type` and `id` count. `proof`: that a token for
- * some workflows has uploaded the file. */
+/** A file as inputs, answers and outputs name it. In requests only `type` and `id` count. `proof`: proof that a
+ * token for some workflows has uploaded the file. */
 export interface FileValue {
   type: 'file'
   id: string
@@ -471,7 +471,7 @@ export interface FileValue {
   proof?: string
 }
 
-/** What happened at `at_ms` for the scheduled time `due_ms`. */
+/** The outcome at `at_ms` of the scheduled time `due_ms`. */
 export interface FireView {
   due_ms: number
   at_ms: number
@@ -608,7 +608,7 @@ export interface LastRun {
   finished_at_ms: number | null
 }
 
-/** One of `result` and `error`. */
+/** An answer: either `result` or `error`. */
 export interface McpAnswer {
   jsonrpc: string
   id: string | number
@@ -630,8 +630,8 @@ export interface McpMessage {
   params?: JsonObject | null
 }
 
-/** Who asks. `user` is null for the server's token and for tokens made with it; `workflows`: the only ones that a
- * token may reach, null for all. */
+/** The present user or token. `user` is null for the server's token and for tokens made with it; `workflows`: the
+ * only ones that a token may reach, null for all. */
 export interface Me {
   actor: string
   via: string
@@ -641,7 +641,7 @@ export interface Me {
   workflows: string[] | null
 }
 
-/** How many turns were deleted. */
+/** The number of deleted turns. */
 export interface MemoryForgotten {
   deleted: number
 }
@@ -787,15 +787,15 @@ export interface Offered {
   problem: string | null
 }
 
-/** As the server describes it. `reads`: it says that the tool changes nothing. */
+/** A tool as the server describes it. `reads`: by its description the tool changes nothing. */
 export interface OfferedTool {
   name: string
   description: string
   reads: boolean
 }
 
-/** POST /api/connectors/openapi. `operations`: ids of those that are chosen; without any, they are only listed.
- * `base_url`: where the service is, if the description does not say so. */
+/** POST /api/connectors/openapi. `operations`: ids of the chosen ones; without any, they are only listed.
+ * `base_url`: the address of the service, if it is not in the description. */
 export interface OpenApiImport {
   description: JsonObject
   operations?: string[]
@@ -857,7 +857,7 @@ export interface Problem {
   diagnostics?: Diagnostic[]
 }
 
-/** Of the process that answers, since its start. Other processes on the database have their own numbers, see
+/** Counts of the process that answers, since its start. Other processes on the database have their own, see
  * `/metrics`. `blocks`: those that took most time first, at most 50. */
 export interface ProcessStats {
   worker: string
@@ -932,9 +932,9 @@ export interface RerunRequest {
   input?: Json
 }
 
-/** `how` "now": the run is `source` itself, its next attempt need not wait. Else it is a new one: "from_block" and
- * "from_node": `block` and what follows it run again; "whole_container": `block` is the container around the node, and
- * runs again as a whole. */
+/** `how` "now": the run is `source` itself, and its next attempt begins at once. Else it is a new one: "from_block"
+ * and "from_node": `block` and what follows it run again; "whole_container": `block` is the container around the node,
+ * and runs again as a whole. */
 export interface RetryAccepted {
   run: string
   workflow: string
@@ -1295,7 +1295,7 @@ export interface SecretView {
   in_environment: boolean
 }
 
-/** How many secrets were encrypted with the present key, and how many open waits have a new link. */
+/** The number of secrets that were encrypted with the present key, and of open waits with a new link. */
 export interface SecretsResealed {
   resealed: number
   relinked: number
@@ -1316,8 +1316,8 @@ export interface ServerStats {
   process: ProcessStats
 }
 
-/** A browser that is signed in. `id` is the beginning of its hash; `current`: the one that asks;
- * `device`: what it called itself when it signed in. */
+/** A browser that is signed in. `id` is the beginning of its hash; `current`: the browser of this request; `device`:
+ * its User-Agent when it signed in. */
 export interface Session {
   id: string
   user: string
@@ -1344,7 +1344,7 @@ export interface SignIn {
   until_ms: number
 }
 
-/** What the provider put into the address to which it sent the browser back. `iss`: who the provider is. */
+/** The parameters with which the provider sent the browser back. `iss`: the issuer of the provider. */
 export interface SignInAnswer {
   state: string
   code?: string
@@ -1468,7 +1468,7 @@ export interface TokenRevoked {
   revoked: true
 }
 
-/** As the tool of an agent has it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one. */
+/** A tool server as an agent names it (`mcp`), with `${NAME}` for secrets. `connection`: name of a stored one. */
 export interface ToolServerAsked {
   url: string
   headers?: Record<string, string>
@@ -1492,8 +1492,9 @@ export interface TurnView {
   messages: JsonObject[]
 }
 
-/** What steps used from one day to another, also in runs that were deleted since. Days without any are left out; of
- * workflows and models there are those 1,000 that cost most. `prices`: the price lists by which costs are computed. */
+/** Usage of steps from one day to another, also in runs that were deleted since. Days without usage are left out; of
+ * workflows and models only the 1,000 with the highest cost are listed. `prices`: the price lists by which costs are
+ * computed. */
 export interface UsagePage {
   /** A day in UTC. */
   from: string
@@ -1526,7 +1527,7 @@ export interface User {
   seen_at_ms: number | null
 }
 
-/** `role` is null when the user was removed; then `schedules` are those that they made and that continue. */
+/** `role` is null when the user was removed; then `schedules` are those that they made, which stay active. */
 export interface UserChanged {
   id: string
   role: 'admin' | 'approver' | 'editor' | 'viewer' | null
@@ -1554,7 +1555,7 @@ export interface ValueDiff {
 
 /** `valid`: each row has the hash that follows from it and the one before, none is missing, and the last is the one
  * that was written last. `broken_at`: the number of the first row that is not as it was written. `hash`: of the last
- * row; keep it elsewhere to know later that nothing before it was changed. */
+ * row; keep it elsewhere to prove later that nothing before it was changed. */
 export interface Verified {
   valid: boolean
   rows: number
