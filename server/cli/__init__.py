@@ -1,9 +1,8 @@
 """The `weft` command: start the server, check and draw plans without it, and drive runs through its HTTP API.
 
-Exit codes: 0 done; 1 the run failed, or the document has errors; 2 the run was cancelled; 3 the run waits for an
-answer or a signal; 4 the arguments are wrong, or the server refused them; 5 no server answers. Results go to stdout,
-everything said about them to stderr, so a pipe gets data only. Heavy imports are inside the commands:
-`weft --help` answers at once.
+Exit codes: 0 done; 1 the run failed, or the document has errors; 2 the run was cancelled; 3 the run waits for an answer
+or a signal; 4 the arguments are wrong, or the server refused them; 5 no server answers. Results go to stdout, messages
+about them to stderr, so a pipe gets data only. Heavy imports are inside the commands: `weft --help` answers at once.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from server.cli import (
 from server.cli.common import BAD_ARGUMENTS, OK, Refused
 from server.variables import DEFAULT_URL, server_url
 
-# How `weft --help` is laid out: commands by purpose, in the order in which one needs them.
+# The layout of `weft --help`: commands by purpose, in the order in which a newcomer needs them.
 SECTIONS = (
     (
         "Make workflows",
@@ -101,7 +100,7 @@ SECTIONS = (
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
-    """Run the command line and exit. Wrong arguments exit with 4, because 2 says that a run was cancelled."""
+    """Run the command line and exit. Wrong arguments exit with 4, because 2 means that a run was cancelled."""
     try:
         code = weft.main(arguments, prog_name="weft", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as error:

@@ -1,4 +1,4 @@
-"""What the commands share: exit codes, refusals, calls of the server, databases, and how answers are shown."""
+"""The parts that commands share: exit codes, refusals, calls of the server, databases, and how answers are shown."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
 
 
 def refused_by_server(error: ClientError) -> Refused:
-    """What the server answered, or that it did not, as an exit."""
+    """Return a refusal of the server, or its absence, as an exit."""
     from server.client import ApiError
 
     if not isinstance(error, ApiError):
@@ -153,7 +153,7 @@ def refused_by_server(error: ClientError) -> Refused:
 
 
 def refused_by(error: WeftError) -> Refused:
-    """What an error of the executor says, as a sentence."""
+    """Return an error of the executor as an exit, in a sentence."""
     return Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint)
 
 
@@ -182,7 +182,7 @@ def existing_database(db: Path | None) -> Path:
 
 
 def database_of(db: Path | str | None) -> Path | str:
-    """A file that exists, or an address: `--db`, else what the environment says. Raises Refused."""
+    """Return an existing file, or an address: `--db`, else that of the environment. Raises Refused."""
     if db is None:
         check_variables()
         db = database_address(os.environ)
@@ -195,7 +195,7 @@ def name_of(database: Path | str) -> str:
 
 
 def database_file(db: Path | None) -> Path:
-    """`--db`, else what the environment says."""
+    """Return `--db`, else the file of the environment."""
     try:
         check_names(os.environ)
         return db or Path(database_path(os.environ))
@@ -221,7 +221,7 @@ def show(answer: Any, as_json: bool, lines: Iterable[str], none: str = "") -> No
 
 
 def login_name() -> str | None:
-    """The name of the user who runs the command; None when the system has none."""
+    """Return the name of the user who runs the command, or None if the system has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no such user, as in some containers

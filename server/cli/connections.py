@@ -131,7 +131,7 @@ def connect(url: str, name: str) -> int:
 
 
 def _known(url: str, provider: str) -> Mapping[str, Any]:
-    """What the server knows about a provider."""
+    """Return the server's settings for a provider."""
     found = {each["id"]: each for each in call(url, lambda client: client.connections())["providers"]}
     if provider not in found:
         raise click.UsageError(f"there is no provider {provider!r}; there are {', '.join(found)}")

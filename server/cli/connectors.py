@@ -1,4 +1,4 @@
-"""`weft connector`: documents of connectors, checked and made without a server, and those that were added to one."""
+"""`weft connector`: connector documents, checked and made without a server, and those that were added to a server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft dev`: a server with the workflows of one Python file, again with each change of it."""
+"""`weft dev`: a server with the workflows of one Python file, restarted when the file changes."""
 
 from __future__ import annotations
 

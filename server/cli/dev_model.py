@@ -23,8 +23,8 @@ def dev_model(port: int, script: Path | None, until_eof: bool) -> int:
     For tests, and for examples without a key.
 
     It listens on 127.0.0.1 alone and speaks the wire formats of OpenAI and Anthropic. Without a script it plays those
-    of the examples. What no rule fits it repeats, or gives example values where an output schema is wanted.
-    `GET /calls` lists the requests it got.
+    of the examples. Without a fitting rule it repeats the message, or returns example values if the request has an
+    output schema. `GET /calls` lists the requests it received.
 
     The format of the script is in docs/howto/agents.md.
     """

@@ -80,9 +80,9 @@ def import_document(file: str, out: str | None, force: bool, as_python: bool) ->
 )
 @click.pass_obj
 def plan(url: str, workflow: str, trigger: str | None, version: int | None, expanded: bool, form: Format) -> int:
-    """Show what a workflow is compiled to.
+    """Show the plan that a workflow is compiled to.
 
-    One in a file needs no server. Nothing runs.
+    A workflow in a file needs no server. Nothing runs.
     """
     if not is_file(workflow):
         drawn = call(
@@ -114,7 +114,7 @@ def _steps_beside(file: str) -> list[str]:
 
 @contextmanager
 def _catalog(more: list[str]) -> Iterator[Registry]:
-    """The block types of a server with these settings, without one. `more`: beside WEFT_FUNCTIONS."""
+    """Yield the block types of a server with these settings, without starting one. `more` adds to WEFT_FUNCTIONS."""
     from executor.blocks.python import python_blocks
     from executor.blocks.registry import Registry
     from executor.connectors.load import connectors

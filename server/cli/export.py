@@ -1,4 +1,4 @@
-"""`weft export`: what a workflow's blocks put out, as CSV or as a SQLite file for other tools."""
+"""`weft export`: outputs of a workflow's blocks, as CSV or as a SQLite file for other tools."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def export(
 ) -> int:
     """Write outputs of a workflow's blocks as CSV or SQLite.
 
-    A row for each time a block has put something out, with a column for each known property of the output, as in the
-    views of `weft sql`, and the output itself. Reads the database, beside a running server or without one.
+    A row for each output of a block, with a column for each known property of the output, as in the views of `weft
+    sql`, and the output itself. Reads the database, beside a running server or without one.
     """
     from executor.blocks.registry import Registry
     from executor.errors import WeftError

@@ -1,9 +1,9 @@
 """Workflows in Python files, `flow.py` or `flow.py:name`, for commands: the file is executed in this process, as
-`python flow.py` would, and what it defines becomes a document.
+`python flow.py` would, and the workflows that it defines become documents.
 
 A workflow is an object with a method `document()` that returns one; a tree of steps, or a function without arguments
-that returns either, is one too if it is named, or called `workflow`. What the file prints goes to stderr. An error in
-it is shown with the lines of the file that lead to it, and no others.
+that returns either, is one too if it is named, or called `workflow`. Output of the file goes to stderr. An error in it
+is shown with the lines of the file that lead to it, and no others.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ LINES_MAX = 4  # of a traceback
 
 
 def read(text: str) -> tuple[Any, list[dict[str, Any]]]:
-    """The document of the workflow that is named, or of the only one in the file; and those of the workflow functions
-    that it calls, which are to be stored before it runs. Raises Refused."""
+    """Return the document of the workflow that is named, or of the only one in the file, and those of the workflow
+    functions that it calls, which must be stored before it runs. Raises Refused."""
     path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
     from compiler.builder.defined import document_of
     from compiler.tracing.workflow import FunctionWorkflow, called_by
@@ -67,7 +67,7 @@ def _listed(path: str, found: dict[str, Any]) -> str:
 
 
 def _refused(file: Path, error: BaseException) -> Refused:
-    """Where it was in the file, and what."""
+    """Return the error and its place in the file."""
     from compiler.builder.errors import BuildError
     from compiler.tracing.errors import TraceError
 

@@ -33,8 +33,8 @@ FAILED_SHOWN = 10
 
 
 async def follow(client: AsyncClient, run: str, *, as_json: bool = False) -> str:
-    """Show the run, and those that continue it, until the last of them has ended or only people or signals can move
-    it. Returns its status then.
+    """Show the run, and those that continue it, until the last of them has ended or only people or signals can move it.
+    Returns the status at that time.
 
     Prints the output (JSON) to stdout; with `as_json` the events instead, one a line.
     """
@@ -54,7 +54,7 @@ async def _follow_one(client: AsyncClient, run: str, as_json: bool) -> RunDetail
 
 
 async def print_events(client: AsyncClient, run: str, after: int, *, live: bool, as_json: bool) -> None:
-    """The journal behind `after` to stdout; with `live` until the run has ended."""
+    """Print the journal after `after` to stdout; with `live` until the run has ended."""
 
     def show(event: Event) -> None:
         click.echo(msgspec.json.encode(event) if as_json else event_line(event))
@@ -78,7 +78,7 @@ async def _standing(client: AsyncClient, run: str, shown: int) -> RunDetail | No
 
 
 async def _look(client: AsyncClient, run: str) -> RunDetail | None:
-    """None: the server does not answer now."""
+    """Return the run, or None if the server does not answer now."""
     try:
         return await client.get_run(run)
     except ServerUnreachable:
@@ -146,7 +146,8 @@ async def _watch(client: AsyncClient, run: str, show: Any) -> RunDetail:
                     has_children |= event.type == "wait.opened" and event.data.get("kind") == "child"
                     coming = asyncio.ensure_future(anext(events, None))
                 if look_s is not None:
-                    # The event is on record before the row says so: a moment, or until another worker has the run.
+                    # The event is recorded before the row has the status: for a moment, or until another worker has the
+                    # run.
                     if view := await _standing(client, run, shown):
                         return view
                     look_s = min(2 * look_s, CHILDREN_LOOK_S if has_children else LOOK_MAX_S)
@@ -174,7 +175,7 @@ async def _watch_live(client: AsyncClient, run: str) -> RunDetail:
 
 
 def _report(run: RunDetail) -> str:
-    """Say how it stands, print the output of a finished run, name what a waiting one waits for."""
+    """Print the status, the output of a finished run, and the open waits of a waiting one. Returns the status."""
     status = str(run["status"])
     error = run.get("error") or {}
     reason = f": {plain(str(error.get('message')))}" if status == "failed" and error else ""

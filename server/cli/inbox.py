@@ -191,8 +191,8 @@ def _split_field(text: str) -> tuple[str, str]:
 
 
 def _typed(pairs: list[tuple[str, str]], schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Values as the form's schema wants them: `amount=3` is a number if the field is one. Text that does not fit stays
-    text, and the server says what is wrong with it."""
+    """Convert values to the types of the form's schema: `amount=3` is a number if the field is one. Text that does not
+    fit stays text, and the server reports the error."""
     properties = (schema or {}).get("properties", {})
     fields: dict[str, Any] = {}
     for name, text in pairs:

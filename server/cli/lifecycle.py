@@ -41,8 +41,8 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> int:
-    """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended stays
-    as it is: a new one takes over the rest. In an open run the next attempt of NODE is due now."""
+    """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended is
+    not changed: a new run repeats NODE and what follows it. In an open run the next attempt of NODE is due now."""
     made = call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
     lines = {
         "now": f"run {run_id}: the next attempt of {node} is due now",

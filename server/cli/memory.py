@@ -9,7 +9,7 @@ from server.cli.common import OK, call, show
 
 @click.group()
 def memory() -> None:
-    """What agents remember between runs."""
+    """The memory of agents between runs."""
 
 
 @memory.command(name="list")

@@ -1,4 +1,4 @@
-"""`weft new-block`: a package with a block type of one's own, made from the one in the examples."""
+"""`weft new-block`: a package with your own block type, made from the one in the examples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`weft user`, `weft token` and `weft audit`: who may use the server, and what they did."""
+"""`weft user`, `weft token` and `weft audit`: the users of the server, their tokens, and their changes."""
 
 from __future__ import annotations
 
@@ -179,7 +179,8 @@ def audit(context: click.Context, /, as_json: bool, **only: Any) -> int:
 def verify(url: str) -> int:
     """Check that no row of the audit was changed, removed or added.
 
-    Exits with 1 if one was. Keep the hash that it prints elsewhere: who computes all rows again cannot bring it back.
+    Exits with 1 if one was. Keep the hash that it prints elsewhere: a forger can compute all rows again, but not with
+    the same hash.
     """
     found = call(url, lambda client: client.verify_audit())
     if not found["valid"]:

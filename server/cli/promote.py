@@ -17,7 +17,12 @@ if TYPE_CHECKING:
     from server.client import AsyncClient
 
 T = TypeVar("T")
-DATA = ("set", "variables", "run_workflow", "response")  # whose params are values, where a key means nothing
+DATA = (
+    "set",
+    "variables",
+    "run_workflow",
+    "response",
+)  # types whose params are values, so that keys there have no meaning
 TRIGGERS = ("schedule", "webhook", "form_trigger", "chat_trigger")
 
 
@@ -76,7 +81,8 @@ def promote(
 
 
 class _Here:
-    """What this server has of the workflow: `children` are the hashes of workflows that it runs, and those run."""
+    """The workflow on this server: `children` are the hashes of the workflows that it runs, directly or through
+    others."""
 
     def __init__(self, found: Any) -> None:
         self.found = found
@@ -101,7 +107,7 @@ async def _here(client: AsyncClient, name: str, version: int | None) -> _Here:
 
 
 async def _active(client: AsyncClient, name: str) -> Any:
-    """None: there is no such workflow."""
+    """Return the active version, or None if there is no such workflow."""
     from server.client import ApiError
 
     try:
@@ -124,7 +130,7 @@ async def _if_allowed(asked: Awaitable[T]) -> T | None:
 
 
 async def _differs(client: AsyncClient, here: _Here) -> list[str]:
-    """What is otherwise there, a line each."""
+    """Return the differences on the other server, a line each."""
     found = here.found
     there = await _if_allowed(_active(client, found["name"]))
     lines = []
@@ -168,7 +174,8 @@ def _children(document: Any) -> list[str]:
 
 
 def _token(file: Path | None) -> str | None:
-    """Of the other server: never that of this one, which is not for others. Raises Refused."""
+    """Return the token of the other server; never that of this server, which must not be sent elsewhere. Raises
+    Refused."""
     try:
         token = read(file) if file is not None else os.environ.get("WEFT_TO_TOKEN")
     except SettingsError as error:
@@ -177,7 +184,7 @@ def _token(file: Path | None) -> str | None:
 
 
 async def _lacking(client: AsyncClient, document: Any) -> list[str]:
-    """What the document names and the server does not have, a line each."""
+    """Return the names in the document that the other server does not have, a line each."""
     from server.client import ApiError
 
     lines: list[str] = []

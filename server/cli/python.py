@@ -1,4 +1,4 @@
-"""`weft python build`: the interpreter behind function blocks in Python."""
+"""`weft python build`: builds the interpreter that runs function blocks in Python."""
 
 from __future__ import annotations
 

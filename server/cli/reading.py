@@ -1,4 +1,4 @@
-"""What commands read and write: documents in files of JSON or Python, JSON from the command line, texts."""
+"""Input and output of commands: documents in files of JSON or Python, JSON from the command line, texts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def is_file(text: str) -> bool:
 
 
 def is_python(text: str) -> bool:
-    """A Python file, or a workflow in one: `flow.py:name`."""
+    """Return whether it names a Python file, or a workflow in one: `flow.py:name`."""
     path, colon, name = text.rpartition(":")
     return text.endswith(".py") or bool(colon and path.endswith(".py") and name.isidentifier())
 
@@ -78,7 +78,7 @@ def check_free(out: str | None, force: bool) -> None:
 
 
 def write_document(document: Any, out: str | None, *, as_python: bool = False) -> bool:
-    """Write it to a file, or without one to stdout: False. Raises Refused."""
+    """Write the document to `out`, or to stdout, and return whether it went to a file. Raises Refused."""
     if as_python:
         from compiler.builder.source import source
 

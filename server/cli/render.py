@@ -1,5 +1,5 @@
-"""What the command line prints: events, findings, runs and waits as lines. Data in, text out; click strips the colour
-where it is not wanted.
+"""The output of the command line: events, findings, runs and waits as lines. Data in, text out; click removes colours
+for outputs that are not a terminal.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ STATUS_COLOURS = {
 OUTPUT_CHARS_MAX = 120  # of an output in an event line; --json has all of it
 _MOMENT = re.compile(r"\b(\d{13}) ms\b", re.ASCII)
 TYPE_WIDTH = 17  # of the longest event type
-LOG_INDENT = 40  # of the further lines of a log: behind type and time
+LOG_INDENT = 40  # of the further lines of a log: after type and time
 
 
 def plain(text: str) -> str:
-    """On one line and without control characters: texts come from workflows and from those who answer, and an escape
-    sequence in them must not reach the terminal."""
+    """Return the text on one line and without control characters: texts come from workflows and from people who answer,
+    and an escape sequence in them must not reach the terminal."""
     return "".join(char if char.isprintable() else " " for char in text)
 
 
@@ -79,7 +79,7 @@ def traceback_lines(error: Json | None, indent: int = 2) -> list[str]:
 
 
 def event_detail(event: Event) -> str:
-    """The part of an event that a person wants, on one line."""
+    """Return the part of an event that matters to a person, on one line."""
     return plain(_detail(event))
 
 
@@ -125,7 +125,7 @@ def _detail(event: Event) -> str:
         case "node.log":
             first = str(data.get("message", "")).partition("\n")[0]
             return f"text: {first}" if data.get("stream") == "text" else first
-        case _:  # a type that this program does not know may say something all the same
+        case _:  # a type that this program does not know may still have a message
             return str(data.get("message", ""))
 
 
@@ -152,7 +152,7 @@ def inbox_lines(waits: Sequence[Json]) -> list[str]:
 
 
 def step_lines(steps: Sequence[Json]) -> list[str]:
-    """One step of a block a line: number, kind, name, status, duration, what it used and cost."""
+    """Return a line for each step of a block: number, kind, name, status, duration, usage and cost."""
     widths = [max((len(str(step[name])) for step in steps), default=0) for name in ("n", "kind", "name", "status")]
     lines = []
     for step in steps:
@@ -206,7 +206,7 @@ def _usage_row(key: str, spent: Json) -> tuple[str, ...]:
 
 
 def signal_lines(signals: Sequence[Json]) -> list[str]:
-    """One signal a line: number, name, correlation, what took it, payload."""
+    """Return a line for each signal: number, name, correlation, the wait that took it, payload."""
     return [
         f"{signal['seq']:>4}  {plain(signal['name'])}"
         + (f" of {plain(signal['correlation'])}" if signal["correlation"] else "")
@@ -235,7 +235,7 @@ def question(wait: Json) -> str:
 
 
 def run_lines(runs: Sequence[Json], now_ms: int | None = None) -> list[str]:
-    """One run a line: id, status, workflow, version, age, and what holds it up."""
+    """Return a line for each run: id, status, workflow, version, age, and the reason if it is held up."""
     now = int(time.time() * 1000) if now_ms is None else now_ms
     names = [f"{run['workflow']}@{run['version']}" if run.get("version") else str(run["workflow"]) for run in runs]
     names = [plain(name) for name in names]
@@ -272,7 +272,7 @@ def workflow_lines(workflows: Sequence[Json], now_ms: int | None = None) -> list
 
 
 def version_lines(page: Json, now_ms: int | None = None) -> list[str]:
-    """A table: version, when it was saved, hash, which one is active."""
+    """A table: version, time of saving, hash, and a mark at the active one."""
     now = int(time.time() * 1000) if now_ms is None else now_ms
     rows = [
         (

@@ -68,7 +68,7 @@ def delete_secret(url: str, name: str) -> int:
 def rekey(url: str, grace_s: float) -> int:
     """Change to the present key of the server, which also has the old one (WEFT_OLD_SECRET_KEY).
 
-    Secrets are encrypted with it, and open waits get new links.
+    Secrets are encrypted with the present key, and open waits get new links.
     """
     done = call(url, lambda client: client.rekey_secrets(grace_s=round(grace_s)))
     resealed, relinked = done["resealed"], done["relinked"]

@@ -84,8 +84,8 @@ def sql(
 
 @contextmanager
 def _last_resort(seconds: float) -> Iterator[None]:
-    """End the process when the block takes longer. SQLite looks at its time limit between two steps; one call of
-    printf and one sort are a single step, however long. The connection only reads, so nothing is left behind."""
+    """End the process if the block takes longer. SQLite checks its time limit between two steps; one call of printf and
+    one sort are a single step, however long. The connection only reads, so nothing is left incomplete."""
 
     from executor.upkeep.sql.asking import too_long
 

@@ -76,7 +76,7 @@ def _fitted(lines: list[str], height: int) -> RenderableType:
 
 
 def frame(now: Json, before: Json | None) -> list[str]:
-    """One picture, as lines. `before`: the answer before it; rates are of the time between."""
+    """Return one frame, as lines. `before` is the previous answer; rates are those of the time between the two."""
     return list(_frame(now, before))
 
 

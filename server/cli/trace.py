@@ -1,4 +1,4 @@
-"""`weft trace`: where the time of a run went, as a tree with bars; and the trace of any run to a collector."""
+"""`weft trace`: the time of a run, as a tree with bars; and the trace of any run sent to a collector."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ async def _trace_of(client: AsyncClient, run_id: str) -> Trace:
 
 
 async def _above(client: AsyncClient, run: Mapping[str, Any]) -> tuple[str | None, tuple[str, str] | None]:
-    """The topmost run above, and the run and the wait that this one was started by."""
+    """Return the topmost run above, and the run and the wait that started this one."""
     first: tuple[str, str] | None = None
     root: str | None = None
     while parent := run.get("parent"):
@@ -91,8 +91,8 @@ async def _above(client: AsyncClient, run: Mapping[str, Any]) -> tuple[str | Non
 
 
 def tree_lines(trace: Trace, now_ms: int) -> Iterator[str]:
-    """Parents above what is below them, in the order of their starts. An attempt that is the only one of its node, and
-    has nothing below it, is not shown apart."""
+    """Yield the lines of the tree: parents above their children, in the order of their starts. The only attempt of a
+    node is not shown by itself if it has no children."""
     below: dict[str | None, list[Span]] = {}
     for span in trace.spans:
         below.setdefault(span.parent, []).append(span)

@@ -164,7 +164,7 @@ def rotate(url: str, hook: str) -> int:
 
 
 def _kind(hook: Mapping[str, Any]) -> str:
-    """How requests prove themselves; a public form has its own page instead."""
+    """Return how requests are authenticated, or "form" or "chat" for a public page."""
     return str(hook["auth"] if hook.get("kind", "webhook") == "webhook" else hook["kind"])
 
 
@@ -210,7 +210,7 @@ def _hook_lines(one: Json) -> Iterator[str]:
 
 
 def _local_time(at_ms: int, tz: str | None = None) -> str:
-    """On the clocks of the zone, or of this machine, which may not know the zone."""
+    """Format a time in the zone, or in that of this machine if the zone is not known here."""
     zone: ZoneInfo | None = None
     with suppress(ZoneInfoNotFoundError):
         zone = ZoneInfo(tz) if tz else None
@@ -230,7 +230,7 @@ def _text(value: str) -> str:
 
 
 def _plain_id(workflow: str) -> str:
-    """The workflow's name, as the id of a schedule may be written."""
+    """Return the workflow's name with the characters that the id of a schedule may have."""
     return "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in workflow)[:128]
 
 

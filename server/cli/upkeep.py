@@ -1,5 +1,5 @@
-"""`weft doctor`, `gc`, `cache`, `backup`, `restore`: looking after a database. `gc` and `cache` ask the server;
-the others work on the database itself, beside a running server or without one."""
+"""`weft doctor`, `gc`, `cache`, `backup`, `restore`: the upkeep of a database. `gc` and `cache` ask the server; the
+others work on the database itself, beside a running server or without one."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _how_far(progress: Progress) -> str:
 
 
 def _examined(examination: Examination, evidence: Evidence) -> Report:
-    """Ctrl-C, and SIGTERM of a job whose time is over, end it with a line about how far it was."""
+    """Run the examination. Ctrl-C and SIGTERM (of a job whose time is over) end it with a line about its progress."""
 
     def end(*_: object) -> None:
         raise KeyboardInterrupt
@@ -336,7 +336,8 @@ def _of_sqlite(db: Path | str | None, command: str) -> Path | None:
 
 
 def _secrets(database: Path | str) -> list[str]:
-    """Values of the environment that nothing may record. Short ones would be found in ordinary words."""
+    """Return the values of the environment that must not be recorded. Short values are left out: they occur in ordinary
+    text."""
     from executor.values.redact import LENGTH_MIN
     from server.settings import load_settings
     from server.tokens import read, token_path
@@ -352,7 +353,8 @@ def _secrets(database: Path | str) -> list[str]:
 
 
 def _keys(database: Path | str) -> list[str]:
-    """Ids of the keys that a process with these settings has, the present one first; none where it would make one."""
+    """Return the ids of the keys of a process with these settings, the present one first; empty if it would make a new
+    one."""
     from executor.vault.sealing import key_id
     from server.settings import known_keys, load_settings
     from server.variables import SettingsError
@@ -388,7 +390,7 @@ def _gc_database(
 
 
 def _has_workers(address: str) -> bool:
-    """Whether a lease has not lapsed."""
+    """Return whether a worker has an unexpired lease."""
     from executor.upkeep.opening import open_reading
 
     def ask() -> bool:
@@ -439,7 +441,7 @@ async def _collect(
 
 
 def _on_file(work: Callable[[], T]) -> T:
-    """Errors of the file as one line and the next step."""
+    """Call `work`; errors of the file become one line and the next step."""
     from executor.errors import WeftError
 
     try:

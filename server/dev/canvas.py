@@ -46,7 +46,8 @@ class Canvas:
         return known
 
     async def link(self, draft: str) -> str:
-        """To the canvas of a draft; where the server asks who it is, it signs one browser in. Raises Refused."""
+        """Return the address of a draft's canvas; if the server requires signing in, it signs one browser in. Raises
+        Refused."""
         page = f"/w/{quote(draft)}"
         if self._token is None:
             return f"{self._client.url}{page}"

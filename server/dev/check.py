@@ -26,7 +26,8 @@ from executor.sandbox.sandbox import Sandbox
 
 
 class Found(Struct, frozen=True):
-    """`documents` by name; `steps`: the file has functions for blocks of type `python`, or calls those of others."""
+    """The workflows of a file. `documents` are by name; `steps`: the file has functions for blocks of type `python`, or
+    calls those of others."""
 
     documents: dict[str, Any]
     steps: bool
@@ -75,8 +76,9 @@ def read(file: str) -> Found:
 
 
 def _documents(module: ModuleType, stem: str) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Of everything in the module that is a workflow in Python, and of the workflow functions that these call: name and
-    document."""
+    """Return name and document of each workflow in Python in the module, and of the workflow functions that
+    they call.
+    """
     seen: set[str] = set()
     found = [*defined_in(vars(module)).values()]
     functions = [value for value in found if isinstance(value, FunctionWorkflow)]

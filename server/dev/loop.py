@@ -1,8 +1,8 @@
-"""Watches a file, and begins anew with each change of it or of what lies beside it.
+"""Watches a file, and starts again when it or a file beside it changes.
 
-Each text is read in a process of its own first. One with errors is shown, and the server continues with the last good
-one; else the server is started again with it. Its runs continue there: they are in the database, and those of an older
-version keep its plan.
+Each text is read in a process of its own first. If it has errors, they are shown, and the server continues with the
+last good text; else the server is restarted with the new one. Its runs continue there: they are in the database, and
+those of an older version keep its plan.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class _Found(msgspec.Struct, frozen=True):
 
 
 async def develop(file: Path, environ: Mapping[str, str], say: Say, show: Say | None) -> int:
-    """Until SIGINT or SIGTERM. `environ` is that of the server; `show` gets the link to the canvas once. Exit code 1:
-    the server cannot start."""
+    """Run until SIGINT or SIGTERM. `environ` is that of the server; `show` gets the link to the canvas once. Exit code
+    1: the server cannot start."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -78,7 +78,7 @@ class _Development:
             self._say("The server did not start.")
             self.failed = True
             return
-        self._environ["WEFT_PORT"] = self._server.url.rpartition(":")[2]  # the same one from now on
+        self._environ["WEFT_PORT"] = self._server.url.rpartition(":")[2]  # keep the port from now on
         await self._deploy(self._server.url, found)
 
     async def end(self) -> None:
@@ -87,7 +87,7 @@ class _Development:
             await server.stop()
 
     async def _check(self) -> _Found | None:
-        """None: the file has errors, which are on stderr."""
+        """Return the workflows of the file, or None if it has errors, which are on stderr."""
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-m", "server.dev.check", str(self._file)),
             stdin=asyncio.subprocess.DEVNULL,
@@ -124,6 +124,6 @@ class _Development:
 
 
 def environment(db: str | None, port: int | None) -> dict[str, str]:
-    """That of this process, on loopback, with these options."""
+    """Return the environment of this process, on loopback, with these options."""
     given = {"WEFT_HOST": "127.0.0.1", "WEFT_DB": db, "WEFT_PORT": port, "WEFT_DATA": None if db is None else ""}
     return {**os.environ, **{name: str(value) for name, value in given.items() if value is not None}}

@@ -13,7 +13,7 @@ STOP_S: Final = 20.0  # a server waits 8 seconds for functions, and 5 for thread
 
 
 class NotStarted(Exception):
-    """It ended before it was ready; what it said is on stderr."""
+    """The server ended before it was ready; its message is on stderr."""
 
 
 class ServerProcess:
@@ -33,7 +33,7 @@ class ServerProcess:
             stdout=asyncio.subprocess.PIPE,
             env={**environ, "PYTHONUNBUFFERED": "1"},
             limit=LINE_MAX,
-            start_new_session=True,  # Ctrl-C in the terminal ends the parent, which stops this one
+            start_new_session=True,  # Ctrl-C in the terminal ends the parent, which stops this process
         )
         assert process.stdout is not None
         while not (line := await process.stdout.readline()).startswith(READY):
@@ -42,7 +42,7 @@ class ServerProcess:
                 raise NotStarted
             _show(line)  # functions are read before the server is ready, and may print
         if b"/sign-in#" in line:
-            await process.stdout.readline()  # how to get another link: for those who started the server themselves
+            await process.stdout.readline()  # a hint about more links, for people who start the server themselves
         url = line.removeprefix(READY).decode().strip().partition("/sign-in#")[0].rstrip("/")
         return cls(process, url, asyncio.create_task(_read_on(process.stdout), name="output of the server"))
 
@@ -60,12 +60,12 @@ class ServerProcess:
 
 
 async def _read_on(output: asyncio.StreamReader) -> None:
-    """What functions print."""
+    """Copy the output of functions until it ends."""
     while piece := await output.read(LINE_MAX):
         _show(piece)
 
 
 def _show(text: bytes) -> None:
-    """On stderr, as what the file prints while it is checked."""
+    """Write to stderr, where the file's output also goes while it is checked."""
     sys.stderr.write(text.decode(errors="replace"))
     sys.stderr.flush()

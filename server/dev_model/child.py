@@ -12,7 +12,7 @@ GRACE_S: Final = 5
 
 
 class NotStarted(Exception):
-    """It ended before it listened; what it said is on stderr."""
+    """The process ended before it listened; its message is on stderr."""
 
 
 @contextmanager

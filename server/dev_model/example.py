@@ -1,7 +1,7 @@
 """Values that a JSON Schema allows, for a model that has no script.
 
 Each schema has numbered variants: the first is the plainest, further ones are other enum values, longer texts, larger
-numbers, other branches. The validator decides which is taken, so what a variant does not look at (`not`, `oneOf`) is
+numbers, other branches. The validator decides which is taken, so keywords that variants ignore (`not`, `oneOf`) are
 honoured as well, as long as one of the variants fits.
 """
 
@@ -19,7 +19,7 @@ from referencing.exceptions import Unresolvable
 from server.dev_model.pattern import text_for
 
 VARIANTS: Final = 24  # of one schema
-MAKES_MAX: Final = 20_000  # of all schemas within the one that is asked for
+MAKES_MAX: Final = 20_000  # of all schemas within the requested one
 DEPTH_MAX: Final = 12
 SHALLOW: Final = 5  # further below only what is required is made: a schema may contain itself
 TEXT: Final = "example"
@@ -45,7 +45,7 @@ _FORMATS: Final = {
     "relative-json-pointer": "{n}/example",
     "regex": "example{n}",
 }
-# Which type a schema without one is about.
+# The type that keywords imply in a schema without one.
 _ABOUT: Final = {
     "object": ("properties", "required", "additionalProperties", "minProperties", "patternProperties", "propertyNames"),
     "array": ("items", "prefixItems", "minItems", "uniqueItems", "contains"),
@@ -67,7 +67,7 @@ class _Maker:
         self._root = root
         self._validator = Draft202012Validator(root, format_checker=Draft202012Validator.FORMAT_CHECKER)
         self._made = 0
-        # By the identity of a schema, which is kept so that no other one gets it.
+        # By the identity of a schema, which is kept so that its id is not used again.
         self._fitting: dict[tuple[int, int, bool], tuple[Any, Any]] = {}
 
     def fitting(self, schema: Any, n: int, depth: int = 0) -> Any:
@@ -115,7 +115,7 @@ class _Maker:
         return self._of_type(schema, _type(schema, n), n, depth)
 
     def _target(self, reference: str) -> Any:
-        """What `#/$defs/name` names; others are anything."""
+        """Return the schema at `#/$defs/name`, or True, which allows anything, for other references."""
         found: Any = self._root
         for part in reference.removeprefix("#").split("/")[1:]:
             name = part.replace("~1", "/").replace("~0", "~")
@@ -155,7 +155,7 @@ class _Maker:
         return made
 
     def _property(self, schema: Schema, name: str, n: int, depth: int) -> Any:
-        """All that the schema says of a property of this name."""
+        """Make a value for a property, from all subschemas that apply to its name."""
         found = [value for key, value in _mapping(schema.get("properties")).items() if key == name]
         for pattern, value in _mapping(schema.get("patternProperties")).items():
             if self._allows({"pattern": pattern}, name):
@@ -165,7 +165,7 @@ class _Maker:
         return self.fitting(found[0] if len(found) == 1 else {"allOf": found}, n, depth + 1)
 
     def _further_names(self, schema: Schema, n: int, depth: int) -> Iterator[str]:
-        """Names of properties beside those that are required, for a schema that wants several."""
+        """Yield names of properties besides the required ones, for a schema with a minimum number."""
         yield from _mapping(schema.get("properties"))
         named = schema.get("propertyNames")
         patterns = list(_mapping(schema.get("patternProperties")))
@@ -200,7 +200,7 @@ class _Maker:
 
 
 def _branches(schema: Schema, n: int) -> Iterator[tuple[Schema, int]]:
-    """The schema with one of its branches chosen, and the variant of that; nothing if it has none."""
+    """Yield the schema with one of its branches chosen, and the variant of that; nothing if it has none."""
     if isinstance(schema.get("allOf"), list) and schema["allOf"]:
         rest: Any = _without(schema, "allOf")
         for part in schema["allOf"]:
@@ -302,7 +302,7 @@ def _number(schema: Schema, n: int, *, whole: bool) -> int | float:
 
 
 def _nearest(low: Fraction | None, high: Fraction | None, step: Fraction, n: int) -> int:
-    """How often `step`: variant 0 is the multiple in the range that is nearest to zero."""
+    """Return a factor of `step`: variant 0 is the multiple in the range that is nearest to zero."""
     first = None if low is None else math.ceil(low / step)
     last = None if high is None else math.floor(high / step)
     if first is not None and last is not None:
@@ -316,7 +316,7 @@ def _nearest(low: Fraction | None, high: Fraction | None, step: Fraction, n: int
 
 
 def _bound(schema: Schema, closed: str, open: str) -> Fraction | None:
-    """The stricter of the two. Whether it is part of the range, the validator says."""
+    """Return the stricter of the two bounds. The validator decides whether it is itself in the range."""
     found = [
         Fraction(str(schema[name]))
         for name in (closed, open)

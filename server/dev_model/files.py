@@ -17,7 +17,7 @@ _KEPT: Final = 60  # characters of a file in GET /calls
 
 
 class Seen(Struct, frozen=True):
-    """A file of the last message. `about`: its type, size and, as far as they are known, its measures."""
+    """A file of the last message. `about` has its type, size and, if they are found, its dimensions."""
 
     media_type: str
     size: int
@@ -25,7 +25,7 @@ class Seen(Struct, frozen=True):
 
 
 def of_url(url: str) -> Seen:
-    """That in a `data:` URL. Raises ValueError."""
+    """Return the file in a `data:` URL. Raises ValueError."""
     found = _DATA_URL.fullmatch(url)
     if found is None:
         raise ValueError("a file must be a data: URL in base64")

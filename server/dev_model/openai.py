@@ -66,7 +66,7 @@ def whole(asked: Asked, answer: Answer, number: int) -> dict[str, Any]:
 
 
 def pieces(asked: Asked, answer: Answer, number: int) -> Iterator[bytes]:
-    """The reply of one that does."""
+    """The reply of a request that streams."""
     head = {**_head(asked, number), "object": "chat.completion.chunk"}
 
     def piece(delta: dict[str, Any], stop: str | None = None) -> bytes:

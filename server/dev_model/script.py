@@ -1,4 +1,4 @@
-"""What the model answers: the first rule of the script that fits the request, or an example when none does."""
+"""The answers of the model: the first rule of the script that fits the request, or an example if none does."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ CHARS_PER_TOKEN: Final = 4
 
 
 class When(Struct, frozen=True, forbid_unknown_fields=True):
-    """A request fits when all that is set holds. `last`, `system`: a text in the last message of the user or in the
-    instructions, in any case; `tool`: the last result is of this tool, `""`: there is none since the user spoke;
-    `offers`: it offers this tool; `round`: how many replies it has; `model`: its name; `file`: the last message of the
-    user has a file whose media type begins so, `""`: it has none."""
+    """Conditions of a rule; all that are set must hold. `last`, `system`: a text in the last message of the user or in
+    the instructions, in any case; `tool`: the last result is of this tool, or `""` if there is none since the last
+    message of the user; `offers`: the request offers this tool; `round`: the number of replies in it; `model`: its
+    name; `file`: the last message of the user has a file whose media type begins so, or `""` if it has none."""
 
     last: str | None = None
     system: str | None = None
@@ -48,7 +48,7 @@ class Failure(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
-    """What the reply counts as; None: a token for every four characters."""
+    """The token counts of a reply. A count that is None is one token per four characters."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -82,9 +82,9 @@ class Script(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Asked(Struct, frozen=True):
-    """A request, whichever format it came in. `results`: tools whose results came since the last reply. `schema`: what
-    the output has to be, and `output_tool` the tool that takes it; `required`: the model has to call a tool. `files`:
-    those of the last message of the user."""
+    """A request, in either format. `results`: tools whose results came since the last reply. `schema`: the schema of
+    the output, and `output_tool` the tool that takes it; `required`: the model has to call a tool. `files`: those of
+    the last message of the user."""
 
     model: str
     system: str
@@ -102,7 +102,7 @@ class Asked(Struct, frozen=True):
 
 
 class Answer(Struct, frozen=True):
-    """What is sent. `calls`: name, id and the arguments as text."""
+    """A reply. `calls`: name, id and the arguments as text."""
 
     text: str
     calls: tuple[tuple[str, str, str], ...]
@@ -121,7 +121,7 @@ class Player:
         self._used: dict[int, int] = {}
 
     def answer(self, asked: Asked) -> Answer | Failure:
-        """What this request gets."""
+        """Return the answer to this request."""
         rule = self._rule(asked) or _example(asked)
         if rule.error is not None:
             return rule.error
@@ -158,7 +158,7 @@ class Player:
 
 
 def read_script(data: bytes) -> Script:
-    """The script in a file. Raises ValueError that says what is wrong with it."""
+    """Read the script in a file. Raises ValueError with the error in it."""
     try:
         return msgspec.json.decode(data, type=Script)
     except (msgspec.DecodeError, msgspec.ValidationError) as error:
@@ -166,13 +166,14 @@ def read_script(data: bytes) -> Script:
 
 
 def of_examples() -> Script:
-    """The scripts of all examples. Each rule says what it is for, so that all fit beside each other."""
+    """Return the scripts of all examples. Each rule has a condition, so that they can be combined."""
     files = sorted(examples_folder().joinpath("models").glob("*.json"))
     return Script(tuple(rule for file in files for rule in read_script(file.read_bytes()).rules))
 
 
 def _example(asked: Asked) -> Rule:
-    """Without a rule: the output that is wanted, a call of the first tool if one is required, or what was said."""
+    """Return the answer without a rule: the requested output, a call of the first tool if one is required, or the last
+    message."""
     if asked.schema is not None:
         return Rule(output=example(asked.schema))
     if asked.required and asked.tools:

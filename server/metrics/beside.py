@@ -1,8 +1,8 @@
 """`GET /metrics`, `GET /healthz` and `GET /readyz` on a port of their own, without a token, for a Prometheus and for a
 supervisor.
 
-They have numbers, names of workflows and blocks, and nothing that workflows work with. The port is on loopback unless
-WEFT_METRICS_HOST says otherwise.
+They show numbers, names of workflows and blocks, and no data of workflows. The port is on loopback unless
+WEFT_METRICS_HOST is set.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ HEADERS = {"X-Content-Type-Options": "nosniff"}
 
 
 class Metrics:
-    """`engine` is set by the process as soon as it has one. `port` and `address` (`host:port`) are where it listens, or
-    None."""
+    """`engine` is set by the process as soon as it has one. `port` and `address` (`host:port`) are those of the
+    listener, None before `listen`."""
 
     def __init__(self, process: ProcessMeters) -> None:
         self.engine: Engine | None = None
@@ -34,7 +34,7 @@ class Metrics:
         self._server: BesideServer | None = None
 
     async def listen(self, port: int, host: str = HOST) -> None:
-        """Begin to answer; port 0 is a free one. Raises OSError."""
+        """Start to listen; port 0 is a free one. Raises OSError."""
         listener = listening(port, host)
         self.port = listener.getsockname()[1]
         self.address = authority(host, self.port)
@@ -56,7 +56,7 @@ class Metrics:
         return Response(body, headers={**HEADERS, "Content-Type": media})
 
     async def _alive(self, _: Request) -> Response:
-        """Whether the process works, and not whether its database does: a restart does not repair one."""
+        """Return whether the process works, whatever the state of its database: a restart would not repair that."""
         try:
             if self.engine is not None:
                 await self.engine.healthy()

@@ -26,7 +26,7 @@ Family = CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
 Labels = tuple[str, ...]
 T = TypeVar("T")
 _log = logging.getLogger("weft.server")
-DATABASE_S: Final = 1.0  # less than any Prometheus waits for: what this process knows by itself is sent in any case
+DATABASE_S: Final = 1.0  # less than the timeout of any Prometheus: numbers of the process itself are always sent
 
 
 async def exposition(engine: Engine | None, process: ProcessMeters, accept: str = "") -> tuple[bytes, str]:
@@ -48,7 +48,7 @@ async def _is_up(engine: Engine) -> bool:
 
 
 async def _in_time(asked: Awaitable[T], otherwise: T) -> T:
-    """What the database answers, if it does within DATABASE_S."""
+    """Return the answer of the database if it comes within DATABASE_S, else `otherwise`."""
     try:
         async with asyncio.timeout(DATABASE_S):
             return await asked

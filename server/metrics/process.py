@@ -1,4 +1,4 @@
-"""What a process of weft knows of itself, beside its engine."""
+"""Meters of a weft process, besides those of its engine."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""One sign-in on its way: what the browser carries from the start of it to its end.
+"""One sign-in in progress: the state that the browser carries from its start to its end.
 
-State, nonce and verifier are in a cookie of the browser that began, signed by this server, so that any process can end
-what another one began. The cookie is SameSite=Lax: it comes back with the navigation from the provider's page.
+State, nonce and verifier are in a cookie of the browser that began it, signed by this server, so that any process can
+complete a sign-in that another process began. The cookie is SameSite=Lax: the browser sends it with the navigation from
+the provider's page.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Flow:
         self._after_sign_out = f"{base_url}/"
 
     def begin(self, described: Description, to: str, now_s: float) -> tuple[str, str]:
-        """Where to send the browser, and its cookie."""
+        """Return the address to send the browser to, and its cookie."""
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
         challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
         query = {
@@ -59,15 +60,15 @@ class Flow:
         return _with_query(described.authorization_endpoint, query), self._sealed(under_way)
 
     def end(self, described: Description, id_token: str) -> str | None:
-        """Where to send a browser that has signed out here, so that it signs out at the provider as well. `id_token`:
-        the one that it signed in with; empty: it is not known. None: the provider has no such page."""
+        """Return the address at which a browser that has signed out here signs out at the provider as well, or None if
+        the provider has no such page. `id_token` is the token of the sign-in, empty if it was not kept."""
         if described.end_session_endpoint is None:
             return None
         query = {"client_id": self._settings.client_id, "post_logout_redirect_uri": self._after_sign_out}
         return _with_query(described.end_session_endpoint, query | ({"id_token_hint": id_token} if id_token else {}))
 
     def resume(self, cookie: str, state: str, now_s: float) -> UnderWay | None:
-        """None: this browser has begun no sign-in with this state, or too long ago."""
+        """Return the sign-in, or None if this browser has begun none with this state, or too long ago."""
         try:
             body, _, mac = cookie.rpartition(".")
             if not hmac.compare_digest(self._mac(body), mac):
@@ -94,7 +95,7 @@ def _with_query(url: str, query: dict[str, str]) -> str:
 
 
 def is_own_path(to: str) -> bool:
-    """Whether it leads to a page of this server, in every reading of it."""
+    """Return whether it leads to a page of this server, however a browser reads it."""
     return (
         to.startswith("/")
         and not to.startswith("//")

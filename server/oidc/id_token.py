@@ -1,4 +1,4 @@
-"""Whether an ID token says what it must (OpenID Connect Core 1.0, 3.1.3.7)."""
+"""Validation of ID tokens (OpenID Connect Core 1.0, 3.1.3.7)."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Claims = Mapping[str, Any]
 
 
 class TokenRefused(Exception):
-    """The text says why."""
+    """The token is not accepted. The text is the reason."""
 
 
 class UnknownKey(TokenRefused):
@@ -58,7 +58,7 @@ def header_of(token: str) -> tuple[str, str | None]:
 
 
 def find_key(keys: Sequence[Mapping[str, Any]], alg: str, kid: str | None) -> Key:
-    """The one that the token names, or the only one that fits. Raises UnknownKey, TokenRefused."""
+    """Return the key that the token names, or the only one that fits. Raises UnknownKey, TokenRefused."""
     fitting = [
         key
         for key in keys
@@ -83,7 +83,7 @@ def find_key(keys: Sequence[Mapping[str, Any]], alg: str, kid: str | None) -> Ke
 
 
 def verified(token: str, key: Key, alg: str, *, issuer: str, client_id: str, nonce: str, now_s: float) -> Claims:
-    """What the token says, once all of it was checked. Raises TokenRefused."""
+    """Return the claims of the token after all checks. Raises TokenRefused."""
     try:
         payload = jws.deserialize_compact(token.encode("ascii"), key, [alg]).payload
         claims = json.loads(payload)

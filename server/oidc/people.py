@@ -1,4 +1,4 @@
-"""Whose account a sign-in at the provider opens, and with which role."""
+"""Users who sign in at the provider: the account that a sign-in opens, and its role."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NAME_CHARS_MAX = 200
 
 
 class NotAdmitted(Exception):
-    """The text says why, to the person."""
+    """The user may not sign in. The text is the reason, for the user."""
 
 
 async def admit(store: Store, settings: OidcSettings, claims: Mapping[str, Any], now_ms: int) -> UserRow:
-    """The user of these claims: known by issuer and subject, else invited under the verified address, else new. What
-    groups say about the role counts at each sign-in. Raises NotAdmitted."""
+    """Return the user with these claims: one with this issuer and subject, else one invited under the verified address,
+    else a new one. The role from groups is updated at each sign-in. Raises NotAdmitted."""
     email = _verified_email(claims)
     if settings.domains and (email is None or not _is_in(email, settings.domains)):
         raise NotAdmitted("Your address is not in a domain that may sign in here.")
@@ -45,7 +45,8 @@ async def admit(store: Store, settings: OidcSettings, claims: Mapping[str, Any],
 async def _new(
     store: Store, email: str | None, identity: str, claims: Mapping[str, Any], role: PersonRole | None, now_ms: int
 ) -> UserRow:
-    """`id` is what documents name people by, so no one can choose it: a verified address, or made of the identity."""
+    """Create a user. Documents name people by `id`, so users cannot choose it: it is a verified address, or derived
+    from the identity."""
     if role is None:
         raise NotAdmitted(f"There is no user {email or 'for you'} here. Ask an admin for an invitation.")
     own = f"oidc-{hashlib.sha256(identity.encode()).hexdigest()[:16]}"
@@ -62,7 +63,7 @@ async def _new(
 
 
 def _role(settings: OidcSettings, claims: Mapping[str, Any]) -> PersonRole | None:
-    """The highest of their groups, else the one that everyone has."""
+    """Return the highest role of their groups, else the default role."""
     said = claims.get(settings.groups_claim)
     groups = said if isinstance(said, list) else [said]
     found = [role for group, role in settings.roles.items() if group in groups]
@@ -70,7 +71,7 @@ def _role(settings: OidcSettings, claims: Mapping[str, Any]) -> PersonRole | Non
 
 
 def _verified_email(claims: Mapping[str, Any]) -> str | None:
-    """In lower case, if it can be the id of a user. Some providers say `true` in quotes."""
+    """Return the address in lower case, if it can be the id of a user. Some providers send `true` in quotes."""
     email = claims.get("email")
     if not isinstance(email, str) or claims.get("email_verified") not in (True, "true"):
         return None

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from server.oidc.id_token import Claims
 
 KEPT_S = 3600.0  # description and keys; a key that was withdrawn counts for so long
-ASK_AGAIN_S = 60.0  # who sends tokens with unknown keys makes one request a minute
+ASK_AGAIN_S = 60.0  # tokens with unknown keys cause at most one request a minute
 FAILED_S = 10.0  # what failed is tried again after it
 TIMEOUT_S = 10.0
 BYTES_MAX = 512 * 1024
@@ -31,21 +31,21 @@ _ID_TOKEN = "server.oidc.id_token"  # noqa: S105 - the name of a module
 
 
 class ProviderError(Exception):
-    """The provider does not answer, or not as it must. The text says why."""
+    """The provider does not answer, or not as it must. The text is the reason."""
 
 
 class Description(Struct, frozen=True):
-    """What of `/.well-known/openid-configuration` is used."""
+    """The parts of `/.well-known/openid-configuration` that are used."""
 
     authorization_endpoint: str
     token_endpoint: str
     jwks_uri: str
     basic: bool  # how the client secret is sent
-    end_session_endpoint: str | None = None  # where a browser signs out; not every provider has one
+    end_session_endpoint: str | None = None  # page for signing out; not every provider has one
 
 
 class Provider:
-    """Of one process. `now_s` only has to grow."""
+    """The provider of this process. `now_s` is a monotonic clock."""
 
     def __init__(
         self, settings: OidcSettings, client: GuardedClient, now_s: Callable[[], float] = time.monotonic
@@ -87,7 +87,7 @@ class Provider:
         return token
 
     async def verify(self, token: str, nonce: str, now_s: float) -> Claims:
-        """What the token says. `now_s`: Unix time. Raises TokenRefused, ProviderError."""
+        """Return the claims of the token. `now_s` is Unix time. Raises TokenRefused, ProviderError."""
         if _ID_TOKEN not in sys.modules:
             await asyncio.to_thread(import_module, _ID_TOKEN)
         from server.oidc.id_token import UnknownKey, find_key, header_of, verified
@@ -101,7 +101,7 @@ class Provider:
         return verified(token, key, alg, issuer=mine.issuer, client_id=mine.client_id, nonce=nonce, now_s=now_s)
 
     async def _known_keys(self, newer: bool = False) -> list[Mapping[str, Any]]:
-        """`newer`: those of a minute ago are too old."""
+        """Return the keys of the provider; with `newer` not those of more than a minute ago."""
         async with self._lock:
             now_s, kept_s = self._now_s(), ASK_AGAIN_S if newer else KEPT_S
             if self._keys is None or now_s - self._keys[0] >= kept_s:

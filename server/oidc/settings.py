@@ -16,9 +16,9 @@ SCOPES = ("openid", "email", "profile")
 
 
 class OidcSettings(Struct, frozen=True):
-    """`issuer` as the provider spells it. `role`: of people who sign in for the first time and are in no group of
-    `groups`; None: they are refused unless they were invited. `groups`: `group=role`. `private`: the provider may be at
-    a private address."""
+    """`issuer` as the provider spells it. `role`: for people who sign in for the first time and are in no group of
+    `groups`; if it is None they are refused unless they were invited. `groups`: `group=role`. `private`: the provider
+    may be at a private address."""
 
     issuer: str
     client_id: str = ""

@@ -1,4 +1,4 @@
-"""What a server has one of when a provider signs people in."""
+"""The objects that a server needs once for signing in by a provider."""
 
 from __future__ import annotations
 

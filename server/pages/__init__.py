@@ -1,1 +1,1 @@
-"""Pages made on the server: behind resume links, for signing in, and where the editor was not built."""
+"""Pages rendered by the server: resume links, forms, chats, sign-in, and a page for servers without the editor."""

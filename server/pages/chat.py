@@ -1,5 +1,5 @@
-"""The page of a public chat: what was said, and the box for the next message. Works without JavaScript, by loading the
-page again; with it (`static/chat.js`) the answer comes while it is written."""
+"""The page of a public chat: its messages, and the box for the next one. Works without JavaScript, by loading the page
+again; with it (`static/chat.js`) the answer appears while it is written."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def show(
     extras: Extras | None = None,
     read_only: bool = False,
 ) -> Response:
-    """The conversation. `another`: where a new one begins. With `error` the message was not sent, and is kept."""
+    """The conversation. `another` is the address of a new one. With `error` the message was not sent, and is kept."""
     said = None
     if error is not None:
         said = _ERRORS.get(error.code, f"Write a message of at most {MESSAGE_MAX:,} characters.")

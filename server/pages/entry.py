@@ -8,8 +8,8 @@ from server.pages.html import el, page
 
 
 def sign_in(status: int = 401, provider: str | None = None) -> Response:
-    """The page that asks for the token. 401 in place of another page, 200 at its own address. `provider`: the name of
-    one that signs people in."""
+    """The page that asks for the token. 401 in place of another page, 200 at its own address. `provider` is the name of
+    a sign-in provider."""
     return page(
         "Sign in",
         el("h1", "Sign in"),
@@ -73,7 +73,7 @@ def signed_in(to: str) -> Response:
 
 
 def not_built() -> Response:
-    """The server works without the editor; this says how to get it."""
+    """The page of a server without the editor, which still works; it shows how to get the editor."""
     return page(
         "The editor is not built",
         el("h1", "The editor is not built"),

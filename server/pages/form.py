@@ -15,7 +15,7 @@ from server.pages.forms import encoding_of, form_fields
 from server.pages.html import Html, el, join, page, value_view
 from server.ui import Extras
 
-ONCE = "once"  # the input that makes a page that was loaded once one submission
+ONCE = "once"  # the input that makes repeated posts of one loaded page the same submission
 
 
 def ask(
@@ -50,8 +50,8 @@ def ask(
 
 
 def submitted(form: FormView, run: RunView, extras: Extras | None = None) -> Response:
-    """What became of it. What went wrong inside the run is for those who may see the run; that it is received is true
-    in any case, so this is no error."""
+    """The page after a submission. Errors inside the run are for users who may see the run; the submission was received
+    in any case, so this is not an error page."""
     ended = run.status == "succeeded"
     answer = run.response.get("body") if ended and run.response is not None else None
     if run.status in ("failed", "cancelled"):

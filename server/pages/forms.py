@@ -32,7 +32,8 @@ def schema_fields(schema: Any) -> dict[str, dict[str, Any]]:
 
 
 def form_fields(schema: Any, typed: Mapping[str, str] | None, errors: Mapping[str, str]) -> Html:
-    """One labelled control for each property. `given`: what was typed before (by input name); `errors`: by property."""
+    """One labelled control for each property. `given` is what was typed before (by input name); `errors` are by
+    property."""
     required = _required(schema)
     return join(
         [
@@ -43,7 +44,7 @@ def form_fields(schema: Any, typed: Mapping[str, str] | None, errors: Mapping[st
 
 
 def file_inputs(schema: Any) -> frozenset[str]:
-    """Names of the inputs that take files. A form with one is sent as multipart/form-data."""
+    """Return the names of the inputs that take files. A form with one is sent as multipart/form-data."""
     return frozenset(PREFIX + name for name, field in schema_fields(schema).items() if kind_of(field) == "file")
 
 
@@ -72,7 +73,7 @@ def read_form(schema: Any, typed: Mapping[str, str]) -> tuple[dict[str, Any], di
 
 
 def placed_errors(schema: Any, error: WeftError) -> tuple[dict[str, str], str | None]:
-    """What is wrong, by the field that its pointer names, and as one text what belongs to no field."""
+    """Return the messages by the field that their pointer names, and one text with those that belong to no field."""
     known = schema_fields(schema)
     at_field: dict[str, str] = {}
     on_top: list[str] = []
@@ -184,7 +185,7 @@ def _field(
 
 
 def _is_needed(field: Mapping[str, Any]) -> bool:
-    """By one of the actions, so that the form cannot require it."""
+    """Return whether one of the actions needs the field, so that the form cannot require it."""
     shown = field.get("x-ui")
     return isinstance(shown, Mapping) and shown.get("needed") is True
 

@@ -61,8 +61,8 @@ def page(
     script: str | None = None,
     extras: Extras | None = None,
 ) -> Response:
-    """A whole document. `chrome`: with the header that leads home, else a sheet of its own, for people who come by a
-    link; `script`: address of its own script; `extras`: what the interface adds."""
+    """A whole document. `chrome`: with the header and its link to the editor, else a sheet of its own, for people who
+    follow a link; `script` is the address of its script; `extras` are the parts that the interface adds."""
     added, fonts = extras or Extras()
     head = el(
         "head",

@@ -1,4 +1,4 @@
-"""What a page for people outside shows when it, or its form, cannot be used."""
+"""Pages shown to visitors in place of a form or chat that cannot be used."""
 
 from __future__ import annotations
 

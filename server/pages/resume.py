@@ -1,4 +1,4 @@
-"""The page behind a resume link: what is asked, the form, the buttons; or who answered, or that it is too late."""
+"""The page of a resume link: the question, the form, the buttons; or who answered, or that it is too late."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from server.ui import Extras
 
 _LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done", "fail": "Mark as failed"}
 
-# What an answer holds beside the fields; it is said in words elsewhere on the page.
+# Members of an answer besides the fields; the page shows them in words elsewhere.
 _SAID = ("action", "answered_by", "answered_at")
 
 
@@ -70,8 +70,8 @@ def thanks(wait: WaitView, action: str | None, extras: Extras | None = None) -> 
 
 
 def closed(wait: WaitView, status: int, extras: Extras | None = None) -> Response:
-    """The wait is over: who answered and when, expired, or cancelled. Same page for a look (200) and a late press
-    (409)."""
+    """The wait is over: answered (by whom and when), expired, or cancelled. The same page for a GET (200) and a late
+    answer (409)."""
     if wait.status == "answered":
         who = f"answered by {wait.answered_by}" if wait.answered_by else "answered"
         return _closed(wait, f"This was already {who}.", status, extras)
@@ -113,7 +113,7 @@ def _closed(wait: WaitView, said: str, status: int, extras: Extras | None) -> Re
 
 
 def _facts(wait: WaitView) -> Html:
-    """Who asks, since when, until when."""
+    """The sender, the time of the question, and its deadline."""
     who = wait.workflow if wait.label == _title(wait) else f"{wait.workflow}, {wait.label}"
     rows: list[tuple[str, Any]] = [("Asked by", who), ("Asked", moment(wait.opened_at_ms))]
     if wait.expires_at_ms:
@@ -145,7 +145,7 @@ def _asked(wait: WaitView) -> Html:
 def _buttons(wait: WaitView) -> list[Html]:
     actions: list[Any] = list(wait.actions) or [None]
     request = wait.request if isinstance(wait.request, dict) else {}
-    # Of a lost attempt none of the answers is the usual one, and each says what it does.
+    # A lost attempt has no usual answer, so each button names its effect.
     words = _LOST if wait.kind == "attention" else {None: str(request.get("submit") or "Send")}
     return [
         el(
