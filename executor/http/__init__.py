@@ -1,1 +1,1 @@
-"""How blocks, notifications and callbacks reach other servers: public addresses only, bounded in time and size."""
+"""The way of blocks, notifications and callbacks to other servers: public addresses only, bounded in time and size."""

@@ -1,4 +1,4 @@
-"""Which network addresses blocks may reach. Judged at the moment of dialling, on the address that is dialled.
+"""The network addresses that blocks may reach. An address is checked at the moment of dialling.
 
 Checking a URL beforehand protects from nothing: a name may resolve to something else a moment later. So the guard sits
 below the HTTP library, where the connection is made, and everything passes it: redirects, odd spellings of addresses,
@@ -45,13 +45,13 @@ class Allowed:
             self._add(entry.strip())
 
     def permits(self, host: str, address: Address, port: int) -> bool:
-        """`host`: as the URL has it; `address`: what would be dialled."""
+        """Return True if the address may be dialled. `host`: as in the URL; `address`: the address to dial."""
         if self._everything or is_public(address) or any(address in network for network in self._networks):
             return True
         return any((place, number) in self._places for place in _places(host, address) for number in (port, None))
 
     def names(self, host: str, address: Address, port: int) -> bool:
-        """Is this very `host:port` or `address:port` on the list?"""
+        """Return True if this very `host:port` or `address:port` is on the list."""
         return any((place, port) in self._places for place in _places(host, address))
 
     def names_url(self, host: str, port: int) -> bool:
@@ -72,7 +72,8 @@ def _places(host: str, address: Address) -> set[str | Address]:
 
 
 def is_public(address: Address) -> bool:
-    """Is this an ordinary place on the Internet: not private, local, reserved, multicast, nor a tunnel to such?"""
+    """Return True for an ordinary place on the Internet: not private, local, reserved, multicast, nor a tunnel to
+    such."""
     address = unwrapped(address)
     if isinstance(address, ipaddress.IPv4Address):
         return address.is_global and not address.is_multicast and not any(address in net for net in _NEVER_V4)
@@ -90,7 +91,7 @@ def unwrapped(address: Address) -> Address:
 
 
 class Guard:
-    """Which addresses of a host may be dialled, for every protocol.
+    """Decides which addresses of a host may be dialled, for every protocol.
 
     own_port  where this server listens: on this machine that port is dialled only if `allowed` names it, port included
     hint      what the operator or the author can do about a refusal
@@ -105,8 +106,8 @@ class Guard:
         self.hint = hint
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Those that are permitted, at least one. Raises OSError and UnicodeError when the name cannot be resolved,
-        BlockError(address_refused) when no address is permitted."""
+        """Return the permitted addresses, at least one. Raises OSError and UnicodeError if the name cannot be resolved,
+        BlockError(address_refused) if no address is permitted."""
         found = await self._resolve(host, port)
         permitted = [text for text in found if self._permits(host, ipaddress.ip_address(text), port)]
         if not permitted:
@@ -114,7 +115,7 @@ class Guard:
         return permitted
 
     def names(self, host: str, address: Address, port: int) -> bool:
-        """Is this very place on the list of the operator?"""
+        """Return True if the operator's list has this very place."""
         return self._allowed.names(host, address, port)
 
     def _permits(self, host: str, address: Address, port: int) -> bool:

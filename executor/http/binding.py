@@ -1,9 +1,10 @@
-"""Which hosts the stored secrets of an attempt may be sent to, and what their handles stand for. The clients that dial
-ask before each request, also for those that a redirect leads to. A context variable carries it, because blocks of other
-packages use the clients, too.
+"""The hosts to which the stored secrets of an attempt may be sent, and the values of their handles. Clients check them
+before each request, also after a redirect. A context variable holds them, because blocks of other packages use the
+clients, too.
 
-All secrets of an attempt count for each request, unless it says what a request is made of (`using`): then those in
-there count, before anything was encoded, and those that are found in the request itself."""
+All secrets of an attempt count for each request, unless the parts of the request are declared (`using`): then those in
+the parts count, before anything was encoded, and those that are found in the request itself.
+"""
 
 from __future__ import annotations
 
@@ -23,9 +24,10 @@ Redact = Callable[[str], str]
 
 
 class _Bound(NamedTuple):
-    """`is_in` says whether the secret of a name is in a text, in any usual encoding; None: it counts always. `opened`
-    returns the name and the value of a handle; `made`: handles of texts that were made of it (`derived`). `counts`: for
-    a request that may have no trace of it. `set_by`: the variable that has its hosts, with `=`."""
+    """The binding of one secret. `is_in` returns True if the secret of a name is in a text, in any usual encoding; None
+    if it counts always. `opened` returns the name and the value of a handle; `made`: handles of texts that were made of
+    it (`derived`). `counts`: for a request that may have no trace of it. `set_by`: the variable that has its hosts,
+    with `=`."""
 
     hosts: Sequence[str]
     is_in: IsIn | None
@@ -66,7 +68,7 @@ def bound_to(
 
 @contextmanager
 def using(*parts: Any) -> Iterator[None]:
-    """What is sent within is made of these JSON values and of no other secret."""
+    """Declare that the requests inside are made of these JSON values and of no other secret."""
     bound = _BOUND.get()
     if not bound:
         yield
@@ -87,12 +89,12 @@ def _set(bound: Mapping[str, _Bound]) -> Iterator[None]:
 
 
 def is_bound() -> bool:
-    """Whether a secret is used here."""
+    """Return True if a secret is used here."""
     return bool(_BOUND.get())
 
 
 def counts() -> bool:
-    """Whether what is sent here is made of a secret."""
+    """Return True if requests here are made of a secret."""
     return any(each.counts for each in (_BOUND.get() or {}).values())
 
 
@@ -119,8 +121,8 @@ def opened_bytes(data: bytes) -> bytes:
 
 
 def derived(text: str, make: Callable[[str], str]) -> str:
-    """A handle of what `make` returns for the opened text; without a handle in the text, what it returns. The handle
-    counts within the same `bound_to`. Raises BlockError(secret_misplaced)."""
+    """Apply `make` to the opened text, and return a handle of the result; without a handle in the text, the result
+    itself. The handle counts within the same `bound_to`. Raises BlockError(secret_misplaced)."""
     found = handles.handles_in(text)
     if not found:
         return make(text)
@@ -138,8 +140,9 @@ def without_secrets(text: str) -> str:
 
 
 def check_place(scheme: str, host: str, port: int, *sent: str | bytes | None, chosen: bool = False) -> None:
-    """`scheme`: `https`, `http`, or that of another protocol; `host`: as it is dialled, in ASCII; `sent`: what goes
-    there. `chosen`: by a server or a secret, so it is not shown. Raises BlockError(secret_host_refused)."""
+    """Check that secrets may be sent to this place. `scheme`: `https`, `http`, or that of another protocol; `host`: as
+    it is dialled, in ASCII; `sent`: the data that goes there. `chosen`: the place was chosen by a server or a secret,
+    so it is not shown. Raises BlockError(secret_host_refused)."""
     bound = _BOUND.get()
     if not bound:
         return
@@ -155,7 +158,8 @@ def check_place(scheme: str, host: str, port: int, *sent: str | bytes | None, ch
 
 
 def check_no_place(where: str) -> None:
-    """`where`: what is no host, so no secret can be sent there. Raises BlockError(secret_host_refused)."""
+    """Check that no secret counts here. `where` is not a host, so no secret can be sent there. Raises
+    BlockError(secret_host_refused)."""
     for name, each in (_BOUND.get() or {}).items():
         if each.counts:
             kind, _, short = name.rpartition(":")
@@ -173,7 +177,7 @@ def is_host(text: str) -> bool:
 
 
 def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
-    """As they are stored. Raises BadRequest."""
+    """Return the hosts as they are stored. Raises BadRequest."""
     found = tuple(dict.fromkeys(host.strip().lower().rstrip(".") for host in hosts))
     wrong = next((host for host in found if not is_host(host)), None)
     if wrong is not None or len(found) > HOSTS_MAX:
@@ -206,7 +210,7 @@ def _bare(place: str) -> str:
 
 
 def _place(scheme: str, host: str, port: int) -> str:
-    """As `--hosts` takes it."""
+    """Format a place as `--hosts` takes it."""
     shown = f"[{host.strip('[]')}]" if ":" in host else host.lower().rstrip(".")
     if scheme == "https":
         return shown if port == _HTTPS else f"{shown}:{port}"

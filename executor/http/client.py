@@ -59,27 +59,26 @@ class GuardedClient:
     ) -> Answer:
         """Send one request and read the whole answer, whatever its status. `timeout_s` is for all of it, redirects
         included, from the moment at which there is a connection for it; `max_bytes` is for the body, unpacked.
-        `waiting` is entered while the request waits for one of the connections. None: it does not wait, the caller
-        sends a bounded number at the same time.
+        `waiting` is entered while the request waits for one of the connections. If it is None, the request does not
+        wait: the caller sends a bounded number at the same time.
 
-        Raises BlockError. Retryable: http_timeout, http_connection; out_of_resources, which costs no attempt.
-        Not: address_refused, response_too_large, redirect_refused, too_many_redirects, url_invalid.
-        """
+        Raises BlockError. Retryable: http_timeout, http_connection; out_of_resources, which costs no attempt. Not:
+        address_refused, response_too_large, redirect_refused, too_many_redirects, url_invalid."""
         exchanges = self._exchanges or await self._begin()
         return await exchanges.request(
             method, url, headers or {}, content, timeout_s, max_bytes, follow_redirects, waiting
         )
 
     def guard(self, places: Iterable[str] = ()) -> GuardedBackend:
-        """What makes connections by the rules of this client, for another one. `places`: more `host:port` that may be
-        private. Loads httpcore."""
+        """Return a backend that makes connections by the rules of this client, for another one. `places`: more
+        `host:port` that may be private. Loads httpcore."""
         from executor.http.backend import GuardedBackend
 
         own_port = self._own.port if self._own else None
         return GuardedBackend(Allowed([*self._allow_private, *places]), self._resolve, own_port=own_port)
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Those of a host that clients of other protocols may dial. Raises as `Guard.addresses`."""
+        """Return the addresses of a host that clients of other protocols may dial. Raises like `Guard.addresses`."""
         return await Guard(self._allowed, self._resolve, own_port=self._own.port if self._own else None).addresses(
             host, port
         )

@@ -1,4 +1,4 @@
-"""What the HTTP client does with httpcore and httpx, which are loaded with this file: requests, redirects, answers."""
+"""Requests, redirects and answers over httpcore and httpx, which are loaded with this file."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _REDIRECT_HINT = (
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came back. `headers`: names in lower case, repeated ones joined by commas; `url`: after redirects;
+    """The answer to a request. `headers`: names in lower case, repeated ones joined by commas; `url`: after redirects;
     `ms`: from sending to the last byte."""
 
     status: int
@@ -52,12 +52,12 @@ class Answer:
     ms: int
 
 
-# Before anything of a request was sent.
+# Errors before any part of a request was sent.
 _NOT_SENT = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
 
 
 class Exchanges:
-    """Of one client; see there for what the arguments are."""
+    """The exchanges of one GuardedClient, which describes the arguments."""
 
     def __init__(self, allowed: Allowed, own: Own | None, resolve: Resolve, connections: int) -> None:
         self._allowed = allowed
@@ -128,7 +128,7 @@ class Exchanges:
             ) from error
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
             local = isinstance(error, httpcore.LocalProtocolError | httpcore.UnsupportedProtocol)
-            # What libraries say about a request, and about an answer that is not HTTP, quotes it.
+            # Messages of the libraries about a request, and about an answer that is not HTTP, quote it.
             quotes = is_bound() and isinstance(error, httpcore.ProtocolError)
             reason = "the request or the answer is not valid HTTP" if quotes else str(error) or type(error).__name__
             raise BlockError(
@@ -163,7 +163,7 @@ class Exchanges:
             await response.aclose()
 
     def _reach(self, hop: Hop) -> _Reach:
-        """Which places this hop may lead to. Raises BlockError(address_refused, redirect_refused)."""
+        """Return which places this hop may lead to. Raises BlockError(address_refused, redirect_refused)."""
         if self._own is not None and self._own.is_at(hop.url):
             if hop.came_from is not None and not self._own.is_at(hop.came_from):
                 raise hop.refused_redirect("goes from another server to this one")
@@ -215,7 +215,7 @@ class Exchanges:
 
 
 def tls_context() -> ssl.SSLContext:
-    """With the certificates that httpx brings. Takes 0.15 s. Raises BlockError(out_of_resources)."""
+    """Make a context with the certificates that httpx brings. Takes 0.15 s. Raises BlockError(out_of_resources)."""
     try:
         return httpx.create_ssl_context(trust_env=False)
     except OSError as error:
@@ -232,7 +232,8 @@ def _answer(hop: Hop, response: httpcore.Response, body: bytes, ms: int) -> Answ
 
 
 def opened_headers(headers: Mapping[str, str]) -> dict[str, str]:
-    """With the values of secrets in them. Raises BlockError: params_invalid for a value that no header can have."""
+    """Put the values of secrets into the headers. Raises BlockError(params_invalid) for a value that no header can
+    have."""
     found = dict(headers)
     for name, text in headers.items():
         if has_handle(text):
@@ -244,9 +245,9 @@ def opened_headers(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 async def unbroken(work: Coroutine[Any, Any, T]) -> T:
-    """What `work` gives. asyncio cancels at any `await`, also where httpcore takes a connection or gives it back, and
-    then the pool has lost it for ever. A scope of anyio stays out of what httpcore shields, so it is that which cancels
-    the work, in a task of its own."""
+    """Await `work` in a task of its own and return its result. asyncio cancels at any `await`, also where httpcore
+    takes a connection or gives it back, and then the pool has lost it for ever. A scope of anyio does not cancel what
+    httpcore shields, so the work is cancelled through one."""
     scope = anyio.CancelScope()
 
     async def within() -> T:

@@ -1,8 +1,9 @@
-"""Handles: what blocks hold in the place of a secret. The client that dials opens them, and nothing else does.
+"""Handles: blocks hold them in the place of secrets. Only the client that dials opens them.
 
 A handle is a random text of small letters and digits, so that no encoder changes it: it passes through URLs, JSON and
-forms as it is. Its second part says how the value is to be written where it stands. Outside of the block call that was
-given it, it is worth nothing."""
+forms as it is. Its second part is the encoding of the value at its place. Outside of the block call that got it, it is
+worth nothing.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +25,7 @@ _WRITERS: Final[dict[str, Callable[[str], str]]] = {
     "f": quote_plus,
     "b": lambda value: base64.b64encode(value.encode()).decode(),
 }
-# Up to the path: what a URL is dialled by. A backslash is read as a slash by some.
+# Everything before the path decides where a URL is dialled. Some read a backslash as a slash.
 _AUTHORITY: Final = re.compile(r"\s*(?:[^/?#\\]*:)?(?:[/\\]{2}[^/?#\\]*|[^/?#\\]*)")
 
 
@@ -37,28 +38,28 @@ def has_handle(text: str | bytes) -> bool:
 
 
 def handles_in(text: str) -> list[str]:
-    """In their first form, each once."""
+    """Return the handles in the text in their first form, each once."""
     return list(dict.fromkeys(f"{_PREFIX}r{found[2]}" for found in _HANDLE.finditer(text)))
 
 
 def written_as(text: str, how: How) -> str:
-    """The same text, whose handles that stand as they are become handles of this form."""
+    """Return the text with its plain handles in the form `how`."""
     return re.sub(rf"{_PREFIX}r(?=[0-9a-f]{{32}})", f"{_PREFIX}{how}", text)
 
 
 def in_first_form(text: str) -> str:
-    """For what is shown or recorded: handles as blocks hold them."""
+    """Return the text with its handles as blocks hold them, for showing and recording."""
     return _HANDLE.sub(rf"{_PREFIX}r\2", text)
 
 
 def in_authority(url: str) -> bool:
-    """Whether a handle stands in the scheme, the host or the port."""
+    """Return True if a handle stands in the scheme, the host or the port."""
     found = _AUTHORITY.match(url)
     return found is not None and has_handle(found[0])
 
 
 def filled(text: str, value_of: Callable[[str], str]) -> str:
-    """With values in the places of handles. `value_of` gets a handle in its first form."""
+    """Replace handles with their values. `value_of` gets a handle in its first form."""
     return _HANDLE.sub(lambda found: _WRITERS[found[1]](value_of(f"{_PREFIX}r{found[2]}")), text)
 
 

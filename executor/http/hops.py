@@ -1,4 +1,4 @@
-"""Requests on the way of redirects: which URLs can be dialled, and what goes along to another server."""
+"""The requests of a chain of redirects: which URLs can be dialled, and which headers go along to another server."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One request on the way of redirects. `named`: the host that the caller wrote; `came_from`: what led here, None
-    for the first; `from_public`: a public address has answered on the way."""
+    """One request in a chain of redirects. `named`: the host that the caller wrote; `came_from`: the URL that
+    redirected here, or None for the first; `from_public`: a public address has answered earlier in the chain."""
 
     method: str
     url: httpx.URL
@@ -43,8 +43,8 @@ class Hop:
 
     @property
     def shown(self) -> str:
-        """For messages: without the query, which may hold secrets. Where a server led to with a secret on the way is
-        not shown: it may have put parts of the secret into the address."""
+        """The request for messages, without the query, which may hold secrets. The target of a redirect is not shown if
+        a secret was sent: the server may have put parts of the secret into the address."""
         if self.came_from is not None and is_bound():
             return f"{self.method} {self.named}, after a redirect"
         return f"{self.method} {self.url.copy_with(query=None, fragment=None)}"
@@ -110,13 +110,13 @@ def _can_be_dialled(url: httpx.URL) -> bool:
     """http or https, a host, and a port that there is: larger ones are another port by the time they are dialled."""
     try:
         named = _HOST.fullmatch(url.host) is not None
-    except ValueError:  # it begins with xn--, and no name is behind that
+    except ValueError:  # begins with xn--, followed by no name
         return False
     return url.scheme in ("http", "https") and named and (url.port is None or 0 < url.port < 65536)
 
 
 def opened_url(url: httpx.URL) -> httpx.URL:
-    """With the values of secrets in it. Raises BlockError: url_invalid, secret_misplaced."""
+    """Put the values of secrets into the URL. Raises BlockError: url_invalid, secret_misplaced."""
     text = str(url)
     if not has_handle(text):
         return url
@@ -150,7 +150,7 @@ def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
 
 
 def _is_public_peer(response: httpcore.Response) -> bool:
-    """Is it a public address that answered? When the connection cannot tell, yes."""
+    """Return True if a public address answered, or if the connection does not have the address."""
     stream = response.extensions.get("network_stream")
     peer = stream.get_extra_info("server_addr") if stream is not None else None
     return peer is None or addresses.is_public(ipaddress.ip_address(peer[0].partition("%")[0]))

@@ -69,7 +69,7 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
     """Sends to the origin of `url` alone, with the headers `own`, over a pool that is shared."""
 
     def __init__(self, pool: httpcore2.AsyncConnectionPool, url: str, own: Iterable[tuple[str, str]]) -> None:
-        # Not that of the base class, which would read the certificates again. Tests pin the name of its pool.
+        # Do not call the base class, which would read the certificates again. Tests pin the name of its pool.
         self._pool = pool
         self._origin = origin(httpx2.URL(url))
         self._own = [*own, ("Accept-Encoding", "identity")]

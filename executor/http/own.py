@@ -11,7 +11,7 @@ from urllib.parse import unquote
 if TYPE_CHECKING:
     import httpx
 
-# One name behind the folder. What it may not hold would be another path for a proxy in front of the server.
+# A single name after the folder. A proxy in front of the server could read the excluded characters as another path.
 _DOOR = re.compile(r"/(?:demo|hooks)/(?P<name>[^/\\\x00-\x1f\x7f]+)")
 _ENCODED_AGAIN = re.compile(r"%(?:2e|2f|5c|25|00)", re.IGNORECASE)
 _PORTS = {"http": 80, "https": 443}
@@ -52,7 +52,8 @@ class Own:
         return front is not None and (not front or f"{url.path}/".startswith(f"{front}/") or not _plain(url))
 
     def opens(self, url: httpx.URL) -> bool:
-        """Is it `/demo/<name>` or `/hooks/<name>` of this server, in a spelling that means nothing else anywhere?"""
+        """Return True for `/demo/<name>` or `/hooks/<name>` of this server, in a spelling that means nothing else
+        anywhere."""
         front = self._fronts.get(_place(url))
         path = url.raw_path.partition(b"?")[0].decode("ascii")
         if front is None or not path.startswith(front):
@@ -73,6 +74,6 @@ def _place(url: httpx.URL) -> tuple[str, int]:
 
 
 def _plain(url: httpx.URL) -> bool:
-    """Nothing in the path that a proxy might read as another one."""
+    """Return True if no proxy could read the path as another one."""
     path = url.raw_path.partition(b"?")[0].decode("ascii")
     return not (_ENCODED_AGAIN.search(path) or "\\" in path or "//" in path)

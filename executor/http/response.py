@@ -1,5 +1,4 @@
-"""What is read of a response: its head, counted until it is complete, and its body, unpacked and cut off when it is too
-long."""
+"""Reads a response: its head, counted until it is complete, and its body, unpacked and cut off when it is too long."""
 
 from __future__ import annotations
 
@@ -11,9 +10,9 @@ import httpcore
 
 from executor.errors import BlockError
 
-# Twice the largest head that the HTTP library takes (100 KiB), and what is read together with its end.
+# Twice the largest head that the HTTP library takes (100 KiB), and the data read together with its end.
 HEAD_BYTES_MAX: Final = 256 * 1024
-PACKED_FACTOR: Final = 2  # a packed body may be this much larger than what it may unpack to
+PACKED_FACTOR: Final = 2  # a packed body may be this much larger than its limit unpacked
 PACKED_FILES_MAX: Final = 1000  # gzip files that are strung together; each costs, also one of nothing
 
 
@@ -27,7 +26,7 @@ class BoundedHead(httpcore.AsyncNetworkStream):
         self._left: int | None = HEAD_BYTES_MAX
 
     def head_is_complete(self) -> None:
-        """Stop counting: what follows is the body, which has its own limit."""
+        """Stop counting: the rest is the body, which has its own limit."""
         self._left = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -120,5 +119,5 @@ def _too_large(max_bytes: int, what: str = "body") -> BlockError:
 
 
 def header_of(response: httpcore.Response, name: bytes) -> str | None:
-    """The first value of a header, whose `name` is in lower case; None without one."""
+    """Return the first value of a header, whose `name` is in lower case, or None."""
     return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)

@@ -1,1 +1,1 @@
-"""Stored secrets in a process: how they are sealed, who may read one, and where it may be sent to."""
+"""Stored secrets in a process: how they are sealed, who may read one, and where it may be sent."""

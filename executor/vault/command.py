@@ -47,7 +47,7 @@ class SecretsCommand:
         self._turn = asyncio.Lock()
 
     async def get(self, names: Collection[str]) -> dict[str, External]:
-        """Those of the names that the command knows. Raises BlockError(secrets_command_failed), retryable."""
+        """Return the names for which the command has a value. Raises BlockError(secrets_command_failed), retryable."""
         try:
             async with asyncio.timeout(self._answer_s):
                 await self._turn.acquire()

@@ -1,8 +1,7 @@
 """A connection: a named credential of a service, and how it goes into a request. It is a row of `secrets` whose name
 has a prefix and whose sealed value is this struct: it is sealed, sealed again, copied and versioned as secrets are.
 
-The version of the row is what processes compare before they write: of two changes of the same version one is refused.
-"""
+Processes compare the version of the row before they write: of two changes of the same version one is refused."""
 
 from __future__ import annotations
 
@@ -29,8 +28,8 @@ NAME: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 
 
 class Provider(Struct, frozen=True, omit_defaults=True):
-    """An OAuth 2 server. `client_auth`: where the client's secret goes to. `parameters`: more of them for the address
-    at which people sign in, as `access_type=offline`. `pkce`: false for one that does not support it."""
+    """An OAuth 2 server. `client_auth`: where the client's secret is sent. `parameters`: more of them for the address
+    at which people sign in, such as `access_type=offline`. `pkce`: false if the server does not support it."""
 
     token_url: str
     client_id: str
@@ -43,7 +42,7 @@ class Provider(Struct, frozen=True, omit_defaults=True):
 
 
 class Tokens(Struct, frozen=True, omit_defaults=True):
-    """`expires_at_ms` by our clock; None: the provider did not say."""
+    """The tokens of a sign-in. `expires_at_ms` is by our clock, or None if the provider gave no time."""
 
     access: str
     refresh: str = ""
@@ -52,7 +51,8 @@ class Tokens(Struct, frozen=True, omit_defaults=True):
 
 
 class Pending(Struct, frozen=True):
-    """A sign-in that was begun. `state` and `by` are hashes: of what the provider gives back, and of who began it."""
+    """A sign-in that was begun. `state` and `by` are hashes: of the state that the provider returns, and of the person
+    who began it."""
 
     state: str
     by: str
@@ -69,8 +69,8 @@ class Lease(Struct, frozen=True):
 
 
 class Connection(Struct, frozen=True, omit_defaults=True):
-    """`secret`: the API key, token, password, or the secret of the OAuth client. `where`, `name` and `prefix` say where
-    an API key goes. `problem`: why people have to sign in again."""
+    """A stored connection. `secret`: the API key, token, password, or the secret of the OAuth client. `where`, `name`
+    and `prefix` describe where an API key goes. `problem`: why people have to sign in again."""
 
     kind: Kind
     secret: str = ""
@@ -106,8 +106,8 @@ class Connection(Struct, frozen=True, omit_defaults=True):
 
 
 class Credential(Struct, frozen=True):
-    """What a request gets. `value` is a handle, which clients open within `bound`, by `opened`; `redact` takes secrets
-    out of an answer."""
+    """The credential for a request. `value` is a handle, which clients open within `bound`, by `opened`; `redact`
+    removes secrets from an answer."""
 
     connection: str
     hosts: tuple[str, ...]
@@ -152,7 +152,8 @@ def credential_of(
     opened: Opened,
     redact: Redact,
 ) -> Credential:
-    """Of one that has its token, if it needs one. `handle_of`: its value's."""
+    """Return the credential of a connection that has its token, if it needs one. `handle_of` makes the value's
+    handle."""
     if connection.kind == "api_key":
         where, header, prefix = connection.where, connection.name, connection.prefix
     else:
@@ -186,7 +187,7 @@ def opened(keys: Keys, row: SecretRow) -> Connection:
 
 
 def sealed(keys: Keys, row: SecretRow, connection: Connection) -> SecretRow:
-    """The row that comes behind this one."""
+    """Return the next version of this row."""
     version = row.version + 1
     text = msgspec.json.encode(connection).decode()
     return msgspec.structs.replace(row, version=version, sealed=keys.seal(row.name, version, text), key_id=keys.id)

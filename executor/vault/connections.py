@@ -1,11 +1,11 @@
-"""Credentials of connections, for block calls. A token that has ended is renewed by one process of all that are on the
-database, and what the provider gave is on disk before anyone uses it.
+"""Credentials of connections, for block calls. An expired token is renewed by one of the processes on the database, and
+the provider's answer is on disk before anyone uses it.
 
-Who renews has a lease in the row, got by comparing its version; others wait for it. The lease lasts as long as that of
-a worker, and is prolonged while the provider is asked. A renewal is a task of its own: the end of an attempt does not
-stop it between the answer of the provider and the database. If the process is killed there, the refresh token that it
-used is the last one; a provider that permits each only once then refuses it, and the connection says that people have
-to sign in again.
+The process that renews has a lease in the row, got by comparing its version; others wait for it. The lease lasts as
+long as a worker's, and is prolonged during the request to the provider. A renewal is a task of its own: the end of an
+attempt does not stop it between the answer of the provider and the database. If the process is killed there, the stored
+refresh token has been used already; a provider that permits each only once then refuses it, and the connection shows
+that people have to sign in again.
 """
 
 from __future__ import annotations
@@ -61,14 +61,14 @@ class Connections:
         self._unstored: dict[str, tuple[Tokens | None, Tokens]] = {}
 
     async def get(self, name: str, stale: Credential | None = None) -> Credential:
-        """What a request gets now. `stale`: one that the service has refused. Raises BlockError: connection_unknown,
-        connection_needs_sign_in, secret_unreadable; oauth_refused, and, retryable, oauth_failed."""
+        """Return the credential for a request now. `stale`: one that the service has refused. Raises BlockError:
+        connection_unknown, connection_needs_sign_in, secret_unreadable; oauth_refused, and, retryable, oauth_failed."""
         row, connection = await self._read(name)
         await self._vault.note_use([row.name])
         if not self._has_ended(name, connection, stale):
             return self._vault.credential(name, row, connection)
         if (task := self._renewals.get(name)) is None:
-            # In no context of the attempt: neither its secrets nor its time limits are those of the provider.
+            # Run outside of the attempt's context: its secrets and time limits are not the provider's.
             work = self._renew(name, stale)
             task = asyncio.create_task(work, name=f"renew the connection {name}", context=Context())
             self._renewals[name] = task
@@ -76,7 +76,7 @@ class Connections:
         return await asyncio.shield(task)
 
     async def close(self) -> None:
-        """What the provider gave is stored before."""
+        """Wait until the answers of the provider are stored."""
         if self._renewals:
             await asyncio.wait(list(self._renewals.values()), timeout=oauth.TIMEOUT_S)
 
@@ -170,7 +170,7 @@ class Connections:
     async def _change(
         self, name: str, before: Tokens | None, change: Callable[[Connection], Connection]
     ) -> tuple[SecretRow, Connection] | None:
-        """Write it unless the tokens are others than `before`. None: they are. Raises BlockError."""
+        """Write the change, or return None if the tokens are no longer `before`. Raises BlockError."""
         for _ in range(TURNS_MAX):
             try:
                 row, connection = await self._read(name)

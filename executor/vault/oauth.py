@@ -1,8 +1,7 @@
-"""What is said to an OAuth 2 provider: the address at which people sign in (code with PKCE, RFC 7636), and requests for
+"""Requests to an OAuth 2 provider: the address at which people sign in (code with PKCE, RFC 7636), and requests for
 tokens (RFC 6749). A library would bring its own HTTP client and sessions; these are three requests, over ours.
 
-Nothing that the provider answers is shown but its error codes: the rest could have a token in it.
-"""
+Of the provider's answers only error codes are shown: the rest could have a token in it."""
 
 from __future__ import annotations
 
@@ -20,16 +19,16 @@ from executor.vault.connection import Connection, Provider, Tokens
 
 TIMEOUT_S: Final = 20.0
 ANSWER_BYTES_MAX: Final = 64 * 1024
-TOKEN_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of what is recorded
+TOKEN_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of records
 TOKEN_CHARS_MAX: Final = 16 * 1024
 REFUSED: Final = "oauth_refused"
-_BEARER: Final = ("bearer", "bot")  # Slack says "bot" of a bearer token
+_BEARER: Final = ("bearer", "bot")  # Slack calls bot tokens "bot"
 _LATER: Final = frozenset({408, 425, 429})
 _CODE: Final = re.compile(r"[a-zA-Z0-9_.-]{1,60}")
 
 
 def sign_in_url(provider: Provider, redirect_uri: str, state: str, verifier: str) -> str:
-    """Where people are sent."""
+    """Return the address at which people sign in."""
     challenge = base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).decode().rstrip("=")
     asked = {
         **provider.parameters,
@@ -142,7 +141,7 @@ def _is_token(value: Any) -> bool:
 
 
 def _end(seconds: Any, now_ms: int) -> int | None:
-    """By our clock: the provider's may be another."""
+    """Convert to our clock: the provider's may differ."""
     try:
         left = float(seconds)
     except (TypeError, ValueError):

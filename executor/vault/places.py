@@ -1,4 +1,4 @@
-"""Where a block may hold a secret: in params whose schema says `x-weft: secret`."""
+"""Finds where a block may hold a secret: in params whose schema has `x-weft: secret`."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from msgspec import Struct
 
 
 class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
-    """What a connection of kind `oauth2_code` begins with. `scopes`: a first choice, as the provider separates them;
-    `hosts`: those of its API; `docs`: where it says how to register a client."""
+    """The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
+    `hosts`: those of its API; `docs`: its page about registering a client."""
 
     id: str
     title: str
@@ -30,6 +30,6 @@ class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def known_providers() -> tuple[KnownProvider, ...]:
-    """In the order in which lists show them."""
+    """Return the known providers in the order of lists."""
     data = files(__package__).joinpath("providers.json").read_bytes()
     return msgspec.json.decode(data, type=tuple[KnownProvider, ...])

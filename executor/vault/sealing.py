@@ -16,7 +16,7 @@ from executor.store.secrets import SecretRow
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-FORM: Final = b"\x01"  # of what is sealed: this byte, a nonce, and the text with its tag
+FORM: Final = b"\x01"  # of sealed text: this byte, a nonce, and the text with its tag
 NONCE_BYTES: Final = 12
 KEY_HINT: Final = "the key file or WEFT_SECRET_KEY is not the one that it was set with; set the secret again"
 
@@ -70,7 +70,7 @@ def _derive(master: bytes) -> bytes:
 
 
 def key_id(master: bytes) -> str:
-    """Tells one key from another, and says nothing about either."""
+    """Return an id that differs between keys and reveals nothing about them."""
     return hmac.new(master, b"weft secrets id", hashlib.sha256).hexdigest()[:16]
 
 

@@ -22,16 +22,16 @@ from executor.vault.sealing import Keys
 
 log = logging.getLogger("weft.secrets")
 
-VALUE_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of what is recorded: they would hit ordinary words
+VALUE_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of records: they would match ordinary words
 HOSTS_PREFIX: Final = "WEFT_SECRET_HOSTS_"
 VALUES_KEPT: Final = 20  # of one name from the command, which may give another value each time
 USED_EVERY_MS: Final = 60_000  # how often the time of the last use is written
 
 
 class Vault:
-    """`values`: of the environment, and handles of the secrets opened so far, which only a client that dials turns into
-    values. `keys` None: the process has none. `kept`: secrets of the environment, which come before stored ones.
-    `command`: is asked for names that are neither in the environment nor stored."""
+    """The secrets of a process. `values`: of the environment, and handles of the secrets opened so far, which only a
+    client that dials turns into values. `keys` is None if the process has none. `kept`: secrets of the environment,
+    which come before stored ones. `command` is called for names that are neither in the environment nor stored."""
 
     def __init__(
         self,
@@ -62,7 +62,7 @@ class Vault:
             self.values.stored[name] = self.handle_of(name, 1, secret.value)
 
     async def learn(self) -> None:
-        """Know the stored secrets before anything is recorded: a value may come back in the answer to a block that does
+        """Load the stored secrets before anything is recorded: a value may come back in the answer to a block that does
         not use it, and in another process than the one that sent it."""
         try:
             rows = await self._store.list_secrets()
@@ -74,7 +74,7 @@ class Vault:
             return
         known = []
         for row in rows:
-            with suppress(BlockError):  # sealed with another key; a block that uses it says so
+            with suppress(BlockError):  # sealed with another key; a block that uses it fails with this error
                 if is_connection(row):
                     known += self._new_values(row.name.removeprefix(PREFIX), opened(self.keys, row))
                 else:
@@ -86,11 +86,11 @@ class Vault:
         self.names = frozenset(self.kept).union(row.name for row in rows if not is_connection(row))
 
     def is_given(self, name: str) -> bool:
-        """Whether the environment has a value of this name, which workflows read instead of a stored one."""
+        """Return True if the environment has a value of this name, which workflows read instead of a stored one."""
         return name in self.environment or name in self.kept
 
     def learn_connection(self, name: str, connection: Connection) -> None:
-        """Keep its values out of what is recorded."""
+        """Keep the values of a connection out of records."""
         self._redactor.learn_all(self._new_values(name, connection))
 
     def need_keys(self) -> Keys:
@@ -100,7 +100,7 @@ class Vault:
         return self.keys
 
     def _new_values(self, name: str, connection: Connection) -> list[tuple[str, int, str]]:
-        """Those that were not there the last time; of each kind the last ones are known."""
+        """Return the values that are new. The last VALUES_KEPT of each kind are kept."""
         found = []
         for what, value in connection.values():
             label = f"{PREFIX}{name}/{what}"
@@ -111,8 +111,8 @@ class Vault:
         return found
 
     async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> Hosts:
-        """Have the newest values of those of the names that are secrets, and say where these may be sent to.
-        `elsewhere`: names that are read where no secret may stand. Raises BlockError, StoreError."""
+        """Load the newest values of the secrets among the names, and return where they may be sent. `elsewhere`: names
+        that are read where no secret may stand. Raises BlockError, StoreError."""
         wanted = [name for name in names if not self.is_given(name)]
         kept = {name: self.kept[name].hosts for name in names if name in self.kept}
         for name in kept:
@@ -139,20 +139,20 @@ class Vault:
         return hosts
 
     def handle_of(self, name: str, version: int, value: str) -> str:
-        """What blocks hold in the place of this value. The last values of a name keep their handles, for attempts that
-        still run with them."""
+        """Return the handle that blocks hold in the place of this value. The last values of a name keep their handles,
+        for attempts that still run with them."""
         known = self._handles.setdefault(name, {})
         handle = known.get(value)
         if handle is None:
             handle = known[value] = new_handle()
             self._opened[handle] = name, value
-            self._redactor.learn(f"{name}~handle", version, handle)  # what is recorded has no handles either
+            self._redactor.learn(f"{name}~handle", version, handle)  # records have no handles either
             if len(known) > VALUES_KEPT:
                 self._opened.pop(known.pop(next(iter(known))), None)
         return handle
 
     def credential(self, name: str, row: SecretRow, connection: Connection) -> Credential:
-        """Of a connection that has its token, if it needs one."""
+        """Return the credential of a connection that has its token, if it needs one."""
         handle_of = partial(self.handle_of, row.name, row.version)
         return credential_of(name, row.hosts, connection, handle_of, self.opened, self._redactor.redact)
 
@@ -178,7 +178,7 @@ class Vault:
         return bound_to(hosts, self.is_in, self.opened, self._redactor.redact, self._set_by)
 
     def _set_by(self, name: str) -> str:
-        """How an administrator sets the hosts of a secret."""
+        """Return the variable with which an administrator sets the hosts of a secret, with `=`, or ""."""
         return f"{HOSTS_PREFIX}{name}=" if name in self.kept else ""
 
     def _value_for(self, handle: str, hosts: Hosts) -> str:
@@ -186,10 +186,10 @@ class Vault:
         return value if name in hosts else handle
 
     def is_in(self, name: str, text: str) -> bool:
-        """Whether the value that a block got for this name is in the text, in any usual encoding."""
+        """Return True if the value that a block got for this name is in the text, in any usual encoding."""
         handle = self.values.stored.get(name)
         if handle is None or handle not in self._opened:
-            return True  # deleted meanwhile: what it was is not known
+            return True  # deleted meanwhile: its value is not known
         value = self._opened[handle][1]
         known, finder = self._finders.get(name, ("", None))
         if finder is None or known != value:
