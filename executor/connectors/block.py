@@ -1,6 +1,6 @@
 """The block type that a connector document makes: `connector.<service>`, with its operations as one param.
 
-What it sends goes through the `http` block, so the guard on addresses, retries, the Idempotency-Key and all bounds are
+Its requests go through the `http` block, so the guard on addresses, retries, the Idempotency-Key and all bounds are
 those of that block.
 """
 
@@ -34,10 +34,10 @@ from executor.values.payload import render
 
 PREFIX: Final = "connector."
 REGION: Final = "us-east-1"
-# Of which a stored connection can take the place: the others put the credential into the address, or sign with it.
+# A stored connection can replace these; the others put the credential into the address, or sign with it.
 _CONNECTED: Final = frozenset({"bearer", "basic", "header", "query"})
 _AFTER_FIELDS: Final = 1000  # position in the form
-# The clock of the service may be so much behind.
+# The clock of the service may be this late.
 _SINCE_MS: Final = 300_000
 _REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
 
@@ -48,9 +48,9 @@ class ConnectorBlock:
         self.spec = _spec(connector)
 
     async def run(self, ctx: Context) -> Done:
-        """Output {"status", "result"}, and of an operation that reads pages {"more"}: `result` is then the list of all
-        items. Raises BlockError: params_invalid; service_refused for an answer that says so; page_invalid; and what
-        the http block raises."""
+        """Output {"status", "result"}, and for an operation that reads pages {"more"}: `result` is then the list of all
+        items. Raises BlockError: params_invalid; service_refused for an answer that reports failure; page_invalid; and
+        those of the http block."""
         operation = _operation(self._connector, ctx.params)
         if operation is None:
             raise invalid(
@@ -78,8 +78,8 @@ class ConnectorBlock:
         return Done({"status": answer["status"], "result": items[:ITEMS_MAX], "more": following is not None})
 
     async def _done_before(self, ctx: Context, operation: Operation, sent: Mapping[str, str]) -> Done | None:
-        """What an earlier attempt did, if it was sent. A checkpoint says that, before the request is. Raises Lost: it
-        is not known what it did."""
+        """Return the result of an earlier attempt whose request was sent. A checkpoint records that before the request
+        is sent. Raises Lost if the effect of the request is not known."""
         last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
         if last and not await ctx.repeat_wanted():
             found = await self._look(ctx, operation, sent, last)
@@ -141,14 +141,16 @@ class ConnectorBlock:
 
 
 def _sent(idempotency_key: str) -> dict[str, str]:
-    """What an operation may send to be found by: the same in all attempts, and in no other execution."""
+    """Return the keys that an operation may send to be found by: the same in all attempts, and in no other
+    execution."""
     digest = hashlib.sha256(idempotency_key.encode()).digest()
     its_uuid = uuid.UUID(bytes=digest[:16], version=4)
     return {"idempotency_key": f"weft-{digest.hex()[:32]}", "idempotency_uuid": str(its_uuid)}
 
 
 def _found_in(check: Check, answer: Any, sent: Mapping[str, str]) -> dict[str, Any] | str | None:
-    """The item with parts of it; why that is not clear; or None: it is not there."""
+    """Return the parts of the item that has the key; or why it is not clear if there is one; or None if there is
+    none."""
     items = at(check.items, answer)
     if not isinstance(items, list):
         return "the answer is no list"
@@ -257,7 +259,7 @@ def _basic(credential: str) -> str:
 
 
 def _in_path(credential: str) -> str:
-    """As it is, so that it can be found again where it is to be taken out."""
+    """Check the credential and return it unencoded, so that it can be found and removed again."""
     value = opened(credential)
     if not value.isascii() or any(not (each.isalnum() or each in "-._~:") for each in value):
         raise invalid("the credential has characters that cannot be in an address")
@@ -289,7 +291,7 @@ def _spec(connector: Connector) -> BlockSpec:
     def check(params: Params) -> tuple[Finding, ...]:
         operation = _operation(connector, params)
         if operation is None:
-            return ()  # the schema says so
+            return ()  # the schema checks it
         findings: list[Finding] = []
         signed = [name for name in ("credential", "connection") if params.get(name) not in (None, "")]
         if not signed and connector.auth.kind in _CONNECTED:

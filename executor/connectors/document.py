@@ -1,7 +1,8 @@
-"""A connector document, and what can be wrong with one: all of it at once, each with its place and what to do.
+"""A connector document, and its check: all problems at once, each with its place and a hint.
 
-`connector.schema.json` beside this file is its JSON Schema, which editors can use. What a schema cannot say is checked
-here: that every placeholder is a field, that what a path needs is required, that fields of one name are the same field.
+`connector.schema.json` beside this file is its JSON Schema, which editors can use. What a schema cannot express is
+checked here: that every placeholder is a field, that a path's fields are required, that fields of one name are the same
+field.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ RESERVED: Final = frozenset(
     {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
      "idempotency_key", "idempotency_uuid", "since", "since_s", "found"}
 )  # fmt: skip
-# What stands for the execution of the block in its requests, and in those that check it.
+# Identify the execution of the block in its requests, and in those that check it.
 SENT: Final = ("idempotency_key", "idempotency_uuid")
 ASKED: Final = (*SENT, "since", "since_s")
 
@@ -45,10 +46,9 @@ class Auth(Struct, frozen=True):
 
 class Pages(Struct, frozen=True):
     """How a long list is read. `items` and `next` are JSON pointers into the answer; `name` is the field of the query
-    (or, `into` body, of the body) that asks for the next page.
+    (or, `into` body, of the body) that requests the next page.
 
-    cursor  `next` has what asks for the next page
-    link    the header Link has its address, or `next` has it
+    cursor  `next` has the value that requests the next page link    the header Link has its address, or `next` has it
     page    pages have numbers from `first`; one with fewer than `size` items is the last
     """
 
@@ -62,7 +62,7 @@ class Pages(Struct, frozen=True):
 
 
 class Refusal(Struct, frozen=True):
-    """An answer with a good status that says it failed: what is `at` the pointer equals `equals`, or without that is
+    """An answer with a good status that reports failure: the value `at` the pointer equals `equals`, or without that is
     there and not empty. `message`: where the reason is; `retry`: reasons after which another try may succeed."""
 
     at: str
@@ -72,17 +72,15 @@ class Refusal(Struct, frozen=True):
 
 
 class Check(Struct, frozen=True):
-    """The request that finds what an earlier attempt did, and what its answer means. `items`, `more`, `mark`, `doubt`
-    and those in `take` are JSON pointers: the first two into the answer, the others into an item.
+    """The request that finds the effect of an earlier attempt, and how to read its answer. `items`, `more`, `mark`,
+    `doubt` and those in `take` are JSON pointers: the first two into the answer, the others into an item.
 
-    needs   it is for operations with a value in these fields
-    items   where the list is in which it would be
-    mark    where an item has the key that the operation sent
-    more    true there: the list continues: what is not in it may be there all the same
-    size    so does a list with so many items
-    doubt   an item that has something here, and nothing at `mark`, may be it
-    settle_s  what is not there so long after the request was sent is not there
-    output  what the operation would have answered: `{{found}}` is the item, and `take` has names for parts of it
+    needs   it is for operations with a value in these fields items   where the list is in which the item would be mark
+    where an item has the key that the operation sent more    true there: the list continues, so an item that is not in
+    it may exist all the same size    a list with so many items continues, too doubt   an item that has something here,
+    and nothing at `mark`, may be it settle_s  an item that is missing so long after the request was sent does not exist
+    output  the answer that the operation would have given: `{{found}}` is the item, and `take` has names for parts of
+    it
     """
 
     path: str
@@ -101,9 +99,9 @@ class Check(Struct, frozen=True):
 
 
 class Operation(Struct, frozen=True):
-    """`reads`: it changes nothing, which is clear of GET and HEAD. `idempotent`: a second request with the same fields
-    does no harm. `check`: how to find what a lost attempt did; the first one counts whose `needs` are given. Of any
-    other, a lost attempt asks a person."""
+    """A request of the service. `reads`: it changes nothing, which is implied for GET and HEAD. `idempotent`: a second
+    request with the same fields does no harm. `check`: how to find the effect of a lost attempt; the first one counts
+    whose `needs` are given. For any other operation, a person decides about a lost attempt."""
 
     title: str
     method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
@@ -245,7 +243,7 @@ def _problems_of_check(operation: Operation, check: Check, at: str) -> list[dict
 
 
 def _shape(schema: Any) -> Any:
-    """What has to be the same in all operations that have the field."""
+    """Return the part of a field's schema that has to be the same in all operations that have the field."""
     return {name: value for name, value in schema.items() if name not in ("title", "description", "default", "x-ui")}
 
 

@@ -1,7 +1,7 @@
 """A connector document from an OpenAPI 3 description: the operations it offers, and a document of the chosen ones.
 
-Nothing is fetched: references into other files are not followed. Whatever the description is, what comes out passes
-the check of connector documents, and all walks are bounded: a schema that refers to itself ends as one that allows
+Nothing is fetched: references into other files are not followed. Whatever the description is, the result passes the
+check of connector documents, and all walks are bounded: a schema that refers to itself ends as one that allows
 anything, and all walks together have one bound for each request.
 """
 
@@ -61,7 +61,7 @@ class _Found(NamedTuple):
     method: str
     path: str
     operation: Mapping[str, Any]
-    shared: Mapping[str, Any]  # what its path says for all methods
+    shared: Mapping[str, Any]  # the part of its path that is for all methods
 
 
 class _Source:
@@ -80,24 +80,24 @@ class _Source:
             raise _too_large("the description takes too long to read")
 
     def encode(self, part: Any) -> bytes:
-        """As JSON. Raises LimitExceeded."""
+        """Encode the part as JSON. Raises LimitExceeded."""
         data = orjson.dumps(part, option=orjson.OPT_SORT_KEYS)
         self.spend(len(data) // 64)
         return data
 
     def write(self, data: bytes) -> None:
-        """Counts what the document has. Raises LimitExceeded when it becomes larger than one may be."""
+        """Count the bytes of the document. Raises LimitExceeded if it becomes larger than allowed."""
         self._bytes -= len(data)
         if self._bytes < 0:
             raise _too_large("the fields of these operations are too large for a connector document")
 
     def has_room(self, data: bytes) -> bool:
-        """Counts an output if there is room for it: half of the document is for what requests need."""
+        """Count an output if there is room for it: half of the document is for what requests need."""
         self._for_outputs -= len(data)
         return self._for_outputs >= 0
 
     def resolved(self, value: Any) -> Any:
-        """What a reference leads to in the description; None when it leads out of it, or in a circle."""
+        """Return the target of a reference in the description, or None if it leads out of it, or in a circle."""
         for _ in range(REFS_MAX):
             self.spend(1)
             if not isinstance(value, Mapping) or not isinstance(ref := value.get("$ref"), str):
@@ -140,7 +140,7 @@ def known(description: Any) -> dict[str, Any]:
 
 
 def operations(description: Mapping[str, Any]) -> list[Offered]:
-    """In the order of the description, at most OPERATIONS_MAX."""
+    """List the operations in the order of the description, at most OPERATIONS_MAX."""
     source = _Source(description)
     return [_offered(source, found) for found in _all(source)]
 
@@ -296,7 +296,7 @@ class _Fields:
 
 
 def _parameters(source: _Source, found: _Found) -> list[Mapping[str, Any]]:
-    """Those of the path and of the operation, which replace them; at most FIELDS_MAX."""
+    """Return the parameters of the path and of the operation, which replace them; at most FIELDS_MAX."""
     named: dict[tuple[str, Any], Mapping[str, Any]] = {}
     for listed in (found.shared.get("parameters"), found.operation.get("parameters")):
         for one in listed[:FIELDS_MAX] if isinstance(listed, list) else ():
@@ -307,8 +307,8 @@ def _parameters(source: _Source, found: _Found) -> list[Mapping[str, Any]]:
 
 
 def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
-    """Media type of the body that is sent (None: there is none, "": one that cannot be sent), its schema, and whether
-    it is required."""
+    """Return the media type of the body that is sent (None if there is none, "" if it cannot be sent), its schema, and
+    if it is required."""
     body = _mapping(source.resolved(found.operation.get("requestBody")))
     content = _mapping(body.get("content"))
     if not content or found.method in ("GET", "HEAD"):
@@ -348,7 +348,7 @@ def _read_only(schema: Any) -> bool:
 
 
 def _merged(source: _Source, schema: Any, left: list[int], inside: tuple[int, ...] = ()) -> dict[str, Any]:
-    """With the properties of `allOf` as its own. `left`: how many more parts there may be."""
+    """Return the schema with the properties of `allOf` as its own. `left`: how many more parts there may be."""
     resolved = _mapping(source.resolved(schema))
     left[0] -= 1
     if left[0] < 0 or id(resolved) in inside:
@@ -370,7 +370,7 @@ def _merged(source: _Source, schema: Any, left: list[int], inside: tuple[int, ..
 
 
 def _field(source: _Source, schema: Any, about: Any) -> dict[str, Any]:
-    """The JSON Schema of a field: what forms and checks can use of it."""
+    """Return the JSON Schema of a field, reduced to the part that forms and checks use."""
     field = dict(_plain(source, schema, [PARTS_MAX]))
     said = _text(about, 300) or _text(field.get("description"), 300)
     default = _mapping(source.resolved(schema)).get("default")
@@ -399,8 +399,8 @@ def _output(source: _Source, found: _Found) -> dict[str, Any] | None:
 
 
 def _plain(source: _Source, schema: Any, left: list[int], depth: int = 0) -> dict[str, Any]:
-    """Without references, and without what only OpenAPI has. `left`: how many more parts there may be; then, and below
-    DEPTH_MAX, anything is allowed. A schema that others refer to is read once for each depth."""
+    """Return the schema without references and OpenAPI keywords. `left`: how many more parts there may be; then, and
+    below DEPTH_MAX, anything is allowed. A schema that others refer to is read once for each depth."""
     if depth > DEPTH_MAX or left[0] <= 0:
         return {}
     resolved = source.resolved(schema)
@@ -448,7 +448,7 @@ def _read(source: _Source, schema: Any, left: list[int], depth: int) -> dict[str
 
 
 def _auth(source: _Source, found: _Found) -> dict[str, Any] | None:
-    """Of the first scheme that can be used."""
+    """Return the authentication by the first scheme that can be used."""
     asked = found.operation.get("security", source.description.get("security"))
     schemes = _mapping(_mapping(source.description.get("components")).get("securitySchemes"))
     for requirement in asked[:REFS_MAX] if isinstance(asked, list) else ():
@@ -473,7 +473,7 @@ def _auth_of(scheme: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _base_url(description: Mapping[str, Any], found: _Found, wanted: str | None) -> str:
-    """Raises BadRequest: the description says only where it is relative to itself."""
+    """Raises BadRequest if the description has only an address relative to itself."""
     url = wanted
     for listed in (found.operation.get("servers"), found.shared.get("servers"), description.get("servers")):
         if url is None and isinstance(listed, list) and listed:

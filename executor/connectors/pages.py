@@ -1,4 +1,4 @@
-"""Reading a long list page by page: what asks for the next page, and when there is none."""
+"""Reads a long list page by page: makes the request for the next page, and detects the last one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NEXT: Final = re.compile(r'<([^<>]{1,4000})>[^,]*;\s*rel="?next"?')
 
 
 def at(pointer: str, value: Any) -> Any:
-    """What is at a JSON pointer, None when nothing is."""
+    """Return the value at a JSON pointer, or None."""
     for step in pointer.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
         if isinstance(value, list) and name.isascii() and name.isdecimal():
@@ -37,8 +37,8 @@ def items_of(pages: Pages, body: Any) -> list[Any]:
 
 
 def after(pages: Pages, request: Mapping[str, Any], answer: Mapping[str, Any], number: int) -> dict[str, Any] | None:
-    """The request for the page after this one, the `number`th; None when this was the last. Raises
-    BlockError(page_invalid) for one that another server would get: it has the credential with it."""
+    """Return the request for the page after this one, the `number`th, or None if this was the last. Raises
+    BlockError(page_invalid) for a request to another server: it has the credential with it."""
     body = answer["body"]
     if pages.kind == "page":
         if len(items_of(pages, body)) < pages.size:

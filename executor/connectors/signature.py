@@ -16,7 +16,7 @@ ALGORITHM: Final = "AWS4-HMAC-SHA256"
 
 
 def query_text(query: Mapping[str, str]) -> str:
-    """As it is signed and sent: sorted, and percent-encoded without plus signs."""
+    """Format the query as it is signed and sent: sorted, and percent-encoded without plus signs."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in query.items())
     return "&".join(f"{name}={value}" for name, value in pairs)
 

@@ -1,5 +1,6 @@
-"""The connectors of the database, as this process knows them. They may change at any time, and in another process: what
-needs one looks first whether there is a newer one, by the hashes of all."""
+"""The connectors of the database, as loaded in this process. They may change at any time, and in another process:
+before one is used, the hashes of all are compared.
+"""
 
 from __future__ import annotations
 
@@ -33,12 +34,12 @@ class StoredConnectors:
         self.known: dict[str, StoredConnector] = {}
         self._store = store
         self._registry = registry
-        self._hashes: dict[str, str] = {}  # of what was read, also of what cannot be used
+        self._hashes: dict[str, str] = {}  # of all that was read, valid or not
         self._needed: dict[str, bool] = {}  # by the hash of a plan
         self._lock = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Know what is stored now. Raises StoreError."""
+        """Load the connectors stored now. Raises StoreError."""
         async with self._lock:
             hashes = await self._store.connector_hashes()
             if hashes == self._hashes:

@@ -1,10 +1,10 @@
-"""What a connector sends, filled in: `{{name}}` stands for a field. Fields are data: nothing in them is read again.
+"""Fills a connector's requests: `{{name}}` stands for a field. Fields are data: nothing in them is expanded again.
 
 A text that is one placeholder and nothing else becomes the value as it is, and is left out of objects and lists when
 the field has none; so is an object or a list of which nothing is left. Inside a longer text, a value is written as
 text, and in a text that is JSON as part of the string, or as the value, that stands there. In a path it is
 percent-encoded, with `{{+name}}` its slashes stay. `{"$mime": {"to", "subject", "text", …}}` is a mail in base64url, as
-Gmail wants it.
+Gmail expects it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def filled(template: Any, values: Mapping[str, Any]) -> Any:
 
 
 def filled_path(template: str, values: Mapping[str, Any]) -> str:
-    """Raises BlockError(params_invalid) for a value that would name another place than the path says."""
+    """Fill a path. Raises BlockError(params_invalid) for a value that would lead to another place than the path."""
 
     def part(found: re.Match[str]) -> str:
         text = render(values.get(found[2], ""))

@@ -1,9 +1,9 @@
-"""What is said to a model and what it answers. Plain data: a reply can be stored as JSON and read back.
+"""The messages to a model, and its replies. Plain data: a reply can be stored as JSON and read back.
 
 A conversation is a list of messages of four kinds:
 
     system      instructions
-    user        what the model is asked
+    user        the prompt
     assistant   an earlier reply: its text and the tools that it called
     tool        the result of one such call, as text
 """
@@ -28,7 +28,8 @@ OUTPUT_TOOL = "final_result"  # the tool with which a model returns its output, 
 
 
 class ToolCall(Struct, frozen=True, omit_defaults=True):
-    """A tool that the model wants called. `arguments`: an object; `invalid`: what the model wrote instead of one."""
+    """A call of a tool by the model. `arguments`: an object; `invalid`: the text that the model wrote instead of
+    one."""
 
     id: str
     name: str
@@ -78,9 +79,9 @@ class OutputSpec(Struct, frozen=True):
 
 
 class Conversation(Struct, frozen=True):
-    """One request. `model`: `openai:gpt-5-mini`, `anthropic:…`, or `<endpoint>:<model>`; `api_key` None: the one that
-    belongs to the endpoint. `credential`: of a connection, instead of a key. `timeout_s`: for all of the reply.
-    `load`: reads the files that messages name, by id."""
+    """One request. `model`: `openai:gpt-5-mini`, `anthropic:…`, or `<endpoint>:<model>`; `api_key` is None for the
+    endpoint's own. `credential`: of a connection, instead of a key. `timeout_s`: for all of the reply. `load`: reads
+    the files that messages name, by id."""
 
     model: str
     messages: Sequence[Message]
@@ -122,23 +123,23 @@ class Usage(Struct, frozen=True):
         )
 
     def counts(self) -> dict[str, int]:
-        """By name. The last two are left out when there are none: few models have them."""
+        """Return the counts by name. The last two are left out if they are 0: few models have them."""
         counted = {name: getattr(self, name) for name in self.__struct_fields__}
         return {name: n for name, n in counted.items() if n or name not in _SELDOM}
 
 
 class Cost(Struct, frozen=True):
-    """What a call cost, in US dollars, by the price list of `prices`: a table with its version and date, or the setting
-    of the operator. Costs are added as `executor.values.money`."""
+    """The cost of a call, in US dollars, by the price list of `prices`: a table with its version and date, or the
+    setting of the operator. `executor.values.money` adds costs."""
 
     usd: float
     prices: str
 
 
 class Reply(Struct, frozen=True):
-    """What the model answered. `output`: what it returned for an OutputSpec, not checked against the schema; None
-    without one, or when it is no JSON object (then see `text`). `cost` None: the price of the model is not known.
-    `model`: as its server names it."""
+    """The reply of a model. `output`: its value for an OutputSpec, not checked against the schema; None without one, or
+    if it is not a JSON object (then see `text`). `cost` is None if the price of the model is not known. `model`: as its
+    server names it."""
 
     text: str
     calls: tuple[ToolCall, ...] = ()

@@ -1,5 +1,6 @@
-"""What blocks call. Loading the libraries takes seconds: beside the event loop, with the first call, or before it where
-models are configured."""
+"""The client of blocks. Loading the libraries takes seconds, so it happens beside the event loop: with the first call,
+or before it where models are configured.
+"""
 
 from __future__ import annotations
 

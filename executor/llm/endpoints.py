@@ -1,11 +1,11 @@
-"""Which models there are: `<endpoint>:<model>`. Two endpoints are known, the operator names others with a URL.
+"""The names of models: `<endpoint>:<model>`. Two endpoints are built in, the operator adds others with a URL.
 
-`WEFT_MODEL_LOCAL=http://127.0.0.1:11434/v1` makes `local:llama3`: that server speaks the wire format of OpenAI, as most
-do. `anthropic+http://…` is one that speaks the format of Anthropic. The key of an endpoint is the environment value
-`<NAME>_API_KEY`, and goes nowhere else.
+`WEFT_MODEL_LOCAL=http://127.0.0.1:11434/v1` makes `local:llama3`: that server uses the wire format of OpenAI, as most
+do. `anthropic+http://…` is one with the format of Anthropic. The key of an endpoint is the environment value
+`<NAME>_API_KEY`, and is sent nowhere else.
 
-`WEFT_PRICE_LOCAL=0.15/0.075/0.60` is what its models cost, in US dollars for a million tokens: of input, of input that
-was read from a cache, of output. `llama3=0/0/0 0.15/0.60` has another price for one model, and no discount for caches.
+`WEFT_PRICE_LOCAL=0.15/0.075/0.60` is the price of its models, in US dollars for a million tokens: of input, of input
+read from a cache, of output. `llama3=0/0/0 0.15/0.60` has another price for one model, and no discount for caches.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _KNOWN = {"openai": "https://api.openai.com/v1", "anthropic": "https://api.anthr
 
 
 class Price(Struct, frozen=True):
-    """In US dollars for a million tokens."""
+    """Prices in US dollars for a million tokens."""
 
     input: Decimal
     cached_input: Decimal
     output: Decimal
 
     def total(self, usage: Usage) -> Decimal:
-        """What these tokens cost, in dollars. Those written to a cache cost as much as other input."""
+        """Return the cost of these tokens, in dollars. Tokens written to a cache cost as much as other input."""
         cached = min(usage.cached_tokens, usage.input_tokens)
         new = usage.input_tokens - cached
         return (new * self.input + cached * self.cached_input + usage.output_tokens * self.output) / 1_000_000
@@ -70,8 +70,8 @@ class Endpoint(Struct, frozen=True):
 
 
 class Endpoints:
-    """`named`: URLs of the operator by name, in upper case; `prices` the same way. Raises ValueError for what cannot be
-    used."""
+    """The known endpoints. `named`: URLs of the operator by name, in upper case; `prices` the same way. Raises
+    ValueError for an invalid URL or price."""
 
     def __init__(self, named: Mapping[str, str] | None = None, prices: Mapping[str, str] | None = None) -> None:
         self._by_name = {name: Endpoint(name, _dialect(name), url, True) for name, url in _KNOWN.items()}
@@ -88,11 +88,11 @@ class Endpoints:
         return sorted(self._by_name)
 
     def all(self) -> list[Endpoint]:
-        """Those of the operator, and those that are known anyway."""
+        """Return the endpoints of the operator and the built-in ones."""
         return list(self._by_name.values())
 
     def find(self, model: str) -> tuple[Endpoint, str]:
-        """The endpoint and what the model is called there. Raises BlockError(model_unknown)."""
+        """Return the endpoint and the name of the model there. Raises BlockError(model_unknown)."""
         name, colon, rest = model.strip().partition(":")
         endpoint = self._by_name.get(name.lower())
         if not colon or not rest.strip() or endpoint is None:

@@ -1,6 +1,7 @@
-"""What a call costs: by the prices that the operator set for its endpoint, or else by the table of the library
-`genai-prices` that is installed. Nothing is fetched: the table is as old as that version, and each cost says which one
-it was. A model that is in neither has no price, which is not a price of 0."""
+"""The cost of a call: by the prices that the operator set for its endpoint, or else by the table of the installed
+library `genai-prices`. Nothing is fetched: the table is as old as that version, and each cost names the version. A
+model in neither has no price, which is not a price of 0.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +20,7 @@ from executor.values.money import nanos_of, usd_of
 
 
 def cost_of(usage: Usage, endpoint: Endpoint, *names: str) -> Cost | None:
-    """`names`: what the model is called, the most exact first. None: no price is known."""
+    """Return the cost, or None if no price is known. `names`: the names of the model, the most exact first."""
     for name in names:
         own = endpoint.price_of(name)
         if own is not None:

@@ -43,11 +43,11 @@ _RETRYABLE: Final = frozenset({408, 409, 425, 429})
 _RETRY_AFTER_MAX_S = 24 * 3600
 _SHOWN = 300
 _NO_KEY = "none"  # the libraries want one
-_MAX_TOKENS = 4096  # of Anthropic, where a request has to say it
+_MAX_TOKENS = 4096  # for Anthropic, where it is required
 
 
 class Provider:
-    """Of one process; belongs to an event loop."""
+    """The models of one process; belongs to an event loop."""
 
     def __init__(self, guard: GuardedBackend) -> None:
         self._connections = Connections(guard)
@@ -188,7 +188,7 @@ def _parameters(conversation: Conversation, model: Model[Any]) -> ModelRequestPa
 
 
 def _messages(messages: Sequence[Message], files: Mapping[str, Content]) -> list[their.ModelMessage]:
-    """Theirs alternate: what is between two replies is one request."""
+    """Convert the messages. The library's alternate, so all messages between two replies become one request."""
     found: list[their.ModelMessage] = []
     parts: list[their.ModelRequestPart] = []
     for message in messages:
@@ -260,7 +260,7 @@ def _reply_of(response: their.ModelResponse, endpoint: Endpoint, name: str, want
 
 
 def _call(part: their.ToolCallPart) -> ToolCall:
-    """Models write what they like: also JSON that is none."""
+    """Convert a call. Its arguments may be invalid JSON."""
     written = part.args
     if isinstance(written, str):
         found = _object(written) if written.strip() else {}
@@ -284,8 +284,8 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _usage_of(counted: RequestUsage) -> Usage:
-    """Of both formats: what was read from a cache and what was written to one are part of the input here, and what the
-    model thought is part of the output."""
+    """Convert the usage in both formats: tokens read from a cache or written to one are part of the input here, and
+    reasoning tokens are part of the output."""
     reasoning = counted.details.get("reasoning_tokens", 0)
     return Usage(
         counted.input_tokens,
@@ -297,7 +297,7 @@ def _usage_of(counted: RequestUsage) -> Usage:
 
 
 def _block_error(model: str, error: Exception) -> BlockError:
-    """What the libraries raise, as an error of ours."""
+    """Convert an error of the libraries to a BlockError."""
     own = _cause(error, BlockError)
     if own is not None:
         return own

@@ -1,5 +1,6 @@
-"""The connections of the libraries for models: everything passes the guard of our client. What the environment of this
-process says about proxies, keys and headers reaches no server."""
+"""The connections of the libraries for models: everything passes the guard of our client. Proxies, keys and headers
+from the environment of this process reach no server.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from executor.http.handles import written_as
 from executor.http.httpx2_pools import OneOrigin
 
 REPLY_BYTES_MAX: Final = 16 * 1024 * 1024
-# All that goes along. The libraries add headers from environment variables, and tell much about this machine.
+# All headers that are sent. The libraries add others from environment variables, and details of this machine.
 _HEADERS: Final = frozenset(
     {"accept", "anthropic-beta", "anthropic-version", "connection", "content-length", "content-type", "host",
      "transfer-encoding"}
@@ -21,8 +22,8 @@ _HEADERS: Final = frozenset(
 
 
 class Transport(OneOrigin):
-    """Of one reply: sends to the origin of `url` alone, with `headers` and nothing else that could be a secret, except
-    `query`: the name and value of a query parameter."""
+    """The transport of one reply: sends to the origin of `url` alone, with `headers` and nothing else that could be a
+    secret, except `query`: the name and value of a query parameter."""
 
     def __init__(
         self,
