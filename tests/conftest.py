@@ -109,7 +109,13 @@ NEAR = (
     "test_suites.py",
     "test_threats.py",
 )
-NOT_NEAR = ("conformance/store/test_two_stores.py", "conformance/store/test_two_sessions.py")
+NOT_NEAR = (  # each takes longer than a whole room of unit tests
+    "conformance/store/test_two_sessions.py",
+    "conformance/store/test_two_stores.py",
+    "unit/executor/testing/test_crashes.py",
+    "unit/executor/views/test_slices_of_long_runs.py",
+    "unit/server/cli/test_python.py",
+)
 
 
 def _is_near(path: Path) -> bool:
