@@ -53,9 +53,9 @@ def create_app(
     interface: Path | None = None,
     process: ProcessMeters | None = None,
 ) -> Starlette:
-    """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own.
-    `interface`: folder of the built editor (ui.built()); without one a page says how to build it. `process`: where the
-    process counts, if it does."""
+    """Return the ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its
+    own. `interface`: folder of the built editor (ui.built()); without one a page shows how to build it. `process`: the
+    meters of the process, if it has any."""
     secret = read_secret(settings)
     process = process or ProcessMeters()
     table = table_of(settings)
@@ -87,7 +87,7 @@ def create_app(
         middleware=[Middleware(Guard, settings=settings, answered=process.answered)],
         lifespan=lifespan,
     )
-    app.router.redirect_slashes = False  # one address for each thing
+    app.router.redirect_slashes = False  # each page has one address
     errors.install(app)
     app.state.engine = engine
     app.state.settings = settings
@@ -150,7 +150,7 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
 
 
 def _store(settings: Settings) -> Store:
-    """Of the database that is set. Raises SettingsError."""
+    """Return the store of the configured database. Raises SettingsError."""
     if settings.read_only:
         return _read_only_store(settings)
     if settings.db_address is None:
@@ -193,7 +193,7 @@ def _bus(settings: Settings) -> Bus | None:
 
 @contextmanager
 def _of_settings() -> Iterator[None]:
-    """What cannot be used because of a setting. Raises SettingsError."""
+    """Raise the errors of a database that a setting names as SettingsError."""
     try:
         yield
     except StoreError as error:
@@ -201,7 +201,7 @@ def _of_settings() -> Iterator[None]:
 
 
 def own_blocks(settings: Settings) -> list[Block]:
-    """The block types that the settings add to those of installed packages. Raises SettingsError."""
+    """Return the block types that the settings add to those of installed packages. Raises SettingsError."""
     try:
         return python_blocks(settings.functions)
     except ValueError as error:

@@ -57,7 +57,7 @@ class BesideServer(uvicorn.Server):
         await self._accepts.wait()
 
     async def end(self) -> None:
-        """What was begun is no longer served when this returns."""
+        """Close the port; requests that have begun are no longer served when this returns."""
         self.should_exit = True
         if self._serving is not None:
             await self._serving

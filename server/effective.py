@@ -42,7 +42,7 @@ _SECRET: Final = frozenset(
         "WEFT_MAIL_PASSWORD", "WEFT_OIDC_CLIENT_SECRET", "WEFT_OTLP_HEADERS", "WEFT_SECRETS_COMMAND",
     ]
 )  # fmt: skip
-# Beside their default, the folder or the host that is meant is worth knowing; for these there is none.
+# The default of other settings may stand for a folder or host worth showing; these have none.
 _NOT_OF_THE_SERVER: Final = ("WEFT_URL", "WEFT_WEB")
 _NAME: Final = re.compile(r"WEFT_[A-Z0-9_]+")
 
@@ -57,9 +57,9 @@ class Setting(Struct, frozen=True):
 
 
 def effective(environ: Mapping[str, str], options: Mapping[str, str]) -> list[Setting]:
-    """All settings, in the order of `KNOWN`, then those with a name of their own (`WEFT_ENV_<NAME>` and so on), then
-    names that do not exist. `options`: of the command line, by the variable in whose place they are; empty: as if it
-    was not set."""
+    """Return all settings, in the order of `KNOWN`, then those with their own names (`WEFT_ENV_<NAME>` and so on), then
+    names that do not exist. `options` are those of the command line, by the variable that they replace; an empty one
+    counts as not set."""
     merged = {name: value for name, value in {**environ, **options}.items() if name.startswith("WEFT_")}
     problems = problems_of(merged)
     names = [name for name in KNOWN if name not in _NOT_OF_THE_SERVER]
@@ -78,8 +78,8 @@ def effective(environ: Mapping[str, str], options: Mapping[str, str]) -> list[Se
 
 
 def problems_of(environ: Mapping[str, str]) -> dict[str, str]:
-    """What is wrong, by the name of the variable. Each is left out when the next is looked for, so that one does not
-    hide another."""
+    """Return the errors, by the name of the variable. A wrong variable is left out when the next error is looked for,
+    so that one does not hide another."""
     found: dict[str, str] = {}
     left = dict(environ)
     for name in environ:
@@ -96,7 +96,7 @@ def problems_of(environ: Mapping[str, str]) -> dict[str, str]:
             text = str(error)
             named = _NAME.findall(text)
             wrong = next((name for name in named if left.get(name) and name not in found), None)
-            if wrong is None:  # one that is missing: what else is wrong cannot be said without it
+            if wrong is None:  # a missing one: other errors cannot be found without it
                 found.setdefault(named[0] if named else "WEFT_DB", text)
                 break
             found[wrong] = text
@@ -105,7 +105,7 @@ def problems_of(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _without(name: str, environ: Mapping[str, str], problem: str | None) -> Setting:
-    """One that is not set."""
+    """Return a setting without a value."""
     if name in ("WEFT_TOKEN", "WEFT_SECRET_KEY") and problem is None:
         try:
             path = Path(database_path(environ))

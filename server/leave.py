@@ -1,7 +1,7 @@
-"""How the server process ends although something in it does not.
+"""Ends the server process even if something in it does not stop.
 
 Functions of users run in threads, which cannot be stopped, and an `async def` may hold the event loop. A process that
-ends at once loses nothing that was acknowledged: what was under way is found at the next start, as after a crash.
+ends at once loses nothing that was acknowledged: unfinished work is found at the next start, as after a crash.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class StopSignals:
         self._first_s: float | None = None
 
     def __bool__(self) -> bool:
-        """Was there one?"""
+        """True if there was one."""
         return self._first_s is not None
 
     def __call__(self, number: int, frame: FrameType | None = None) -> None:
@@ -45,8 +45,8 @@ class StopSignals:
 
 
 def leave(functions: FunctionThreads, code: int) -> None:
-    """The engine is closed. End the process here and now if a function still runs, otherwise in LEAVE_S at the latest:
-    Python itself waits without a limit for threads of its pools, as those of `asyncio.to_thread` in a function."""
+    """End the process, after the engine is closed: at once if a function still runs, otherwise within LEAVE_S. Python
+    itself would wait without a limit for threads of its pools, such as those of `asyncio.to_thread` in a function."""
     held = functions.held()
     if not held:
         threading.Thread(target=_leave_late, args=(code,), name="weft-leave", daemon=True).start()

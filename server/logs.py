@@ -13,7 +13,7 @@ from executor.doing import doing
 from executor.values.redact import Redactor
 from server.settings import LogFormat
 
-# What stands in an address of one of these is the credential: a link, a callback address, a webhook with its query.
+# Addresses with one of these contain a credential: a link, a callback address, a webhook with its query.
 _LINK = re.compile(r"(/(?:resume|callbacks|hooks|forms|chat)/[^\s/?#\"']{0,3})[^\s#\"']*")
 _HIDDEN = r"\1***"
 
@@ -36,9 +36,9 @@ class LogFormatter(logging.Formatter):
 
 
 class JsonFormatter(LogFormatter):
-    """An object for each line: `at`, `level`, `logger`, `message`; `error` is a traceback. A line of what runs a
-    workflow has `run` and `workflow`, one of an attempt `node` and `attempt` as well, one of the access log `request`
-    (see server/http/access.py)."""
+    """An object for each line: `at`, `level`, `logger`, `message`; `error` is a traceback. Lines about a workflow's run
+    have `run` and `workflow`, lines about an attempt also `node` and `attempt`, lines of the access log `request` (see
+    server/http/access.py)."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {
@@ -67,7 +67,7 @@ FORMATTERS: dict[LogFormat, type[LogFormatter]] = {"text": LogFormatter, "json":
 
 
 def keep_from_log(redactor: Redactor) -> None:
-    """What it knows, now and later, is replaced in every line, too."""
+    """Replace in every line the values that `redactor` has now and later."""
     for handler in logging.getLogger().handlers:
         if isinstance(handler.formatter, LogFormatter):
             handler.formatter.also = redactor

@@ -61,10 +61,10 @@ BACKLOG = 2048
 
 
 def serve(settings: Settings | None = None, show: Show | None = None, *, work: bool = True) -> int:
-    """Run until SIGTERM or SIGINT. Once it accepts requests it prints the URL, and a link that signs in when the token
-    is one that was made here; `show` is called with the link, or the URL where none is needed. Without `settings` those
-    of the environment count. `work=False`: runs are left to `weft worker`. Returns the exit code: 0 stopped, 1 the
-    database cannot be used, 2 refused.
+    """Run until SIGTERM or SIGINT. Once it accepts requests it prints the URL, and a link that signs in if the token
+    was made here; `show` is called with the link, or with the URL if none is needed. `settings` default to those of the
+    environment. With `work=False` runs are left to `weft worker`. Returns the exit code: 0 stopped, 1 the database
+    cannot be used, 2 refused.
     """
     try:
         settings = settings or load_settings()
@@ -90,8 +90,9 @@ def serve(settings: Settings | None = None, show: Show | None = None, *, work: b
 
 
 class Server(uvicorn.Server):
-    """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs.
-    `stop_signals`: whether signals came while the engine was built; then it stops as soon as it has started."""
+    """A uvicorn server that reports when it is ready. When it stops, event streams end first (they never would by
+    themselves), then the runs. `stop_signals` is true if signals came while the engine was built; then it stops as soon
+    as it has started."""
 
     def __init__(
         self,
@@ -146,7 +147,8 @@ class Server(uvicorn.Server):
             self._show(link or page)
 
     def _link_command(self) -> str:
-        """Prints another link from a shell like the one that started this, where its options are not known."""
+        """Return the command that prints another link, for a shell like the one that started this: it sets what differs
+        from the environment."""
         here = f"http://{authority(self._settings.host, self._settings.port)}"
         command = f"{_command()} link" if server_url(os.environ) == here else f"{_command()} --url {here} link"
         try:
@@ -264,7 +266,7 @@ async def _serve_beside(
 
 
 def cannot_open(settings: Settings, error: Exception) -> None:
-    """Say on stderr why the database cannot be used, and what to do."""
+    """Print to stderr the reason why the database cannot be used, and the next step."""
     print(f"weft: cannot open {settings.database}: {error}", file=sys.stderr)
     full = isinstance(error, OSError) and error.errno in FULL
     hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
@@ -278,13 +280,14 @@ async def _warm_up() -> None:
 
 
 def _command() -> str:
-    """What to type for `weft` here: `make serve` runs one that is not on the PATH."""
+    """Return the command for `weft` here: `make serve` runs one that is not on the PATH."""
     called = sys.argv[0]
     return called if Path(called).name == "weft" and shutil.which("weft") is None else "weft"
 
 
 def _backlog(descriptors: int | None) -> int:
-    """All that queue are accepted at once, before one of them can be closed: they must not use up all descriptors."""
+    """Return the length of the backlog. All queued connections are accepted at once, before one of them can be closed:
+    they must not use up all descriptors."""
     return BACKLOG if descriptors is None else max(1, min(BACKLOG, descriptors // 4))
 
 

@@ -19,7 +19,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def check_url(variable: str, url: str, *, bare: bool = False) -> None:
-    """`bare`: without user, query and fragment, as what others are put behind."""
+    """Check a URL. `bare`: without user, query and fragment, as paths are appended to it."""
     try:
         parts = urlsplit(url)
         _ = parts.port
@@ -67,7 +67,7 @@ def check_mail(sender: str, host: str, port: int, user: str | None, password: st
 
 
 def check_paths(db_path: str | None, sqlite_folders: Iterable[str]) -> None:
-    """What is there already and of the wrong kind; what is not there yet may be made."""
+    """Check that existing paths are of the right kind; missing ones may be created later."""
     if db_path is not None:
         path = Path(db_path)
         if path.is_dir():
@@ -81,7 +81,7 @@ def check_paths(db_path: str | None, sqlite_folders: Iterable[str]) -> None:
 
 
 def check_names_of(prefix: str, names: Iterable[str]) -> None:
-    """Those behind the prefix of variables that have a name of their own."""
+    """Check the names after the prefix of variables with their own names."""
     for name in names:
         if not _NAME.fullmatch(name):
             raise SettingsError(f"{prefix}{name} must have a name behind {prefix} of letters, digits and _")

@@ -4,7 +4,7 @@ WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one
 WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT_DATA: that folder, for weft.db in it.
                          Or a postgresql:// address; then WEFT_SECRET_KEY and WEFT_TOKEN have to be set
 WEFT_BUS_DB              address of that PostgreSQL database for wake-ups, when WEFT_DB leads through a pooler
-WEFT_TOKEN               bearer token that everything under /api asks for; without it one is made and kept in a file
+WEFT_TOKEN               bearer token that everything under /api requires; without it one is made and kept in a file
                          beside the database, see server/tokens.py. `off` is none, on loopback alone
 WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
 WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
@@ -15,14 +15,14 @@ WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach altho
 WEFT_OIDC_ISSUER         the provider that signs people in (OpenID Connect); with WEFT_OIDC_CLIENT_ID, _CLIENT_SECRET,
                          _NAME, _ROLE, _GROUPS, _GROUPS_CLAIM, _DOMAINS, _SCOPES, _PRIVATE; see docs/howto/oidc.md
 WEFT_SECRET_KEY          seals resume links; without it a key file is made next to the database, mode 0600
-WEFT_OLD_SECRET_KEY      the key before it, until what was made with that has ended; `lost` if no one has it
+WEFT_OLD_SECRET_KEY      the previous key, until secrets and links made with it have ended; `lost` if it is lost
 WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
-WEFT_NOTIFY_EMAIL        mail addresses that hear of every wait for a person, comma list
-WEFT_NOTIFY_WEBHOOK      a web address that does, by a signed POST of JSON; printed nowhere
-WEFT_ALERT_EMAIL         mail addresses that hear of failed runs and missed times of schedules, comma list
-WEFT_ALERT_WEBHOOK       a web address that does, by a signed POST of JSON; printed nowhere
-WEFT_ALERT_WAITING_S     and of waits that are open for longer than this; without it of none
-WEFT_ALERT_QUEUED_S      and of runs that no worker has begun for longer than this; without it of none
+WEFT_NOTIFY_EMAIL        mail addresses notified of every wait for a person, comma list
+WEFT_NOTIFY_WEBHOOK      a web address notified of the same, by a signed POST of JSON; never printed
+WEFT_ALERT_EMAIL         mail addresses notified of failed runs and missed times of schedules, comma list
+WEFT_ALERT_WEBHOOK       a web address notified of the same, by a signed POST of JSON; never printed
+WEFT_ALERT_WAITING_S     and of waits that are open for longer than this; of none by default
+WEFT_ALERT_QUEUED_S      and of runs that no worker has begun for longer than this; of none by default
 WEFT_ERROR_WORKFLOW      a workflow that is started for each run that fails, unless its own settings name another
 WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
 WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
@@ -48,8 +48,8 @@ WEFT_POOLS               pools whose runs this process executes, comma list; wit
 WEFT_CONCURRENCY         runs that this process executes at the same time, 1,000 without it; runs that wait do not count
 WEFT_QUEUE_MAX           runs of one pool that may wait for a worker; more are refused with 429. Without it any number
 WEFT_FILE_MAX            largest file that can be uploaded or made by a block, in MiB; 100 without it
-WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
-WEFT_METRICS_PORT        a port with /metrics and /healthz that ask for no token; 0 takes a free one
+WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; by default runs are kept
+WEFT_METRICS_PORT        a port with /metrics and /healthz that need no token; 0 takes a free one
 WEFT_METRICS_HOST        the address of that port, 127.0.0.1 without it; 0.0.0.0 in a container
 WEFT_OTLP_ENDPOINT       a collector of OpenTelemetry that traces of runs are sent to, http://host:4318 (extra `otel`)
 WEFT_OTLP_HEADERS        headers for it, `name=value`, separated by commas; kept out of the log
@@ -108,7 +108,7 @@ from server.variables import (
     network,
 )
 
-LOST = "lost"  # what WEFT_OLD_SECRET_KEY says instead of a key that no one has
+LOST = "lost"  # value of WEFT_OLD_SECRET_KEY if the key is lost
 SECRET_BYTES_MIN = 16
 # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
 # asleep.
@@ -117,7 +117,7 @@ RETENTION_DAYS_MAX = 36_500
 PROCESSES_MAX = 1_000
 ALERT_S_MAX = 31_536_000  # a year
 FILE_MAX_MIB, FILE_LARGEST_MIB = 100, 2_048
-CONCURRENCY_MAX = 1_000  # what a worker does without the setting; not imported, as each command reads settings
+CONCURRENCY_MAX = 1_000  # default of a worker; not imported, as each command reads settings
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["text", "json"]
 T = TypeVar("T")
@@ -148,7 +148,8 @@ class Limits(Struct, frozen=True):
 
 class Settings(Struct, frozen=True):
     """See the module text. `public_url` is WEFT_BASE_URL; `base_url` (no trailing slash) falls back to host and port.
-    `token` None: nothing asks for one, unless `token_file`: then `with_token` reads or makes it."""
+    If `token` is None, no credential is needed, unless `token_file` is set: then `with_token` reads or makes the
+    token."""
 
     db_path: str = DEFAULT_DB
     bus_address: str | None = None  # of the same database, reached directly
@@ -232,12 +233,12 @@ class Settings(Struct, frozen=True):
 
     @property
     def retention_ms(self) -> int | None:
-        """After how long runs that have ended are deleted; None: never."""
+        """The age at which ended runs are deleted, or None if they are kept."""
         return None if self.retention_days is None else round(self.retention_days * 86_400_000)
 
     @property
     def alerts(self) -> AlertSettings:
-        """What operators hear of, and where."""
+        """The alerts for operators, and their addresses."""
         waiting, queued = self.alert_waiting_s, self.alert_queued_s
         return AlertSettings(
             self.alert_email,
@@ -249,19 +250,19 @@ class Settings(Struct, frozen=True):
 
     @property
     def file_bytes(self) -> int:
-        """Of the largest file."""
+        """The size of the largest file."""
         return self.file_max * 1024 * 1024
 
     @property
     def folders_of_sqlite(self) -> tuple[str, ...]:
-        """Those with the SQLite files of `sql` blocks."""
+        """The folders with the SQLite files of `sql` blocks."""
         if self.sqlite_folders or self.db_address is not None:
             return self.sqlite_folders
         return (str(Path(self.db_path).parent / "databases"),)
 
     @property
     def workflow_env(self) -> dict[str, str]:
-        """What `${NAME}` may read in every param."""
+        """The values that `${NAME}` may read in every param."""
         return {"WEFT_BASE_URL": self.base_url, **self.env, **(self.secrets if self.unbound_secrets else {})}
 
     @property
@@ -272,7 +273,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def kept_secrets(self) -> dict[str, External]:
-        """Those that `${NAME}` may read where a secret may stand, with the hosts that they may be sent to."""
+        """The secrets that `${NAME}` may read in params for secrets, with the hosts that they may be sent to."""
         keys = self.secrets if self.unbound_secrets else self.model_keys
         hosts = {name: checked_hosts(_listed(text)) for name, text in self.secret_hosts.items()}
         return {name: External(value, hosts.get(name, ())) for name, value in self.secrets.items() if name not in keys}
@@ -285,7 +286,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def otlp_url(self) -> str | None:
-        """Where traces are sent: the path of the protocol, unless the setting has one."""
+        """The address for traces: with the protocol's path, unless the setting has one."""
         if self.otlp_endpoint is None:
             return None
         base = self.otlp_endpoint.rstrip("/")
@@ -370,7 +371,7 @@ def load_settings(environ: Mapping[str, str] | None = None, *, serves: bool = Tr
 
 
 def _read(env: Mapping[str, str]) -> dict[str, object]:
-    """The fields of Settings that the environment sets, as text. Raises SettingsError."""
+    """Return the fields of Settings that the environment sets, as text. Raises SettingsError."""
     raw: dict[str, object] = {}
     for name, key in TEXTS.items():
         if env.get(name):
@@ -402,7 +403,7 @@ def _read(env: Mapping[str, str]) -> dict[str, object]:
 
 
 def _read_oidc(env: Mapping[str, str], names: Sequence[str]) -> OidcSettings:
-    """`names`: of those variables that are set. Raises SettingsError."""
+    """Read the settings of OpenID Connect; `names` are the variables that are set. Raises SettingsError."""
     if "WEFT_OIDC_ISSUER" not in names:
         raise SettingsError(f"{names[0]} needs WEFT_OIDC_ISSUER")
     texts = {OIDC[name]: env[name] for name in names if name in OIDC}
@@ -417,7 +418,7 @@ def _listed(text: str) -> tuple[str, ...]:
 
 
 def _check_values(settings: Settings) -> None:
-    """What types do not say. Raises SettingsError."""
+    """Check rules that types do not express. Raises SettingsError."""
     if settings.mail.transport not in ("log", "smtp"):
         raise SettingsError(f"WEFT_MAIL_TRANSPORT must be log or smtp, not {settings.mail.transport!r}")
     mail = settings.mail
@@ -501,7 +502,7 @@ def _check_numbers(settings: Settings) -> None:
 
 
 def _check_extras(settings: Settings) -> None:
-    """What needs a library that weft does not install by itself."""
+    """Check settings that need a library which weft does not install by default."""
     if settings.otlp_endpoint is not None:
         checked.check_url("WEFT_OTLP_ENDPOINT", settings.otlp_endpoint, bare=True)
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
@@ -564,7 +565,8 @@ def _check_proxies(settings: Settings) -> None:
 
 
 def with_token(settings: Settings) -> Settings:
-    """With the token of the file beside the database, when it is to be that one. Raises SettingsError."""
+    """Return the settings with the token of the file beside the database, unless a token or `off` is set. Raises
+    SettingsError."""
     if settings.token is not None or not settings.token_file:
         return settings
     return replace(settings, token=read_or_make(settings.db_path))
@@ -589,7 +591,7 @@ def _key_in(path: Path) -> bytes:
 
 
 def known_keys(settings: Settings, database: Path | str) -> list[bytes]:
-    """The keys of a process on this database, the present one first; empty if it would make one. Raises
+    """Return the keys of a process on this database, the present one first; empty if it would make a new one. Raises
     SettingsError."""
     file = key_file.key_path(database) if isinstance(database, Path) else None
     if settings.secret_key is None and (file is None or not file.exists()):
@@ -599,7 +601,7 @@ def known_keys(settings: Settings, database: Path | str) -> list[bytes]:
 
 
 def old_secrets(settings: Settings) -> tuple[bytes, ...]:
-    """The key before the present one, with which secrets may be encrypted yet, and links made."""
+    """Return the previous key, for secrets and links that still use it."""
     return (_key_of(settings.old_secret_key),) if settings.old_secret_key not in (None, LOST) else ()
 
 

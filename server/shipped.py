@@ -1,5 +1,6 @@
-"""What is installed: the version of weft, and its examples, in a checkout beside the packages, in a wheel inside of
-this one."""
+"""Installed data: the version of weft, and its examples: beside the packages in a checkout, inside this one in
+a wheel.
+"""
 
 from __future__ import annotations
 

@@ -33,9 +33,9 @@ _down = Repeated()
 async def started(
     settings: Settings, stop_signals: StopSignals, *, work: bool = True, listener: socket.socket | None = None
 ) -> Engine | None:
-    """The engine, as soon as its database answers; None if a signal came before that. Requests at `listener` are
-    answered 503 meanwhile, and /healthz 200. Raises WeftError, SettingsError or OSError for what does not pass: a wrong
-    password, a newer schema, a file that cannot be used."""
+    """Return the engine, as soon as its database answers, or None if a signal came before that. Meanwhile requests at
+    `listener` are answered with 503, and /healthz with 200. Raises WeftError, SettingsError or OSError for permanent
+    errors: a wrong password, a newer schema, a file that cannot be used."""
     async with AsyncExitStack() as until_then:
         stands_in = listener is None
         while True:

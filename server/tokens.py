@@ -1,7 +1,7 @@
 """The server's token: WEFT_TOKEN, else one that is made at the first start and kept in a file beside the database.
 
-The file is for its owner alone (mode 0600), so who may read the database has the token, and other users of the machine
-do not. Every command reads this, so it imports nothing heavy.
+Only its owner can read the file (mode 0600): accounts that can read the database have the token, and other users of the
+machine do not. Every command imports this, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from executor.vault.key_file import write_once
 from server.variables import SettingsError, database_address, database_path, is_loopback
 
-OFF = "off"  # what WEFT_TOKEN says instead of a token
+OFF = "off"  # the value of WEFT_TOKEN for no token
 CHARS_MIN, CHARS_MIN_PUBLIC = 8, 20
 MADE_BY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
 
@@ -26,7 +26,7 @@ def token_path(db_path: str) -> Path:
 
 
 def read_or_make(db_path: str) -> str:
-    """The token of the file, which is made when there is none. Raises SettingsError."""
+    """Return the token of the file, which is created if it is missing. Raises SettingsError."""
     path = token_path(db_path)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -49,13 +49,13 @@ def read(path: Path) -> str:
 
 
 def is_token(text: str) -> bool:
-    """Something that a header can hold as one word."""
+    """Return whether a header can hold it as one word."""
     return text.isascii() and text.isprintable() and " " not in text
 
 
 def find(environ: Mapping[str, str], url: str) -> str | None:
-    """What a command sends to the server at `url`: WEFT_TOKEN, else the token of the file, but that one to a server of
-    this machine alone. None: there is none. Raises SettingsError."""
+    """Return the token that a command sends to the server at `url`, or None if there is none: WEFT_TOKEN, else the
+    token of the file, which is sent to a server on this machine only. Raises SettingsError."""
     token = environ.get("WEFT_TOKEN")
     if token:
         return None if token == OFF else token

@@ -38,7 +38,8 @@ def page(folder: Path) -> Response:
 
 
 class Extras(NamedTuple):
-    """What the interface adds to the pages made here, which work without: addresses of a script and of a stylesheet."""
+    """Parts that the interface adds to pages made here, which work without them: addresses of a script and of a
+    stylesheet."""
 
     script: str | None = None
     fonts: str | None = None
@@ -55,7 +56,7 @@ def _asset(folder: Path, pattern: str) -> str | None:
 
 
 def files(folder: Path) -> list[BaseRoute]:
-    """Scripts, styles and fonts, and the licences of what is in them. Public: they hold no data."""
+    """Return the routes of scripts, styles and fonts, and of their licences. Public: they hold no data."""
 
     async def licenses(request: object) -> Response:
         return FileResponse(folder / LICENSES, media_type="text/plain; charset=utf-8")

@@ -92,9 +92,9 @@ OIDC_LISTS = {
 }
 # The folder of the files; for clients; of the other server of `weft promote`; for the installation.
 OTHERS = ("WEFT_DATA", "WEFT_URL", "WEFT_TO_TOKEN", "WEFT_WEB")
-# Those of the container of a job, in which commands of weft may be run.
+# Variables of a job's container, in which commands of weft may run.
 OF_JOBS = ("WEFT_CALLBACK_URL", "WEFT_IDEMPOTENCY_KEY", "WEFT_RUN")
-# Those of the test suite and the benchmarks, which start servers and commands from where they are set.
+# Variables of the test suite and the benchmarks, which start servers and commands with them set.
 OF_TESTS = frozenset(
     [
         "WEFT_BENCH_DIR", "WEFT_CHROMIUM", "WEFT_CLIENT", "WEFT_CONFORMANCE_DIR", "WEFT_CRASH_KILLS",
@@ -111,7 +111,7 @@ _REACHED_AS = {"": DEFAULT_HOST, "0.0.0.0": DEFAULT_HOST, "::": "::1"}  # noqa: 
 
 
 class SettingsError(ValueError):
-    """A setting is missing or wrong; the text says which and how to fix it."""
+    """A setting is missing or wrong; the text names it and the fix."""
 
 
 def check_names(environ: Mapping[str, str]) -> None:
@@ -165,7 +165,7 @@ def database_address(environ: Mapping[str, str]) -> str | None:
 
 
 def server_url(environ: Mapping[str, str]) -> str:
-    """The server that commands talk to: WEFT_URL, else the one that `weft serve` starts with these settings."""
+    """Return the URL for commands: WEFT_URL, else that of the server that `weft serve` starts with these settings."""
     if environ.get("WEFT_URL"):
         return environ["WEFT_URL"]
     port = environ.get("WEFT_PORT", "")
@@ -173,7 +173,7 @@ def server_url(environ: Mapping[str, str]) -> str:
 
 
 def is_address(url: str) -> bool:
-    """Whether it can be that of a server: http or https, and a host."""
+    """Return whether it can be the address of a server: http or https, and a host."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
@@ -188,7 +188,7 @@ def authority(host: str, port: int | str) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches the address `host`."""
+    """Return whether only this machine reaches the address `host`."""
     if host == "localhost":
         return True
     try:

@@ -48,7 +48,7 @@ class Watchdog:
 
     def _watch(self) -> None:
         checked_s = time.monotonic()
-        logged_beat_s = 0.0  # the beat after which it was said that none came
+        logged_beat_s = 0.0  # the beat for which a missing next beat was logged
         while not self._ends.wait(self._check_s):
             now_s, before_s = time.monotonic(), checked_s
             checked_s = now_s
@@ -81,7 +81,7 @@ def _is_python_itself(filename: str) -> bool:
 
 
 def raise_limit() -> int | None:
-    """Set the soft limit of open files to the hard one. Returns it; None where there is no such limit."""
+    """Set the soft limit of open files to the hard one. Returns it, or None if there is no such limit."""
     if sys.platform == "win32":
         return None
     import resource
@@ -97,8 +97,8 @@ def raise_limit() -> int | None:
 
 
 class Descriptors:
-    """`look` once a second. uvloop closes what it cannot accept without a word, so whether descriptors are used up is
-    found out by asking for one."""
+    """Detects that no descriptors are left; call `look` once a second. uvloop closes connections that it cannot accept
+    without an error, so `look` tries to open a file."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit

@@ -28,7 +28,7 @@ from server.variables import SettingsError
 from server.watchdog import Watchdog, raise_limit
 
 GRACE_S = 8.0  # for handlers that run when the worker stops
-CLOSE_S = 10.0  # for the rest, behind the grace
+CLOSE_S = 10.0  # for the rest, after the grace
 TICK_S = 0.1
 EXIT_NO_DATABASE = 1
 

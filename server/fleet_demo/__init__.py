@@ -1,2 +1,2 @@
-"""`weft demo --fleet`: a PostgreSQL of its own, servers, workers, runs without end, and a page where
-each of them can be killed. What the page counts is asked from the servers, as a client would."""
+"""`weft demo --fleet`: its own PostgreSQL, servers, workers, an endless load of runs, and a page where each process can
+be killed. The page's counts come from the servers, as for any client."""

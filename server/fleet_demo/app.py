@@ -119,7 +119,7 @@ def create_app(fleet: Fleet, workload: Workload, chaos: Chaos, token: str) -> St
 
 
 def state_of(fleet: Fleet, workload: Workload, chaos: Chaos) -> dict[str, Any]:
-    """What the page shows."""
+    """Return the state that the page shows."""
     counts = workload.counts
     return {
         "counts": {

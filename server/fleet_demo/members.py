@@ -1,4 +1,4 @@
-"""The processes of the fleet: each starts, ends and starts again when the page says so."""
+"""The processes of the fleet: each is started, ended and started again from the page."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Happened(Struct, frozen=True):
 
 
 class Log:
-    """What was done to the fleet, newest first."""
+    """Actions on the fleet, newest first."""
 
     def __init__(self) -> None:
         self.lines: deque[Happened] = deque(maxlen=HAPPENED_SHOWN)
@@ -42,8 +42,8 @@ class Log:
 
 
 class Process:
-    """One `weft serve` or `weft worker`. `claims`: runs that it took over since the demo began, as its metrics say;
-    servers have none."""
+    """One `weft serve` or `weft worker`. `claims` is the number of runs that it took over since the demo began, from
+    its metrics; 0 for servers."""
 
     def __init__(self, name: str, command: Sequence[str], environ: Mapping[str, str], log: Log) -> None:
         self.name = name
@@ -63,7 +63,7 @@ class Process:
         return self._process.pid if self._process is not None and self._process.returncode is None else None
 
     async def start(self) -> None:
-        """Returns at once; `state` is `running` as soon as it says that it is ready."""
+        """Start it and return at once; `state` is `running` once it reports that it is ready."""
         if self.state == "ended":
             self.state = "starting"
             self._wanted = True
@@ -122,7 +122,7 @@ class Process:
             await asyncio.shield(self._supervising)
 
     async def _supervise(self) -> None:
-        """Start it, and again when it ends by itself, as systemd would: it does when it meets no database."""
+        """Start it, and again when it ends by itself, as systemd would: it ends if it finds no database."""
         while self._wanted:
             self.state = "starting"
             self.starts += 1
@@ -134,7 +134,7 @@ class Process:
                 env=dict(self._environ),
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.DEVNULL,  # it would tell of each loss of the database at length
+                stderr=asyncio.subprocess.DEVNULL,  # it would log each loss of the database at length
                 start_new_session=True,
                 preexec_fn=end_with_parent,
             )
@@ -184,7 +184,8 @@ class Postgres:
         self._log.add("database is ready")
 
     async def kill(self) -> None:
-        """SIGQUIT: PostgreSQL ends all its processes where they are. SIGKILL would leave some of them behind."""
+        """Kill with SIGQUIT: PostgreSQL ends all its processes where they are. SIGKILL would leave some of them
+        running."""
         if self.state != "running":
             return
         self.state = "stopping"
@@ -228,7 +229,7 @@ class Fleet:
         return next((each for each in self.members if each.name == name), None)
 
     async def start(self) -> None:
-        """Returns when all are ready. Raises RuntimeError with the name of the one that is not."""
+        """Start all, and return when they are ready. Raises RuntimeError with the name of the process that is not."""
         await self.database.start()
         for group in (self.servers[:1], (*self.servers[1:], *self.workers)):
             for process in group:

@@ -18,7 +18,8 @@ LEASE_MS = 3000  # a killed worker's runs are taken over after this; a server's 
 
 
 def show(servers: int, workers: int, per_s: float, port: int, say: Callable[[str], None]) -> None:
-    """Until SIGINT or SIGTERM. Raises ProgramsMissing, RuntimeError (something did not start), OSError (the port)."""
+    """Run until SIGINT or SIGTERM. Raises ProgramsMissing, RuntimeError (something did not start), OSError (the
+    port)."""
     with listening(port) as listener:
         say("Starting PostgreSQL ...")
         database = Database()
@@ -50,7 +51,7 @@ async def _show(
 
 
 async def _serve(fleet: Fleet, per_s: float, listener: socket.socket, say: Callable[[str], None]) -> None:
-    """Until it is cancelled."""
+    """Serve until cancelled."""
     say(f"Starting {len(fleet.servers)} servers and {len(fleet.workers)} workers ...")
     await fleet.start()
     workload, chaos, token = Workload(fleet.urls, fleet.token, per_s), Chaos(fleet), secrets.token_urlsafe(16)

@@ -1,4 +1,4 @@
-"""Runs without end, started and checked through the servers as a client would. `Counts` is what a client knows."""
+"""Runs without end, started and checked through the servers as a client would. `Counts` has what a client can see."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ REQUEST_S: Final = 5.0
 PAUSE_S: Final = 0.3  # before the next server is asked
 STARTING_MAX: Final = 64
 LOOK_S: Final = 0.5
-LOOK_MAX: Final = 40  # runs asked for at a look, those that are open for longest first
+LOOK_MAX: Final = 40  # runs asked for in one round, those open longest first
 RUN_S: Final = 1.0  # sooner none has ended
 
 
 class Counts(Struct):
-    """`started`: a server said so. Of those: `wrong` ended in another way than they must have, `lost` is what no
-    server knows of."""
+    """`started` are runs that a server has accepted. Of those, `wrong` had a wrong result, and `lost` are known to no
+    server."""
 
     started: int = 0
     ended: int = 0
@@ -41,7 +41,7 @@ def document() -> dict[str, Any]:
 
 
 def expected(n: int) -> int:
-    """What the workflow makes of its input: three times the double, and 0 + 1 + 2."""
+    """Return the workflow's result for this input: three times the double, and 0 + 1 + 2."""
     return 6 * n + 3
 
 
@@ -59,7 +59,7 @@ class Workload:
         return len(self._open)
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Start and check runs until cancelled."""
         async with AsyncExitStack() as stack:
             for client in self._clients:
                 await stack.enter_async_context(client)
@@ -69,7 +69,7 @@ class Workload:
                 tasks.create_task(self._look_at_all())
 
     async def sign_in_link(self, server: int) -> str:
-        """Of one server, to its editor. Raises ApiError, ServerUnreachable."""
+        """Make a sign-in link for the editor of one server. Raises ApiError, ServerUnreachable."""
         made = await self._clients[server].sign_in_link()
         return str(made["url"])
 
@@ -80,7 +80,7 @@ class Workload:
             await asyncio.sleep(1 / self.per_s)
 
     async def _start(self, n: int) -> None:
-        """With a key: asked twice it is one run, whichever server answers."""
+        """Start a run with a key: repeating the call gives the same run, whichever server answers."""
         started = await self._ask("start", WORKFLOW, input={"n": n}, idempotency_key=f"demo-{n}")
         self._open[started["run"]] = (n, time.monotonic())
         self.counts.started += 1
@@ -111,7 +111,7 @@ class Workload:
         self.counts.slowest_ms = max(self.counts.slowest_ms, round((time.monotonic() - since_s) * 1000))
 
     async def _ask(self, method: str, *args: Any, **named: Any) -> Any:
-        """Of one server after the other, until one answers."""
+        """Call one server after the other, until one answers."""
         while True:
             client = next(self._turn)
             try:
