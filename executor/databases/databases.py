@@ -1,4 +1,4 @@
-"""Which database a query is for, and how many are asked at the same time."""
+"""Chooses the database of a query, and limits how many queries run at the same time."""
 
 from __future__ import annotations
 
@@ -29,10 +29,8 @@ _DRIVER: Final = "executor.databases.postgres"
 class Databases:
     """Shared by the `sql` blocks of a process; belongs to the event loop of its first query.
 
-    http      whose addresses may be dialled
-    threads   in which SQLite works
-    folders   those that hold the SQLite files of queries
-    own       the database file of weft, which is none of them
+    http      its rules decide which addresses may be dialled threads   in which SQLite works folders   those that hold
+    the SQLite files of queries own       the database file of weft, which queries cannot open
     """
 
     def __init__(
@@ -58,10 +56,10 @@ class Databases:
         login: Login | None = None,
         waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> Answer:
-        """`login` signs in to PostgreSQL, in place of what the address says. `waiting` is entered while all connections
-        are in use. Raises BlockError: sql_failed, sql_refused,
-        sql_timeout, sql_no_file, sql_too_large, sql_login, address_refused, params_invalid; retryable: sql_busy,
-        sql_connection. Lost: it is unknown whether a change was committed."""
+        """Run a query. `login` signs in to PostgreSQL, in place of the address's user and password. `waiting` is
+        entered while all connections are in use. Raises BlockError: sql_failed, sql_refused, sql_timeout, sql_no_file,
+        sql_too_large, sql_login, address_refused, params_invalid; retryable: sql_busy, sql_connection. Raises Lost if
+        it is unknown whether a change was committed."""
         if missing := [name for name in names(query.text) if name not in query.parameters]:
             raise refusals.bad_parameter(missing[0], "the query uses it, and it has no value")
         with waiting() if self._room.locked() else nullcontext():

@@ -1,7 +1,6 @@
-"""Which SQLite files a query may open: those inside the folders that the operator permits, and never weft's own.
+"""The SQLite files that a query may open: those inside the folders that the operator permits, and never weft's own.
 
-A path is resolved before it is judged, so links and `..` cannot leave the folder; the resolved path is what is opened.
-"""
+A path is resolved before it is checked, so links and `..` cannot leave the folder; the resolved path is opened."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class Folders:
         self._own = own
 
     def find(self, name: str, *, create: bool = False) -> Path:
-        """The file. `create`: a file that is not there is a path to one that may be made. Raises
+        """Return the path of a file. `create`: a missing file is allowed, as one that may be made. Raises
         BlockError(sql_refused, sql_no_file)."""
         if not self._folders:
             raise _refused("this server permits no SQLite files")
@@ -58,7 +57,7 @@ class Folders:
 
 
 def _belongs(path: Path, own: str) -> bool:
-    """Whether it is the log, the index or the lock of `own`. SQLite would make a database of an empty one."""
+    """Return True for the log, the index or the lock of `own`. SQLite would make a database of an empty one."""
     file = Path(os.path.realpath(own))
     return path.parent == file.parent and path.name.lower().startswith(
         (f"{file.name}-".lower(), f"{file.name}.".lower())

@@ -1,7 +1,7 @@
 """A query on a PostgreSQL server. Needs psycopg, the extra `[postgres]`; loaded with the first such query.
 
 The name of the server is resolved here, and only permitted addresses are dialled (`hostaddr`), while certificates are
-still checked against the name. Of the address that an operator set, the parts that name other places are refused.
+still checked against the name. Parts of an operator's address that name other places are refused.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ CONNECT_S: Final = 10
 CLOSE_S: Final = 5.0
 Addresses = Callable[[str, int], Awaitable[Sequence[str]]]
 
-# What an address may say. Not: hostaddr, service and passfile, which lead elsewhere or read files of this machine, and
-# those that write files.
+# The permitted parts of an address. Not: hostaddr, service and passfile, which name other places or read files of this
+# machine, and those that write files.
 _PARTS: Final = frozenset(
     {"application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "gssencmode", "host",
      "keepalives", "keepalives_count", "keepalives_idle", "keepalives_interval", "options", "password", "port",
      "require_auth", "ssl_max_protocol_version", "ssl_min_protocol_version", "sslcert", "sslcrl", "sslkey", "sslmode",
      "sslnegotiation", "sslrootcert", "target_session_attrs", "tcp_user_timeout", "user"}
 )  # fmt: skip
-# What it may say when a connection signs in. Then the document has it, so nothing may read a file of this machine.
+# The permitted parts if a connection signs in. Then the document has the address, so nothing may read a file of this
+# machine.
 _PARTS_OF_DOCUMENTS: Final = frozenset(
     {"application_name", "channel_binding", "client_encoding", "connect_timeout", "dbname", "host", "port", "sslmode",
      "sslnegotiation", "target_session_attrs", "user"}
@@ -71,7 +72,7 @@ async def ask(address: str, query: Query, addresses: Addresses, login: Login | N
 
 
 async def _dialled(address: str, addresses: Addresses, login: Login | None) -> tuple[str, dict[str, Any]]:
-    """(host:port, what to connect with). Raises BlockError."""
+    """Return (host:port, the parameters to connect with). Raises BlockError."""
     hidden = has_handle(address)
     try:
         parts: dict[str, Any] = dict(conninfo_to_dict(opened(address)))
@@ -113,7 +114,7 @@ async def _asked(connection: psycopg.AsyncConnection[Any], query: Query, place: 
     text = numbered(query.text)
     gathered = Gathered(query.max_rows)
     try:
-        # The server stops the query; that it does not answer at all is the case behind it.
+        # The server stops the query; the timeout is for a server that does not answer at all.
         async with asyncio.timeout(query.timeout_s + CLOSE_S):
             await connection.set_read_only(query.read_only)
             await connection.execute(_SETTINGS, [str(max(1, round(query.timeout_s * 1000)))])
@@ -193,7 +194,7 @@ def _bound(name: str, value: Any) -> Any:
 
 
 class _Text(Loader):
-    """As the server writes it."""
+    """Returns a value as the server writes it."""
 
     def load(self, data: Any) -> str:
         return bytes(data).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""What a query is, and what comes of it: rows as JSON, bounded in number and in bytes."""
+"""A query and its answer: rows as JSON, bounded in number and in bytes."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Query:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Login:
-    """Who signs in. `user` None: the address says it."""
+    """The account that signs in. `user` is None if the address has it."""
 
     user: str | None
     password: str
@@ -42,8 +42,8 @@ class Login:
 
 @dataclass(slots=True)
 class Answer:
-    """`columns` are unique: a name that repeats has a number behind it. `cut` says which bound left rows out.
-    `affected` counts the rows that were changed; None when the query cannot change any."""
+    """The rows of a query. `columns` are unique: a number is added to a repeated name. `cut` is the bound that left
+    rows out. `affected` counts the rows that were changed, or is None if the query cannot change any."""
 
     columns: list[str]
     rows: list[dict[str, Any]]
@@ -76,7 +76,7 @@ class Gathered:
             self.answer.columns.append(unique)
 
     def add(self, values: Sequence[Any]) -> bool:
-        """False: there is no room for this row, nor for those behind it."""
+        """Add a row. Returns False if there is no room for this row, nor for later ones."""
         if len(self.answer.rows) >= self._max_rows:
             self.answer.cut = "rows"
             return False

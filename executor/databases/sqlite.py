@@ -19,7 +19,7 @@ from executor.databases.statement import names
 from executor.errors import BlockError
 
 FILE_BYTES_MAX: Final = 4 * 1024**3  # a query that would make the file larger fails
-LOCK_S: Final = 5.0  # how long other programs are waited for; the database does not hear an interrupt meanwhile
+LOCK_S: Final = 5.0  # how long to wait for other programs; the database does not react to an interrupt meanwhile
 STEPS: Final = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
 LIKE_MAX: Final = 1_000  # characters of a pattern, which costs their number times that of the text
 
@@ -122,7 +122,8 @@ class SqliteCall:
         return sqlite3.SQLITE_DENY
 
     def _denial(self, action: int, first: str | None, second: str | None) -> str | None:
-        """What a query must not do; "" is a change in a query that only reads; None: it may."""
+        """Return what a query must not do, "" for a change in a query that only reads, or None if the action is
+        permitted."""
         match action:
             case sqlite3.SQLITE_ATTACH | sqlite3.SQLITE_DETACH:
                 return "attach other databases"
@@ -134,7 +135,7 @@ class SqliteCall:
                 return f"call {second}"
             case sqlite3.SQLITE_CREATE_VTABLE if str(second).lower() not in _MODULES:
                 return f"create tables of the module {second}"
-        # What a virtual table says of its columns comes as a change of the schema, in memory alone.
+        # A virtual table declares its columns by a change of the schema, in memory alone.
         declares = action == sqlite3.SQLITE_UPDATE and first == "sqlite_master"
         return None if action in _READS or declares or not self._query.read_only else "change data"
 
@@ -182,7 +183,7 @@ def _is_text(value: str) -> bool:
 
 
 def _position(query: str, message: str) -> int | None:
-    """Where the word of the message is, when it is in the text once: SQLite tells the word alone."""
+    """Return the position of the word in the message, if the query has it once: SQLite reports only the word."""
     found = _NEAR.match(message)
     word = next((group for group in found.groups() if group), None) if found else None
     if word is None:

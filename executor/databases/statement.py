@@ -1,7 +1,7 @@
-"""The text of a query: where its parameters are. Knows no database.
+"""The text of a query: where its parameters are. Independent of databases.
 
-A parameter is `:name`, in every database. What stands in texts, in quoted names and in comments is none, and neither is
-`::type`. Values never become part of the text: each database gets the names or numbers of its own placeholders.
+A parameter is `:name`, in every database. Texts, quoted names and comments have no parameters, and `::type` is none.
+Values never become part of the text: each database gets the names or numbers of its own placeholders.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Numbered:
 
 
 def numbered(query: str) -> Numbered:
-    """As PostgreSQL takes it."""
+    """Return the query with numbered parameters, as PostgreSQL takes it."""
     found = places(query)
     order = list(dict.fromkeys(place.name for place in found))
     numbers = {name: f"${number}" for number, name in enumerate(order, 1)}

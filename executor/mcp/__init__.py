@@ -1,2 +1,3 @@
-"""Tools of MCP servers, over streamable HTTP. `base` has the shapes, `client` what blocks call. `session` speaks to the
-servers, over `transport`, and is loaded with the first call: it needs the extra `mcp`."""
+"""Tools of MCP servers, over streamable HTTP. `base` has the shapes, `client` the calls for blocks. `session` calls the
+servers, over `transport`, and is loaded with the first call: it needs the extra `mcp`.
+"""

@@ -1,4 +1,4 @@
-"""What is said about a server of tools and what it offers. Plain data: a list of tools can be stored as JSON."""
+"""The shapes of a server of tools and of its tools. Plain data: a list of tools can be stored as JSON."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Waiting = Callable[[], AbstractContextManager[Any]]
 
 
 class ToolServer(Struct, frozen=True):
-    """Where the server is. `headers` go to the origin of `url` alone; `timeout_s`: for one call, its connection
+    """The address of a server. `headers` go to the origin of `url` alone; `timeout_s`: for one call, its connection
     included."""
 
     url: str
@@ -22,17 +22,17 @@ class ToolServer(Struct, frozen=True):
 
     @property
     def host(self) -> str:
-        """For messages."""
+        """The host, for messages."""
         return urlsplit(self.url).hostname or self.url[:100]
 
     def __repr__(self) -> str:
-        """Without what may be a secret: it may end up in a log."""
+        """Leave out anything that may be a secret: the text may end up in a log."""
         return f"ToolServer(host={self.host!r})"
 
 
 class ServerTool(Struct, frozen=True):
-    """One tool, as its server describes it. `name`: as the server calls it; `schema`: JSON Schema of the arguments, an
-    object; `reads`: the server says that it changes nothing."""
+    """One tool, as its server describes it. `name`: the server's name for it; `schema`: JSON Schema of the arguments,
+    an object; `reads`: the server declares that it changes nothing."""
 
     name: str
     description: str

@@ -1,4 +1,6 @@
-"""What blocks call. Loading the library takes a second: with the first call, and beside the event loop."""
+"""The client of blocks. Loading the library takes a second, so it happens with the first call, beside the
+event loop.
+"""
 
 from __future__ import annotations
 
@@ -45,9 +47,9 @@ class ToolClient:
     async def call(
         self, server: ToolServer, tool: str, arguments: Mapping[str, Any], key: str, *, waiting: Waiting = nullcontext
     ) -> Any:
-        """What a tool returned: its structured result if it has one, else its text. `key`: of this call, the same when
-        it is repeated; sent along for servers that read it. Raises BlockError(mcp_tool_failed): the tool reports that
-        it failed."""
+        """Call a tool and return its structured result if it has one, else its text. `key` identifies the call and is
+        the same when it is repeated; sent along for servers that read it. Raises BlockError(mcp_tool_failed) if the
+        tool reports that it failed."""
         async with self._session(waiting) as sessions:
             return await sessions.call(server, tool, arguments, key)
 

@@ -61,7 +61,7 @@ _NAME: Final = re.compile(r"[^\x00-\x1f\x7f]+")
 
 
 class Sessions:
-    """Of one process; belongs to an event loop."""
+    """The sessions of one process; belongs to an event loop."""
 
     def __init__(self, guard: GuardedBackend) -> None:
         self._connections = Connections(guard)
@@ -147,13 +147,13 @@ async def _session(url: str, transport: Transport, timeout_s: float, work: Calla
         async with Client(streams, mode="auto", cache=None, client_info=_SELF) as session:
             results.append(await work(session))
     except Exception:
-        if not results:  # what fails after the result changes nothing
+        if not results:  # failures after the result change nothing
             raise
     return results[0]
 
 
 def _tool(tool: Any) -> ServerTool | None:
-    """None: a model could not be offered it."""
+    """Convert a tool, or return None if it cannot be offered to a model."""
     schema = {"type": "object", "properties": {}, **tool.input_schema}
     data = orjson.dumps(schema)
     usable = len(data) <= SCHEMA_BYTES_MAX and schema["type"] == "object" and schema_error(data) is None
@@ -169,7 +169,7 @@ def _plain(text: str) -> str:
 
 
 def _text(result: CallToolResult) -> str:
-    """Its texts. What is no text is named."""
+    """Return the texts of a result. Other content is named."""
     parts: list[str] = []
     for block in result.content:
         match block.type:

@@ -1,5 +1,6 @@
 """The HTTP of the library for MCP: its client takes a transport, and this one sends to one origin alone, over
-connections that the guard makes. What the environment of this process says about proxies reaches no server."""
+connections that the guard makes. The environment's settings of proxies reach no server.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from executor.errors import BlockError
 from executor.http.httpx2_pools import OneOrigin
 
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024  # of all answers of one session together
-# All that goes along besides what begins with `mcp-`, and the headers that the author wrote.
+# The headers that are sent, besides those that begin with `mcp-` and those of the author.
 _HEADERS: Final = frozenset(
     {"accept", "connection", "content-length", "content-type", "host", "last-event-id", "transfer-encoding"}
 )
@@ -21,8 +22,8 @@ _CLOSE_S: Final = 2.0
 
 
 class Transport(OneOrigin):
-    """Of one session with the server at `url`. `problem`: why a request could not be made or read, for the library
-    tells of some only in a log; `status`: of the last answer, if it was an error."""
+    """The transport of one session with the server at `url`. `problem`: why a request could not be made or read,
+    because the library only logs some reasons; `status`: of the last answer, if it was an error."""
 
     def __init__(self, pool: httpcore2.AsyncConnectionPool, url: str, headers: dict[str, str]) -> None:
         super().__init__(pool, url, [*headers.items(), ("User-Agent", "weft")])

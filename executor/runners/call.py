@@ -1,4 +1,6 @@
-"""What crosses to another process and back: the name of a function and JSON. Also who listens meanwhile."""
+"""The messages to another process and back: the name of a function and JSON, and the listener to them
+during the call.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +18,8 @@ FENCED = "fenced"
 
 
 class Call(Struct, frozen=True, omit_defaults=True):
-    """One attempt. `place` is `module:name`; `function` what documents call it; `arguments` a JSON object.
-    `context`: the function has a parameter of this name, for what follows here."""
+    """One attempt. `place` is `module:name`; `function` its name in documents; `arguments` a JSON object. `context`:
+    the function has a parameter of this name, for the fields below."""
 
     place: str
     function: str
@@ -44,16 +46,16 @@ class Failure(Struct, frozen=True, omit_defaults=True):
 
 
 class Answer(Struct, frozen=True, omit_defaults=True):
-    """What a function returned, as JSON, or why it did not."""
+    """The result of a function, as JSON, or its failure."""
 
     output: Raw = Raw(b"null")
     failure: Failure | None = None
 
 
 class Said(Struct, frozen=True, omit_defaults=True):
-    """What a function says while it runs; `value` is a text for log and emit. The others are answered: `begun`, before
-    the function is called, when the server has noted it; `checkpoint` when the value is on disk, `sync` when what was
-    said before has arrived."""
+    """A message of a function while it runs; `value` is a text for log and emit. The others are answered: `begun`,
+    before the function is called, when the server has noted it; `checkpoint` when the value is on disk, `sync` when all
+    earlier messages have arrived."""
 
     kind: Literal["begun", "log", "emit", "checkpoint", "sync"]
     value: Any = None
@@ -77,9 +79,10 @@ class Listener(Protocol):
 
 class Runner(Protocol):
     async def call(self, call: Call, listener: Listener) -> Any:
-        """What the function returned. A call that is cancelled has no effect from then on that weft records.
+        """Call the function and return its result. A call that is cancelled has no effect from then on that weft
+        records.
 
-        Raises BlockError and Fenced as the function does, Lost: it is unknown how far it got, and BlockError, deferred:
+        Raises the function's BlockError or Fenced; Lost if it is unknown how far it got; and a deferred BlockError if
         the function was not called."""
         ...
 
@@ -93,7 +96,7 @@ _decode_answer = msgspec.json.Decoder(Answer).decode
 
 
 def result_of(answer: bytes) -> Any:
-    """What the function returned. Raises what it raised."""
+    """Return the result of the function, or raise its error."""
     decoded = _decode_answer(answer)
     if decoded.failure is None:
         return msgspec.json.decode(decoded.output)
@@ -119,8 +122,8 @@ def failure_of(error: BlockError | Fenced) -> Failure:
 
 
 def not_called(message: str) -> BlockError:
-    """Where a function was to run is gone, and the function was not called: it is called again, and no attempt is used
-    up."""
+    """Return an error for a lost process or cluster that did not call the function: it is called again, and no attempt
+    is used up."""
     return BlockError(f"{message} before the function was called", code="runner_unavailable", deferred="not_begun")
 
 

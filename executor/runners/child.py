@@ -17,7 +17,7 @@ _voices: list[SocketVoice] = []  # the one of this process
 
 
 def begin(connection: socket.socket) -> None:
-    """Of a child process: `connection` leads to its server."""
+    """Set up a child process: `connection` leads to its server."""
     _end_with_parent()
     _voices[:] = [SocketVoice(connection)]
 
@@ -53,8 +53,8 @@ class SocketVoice:
 
 
 class Alone:
-    """In place of a lock between the children of one pool: here it has only one. Such a lock is a semaphore with a
-    name, which stays in the system when the server is killed together with the process that would clean up."""
+    """Replaces a lock between the children of one pool: here it has only one. Such a lock is a named semaphore, which
+    stays in the system when the server is killed together with the process that would clean up."""
 
     def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
         return True

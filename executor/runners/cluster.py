@@ -1,8 +1,9 @@
-"""What runs on the scheduler and the workers of a Dask cluster. weft is installed there, too.
+"""The code that runs on the scheduler and the workers of a Dask cluster. weft is installed there, too.
 
-The scheduler repeats a task whose worker has died. Whether a function may be called again is the plan's to decide, and
-the next call is another attempt: so each execution asks the scheduler first, and only the first one is permitted. It
-is permitted by the client, which has noted then that the function is called: what is lost before was not called.
+The scheduler repeats a task whose worker has died. Only the plan may decide that a function is called again, and the
+next call is another attempt: so each execution asks the scheduler first, and only the first one is permitted. It is
+permitted by the client, which has noted by then that the function is called: if a task is lost before, the function was
+not called.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ BEGUN_BEFORE = b""
 
 
 class Claims(SchedulerPlugin):
-    """On the scheduler: the tasks that have begun, or ask their client whether they may, and who hears of them, until
-    they are forgotten there."""
+    """On the scheduler: the tasks that have begun, or wait for the permission of their client, and the topic of the
+    client, until the scheduler forgets them."""
 
     name = "weft-begins"
     idempotent = True
@@ -42,9 +43,9 @@ class Claims(SchedulerPlugin):
         scheduler.handlers[KNOWN] = self.known
 
     async def claim(self, key: Any, topic: str) -> bool:
-        """Whether this is the first execution, and the client knows of it. A task that is forgotten, as it was
-        cancelled or lost, does not begin: a worker may have it all the same, and nothing here knows any more whether it
-        began before."""
+        """Return True if this is the first execution, and the client has noted it. A task that the scheduler has
+        forgotten, because it was cancelled or lost, does not begin: a worker may have it all the same, and it may have
+        begun before."""
         key = tuple(key)
         if key in self._begun or key not in self._scheduler.tasks:
             return False
@@ -58,7 +59,7 @@ class Claims(SchedulerPlugin):
         self._decide(self._begun.get(tuple(key)), True)
 
     def known(self, key: Any) -> bool:
-        """Whether the task has come in, and can be cancelled."""
+        """Return True if the task has arrived, and can be cancelled."""
         return tuple(key) in self._scheduler.tasks
 
     def transition(self, key: Any, start: Any, finish: Any, *args: Any, **more: Any) -> None:
@@ -83,8 +84,8 @@ class Claims(SchedulerPlugin):
 
 
 def execute(call: bytes, key: tuple[str, str, int], topic: str) -> bytes:
-    """On a worker, in one of its threads: see `carry_out`. BEGUN_BEFORE: it was not called here, for it
-    was called once, or is not wanted any more."""
+    """On a worker, in one of its threads: see `carry_out`. Returns BEGUN_BEFORE if it was not called here, because it
+    was called once or is no longer wanted."""
     worker = get_worker()
     claim = getattr(worker.scheduler, CLAIM)
     if not sync(worker.loop, claim, key=list(key), topic=topic):
@@ -93,7 +94,7 @@ def execute(call: bytes, key: tuple[str, str, int], topic: str) -> bytes:
 
 
 class _EventVoice:
-    """By way of the scheduler, in order with the result."""
+    """Sends messages by way of the scheduler, in order with the result."""
 
     def __init__(self, worker: Worker, key: tuple[str, str, int], topic: str) -> None:
         self._worker = worker

@@ -1,7 +1,7 @@
 """`policy.runner: dask`: functions on a cluster of dask.distributed.
 
-The client has a thread and an event loop of its own. A cluster that is gone, or a worker that is, is `Lost`; weft
-submits again what the plan wants to have repeated, and the scheduler repeats nothing (`cluster.Claims`).
+The client has a thread and an event loop of its own. A lost cluster or worker is `Lost`; weft submits again as the plan
+demands, and the scheduler repeats nothing (`cluster.Claims`).
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ class DaskRunner:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def call(self, call: Call, listener: Listener) -> Any:
-        """See `executor.runners.call.Runner`. The time limit begins with the function: what waits for a worker waits
-        for as long as the run may take."""
+        """See `executor.runners.call.Runner`. The time limit begins with the function: a call waits for a worker as
+        long as the run may take."""
         with listener.waiting():
             client = await self._connected()
         key = (f"weft-{call.function}", call.idempotency_key, call.attempt)
@@ -121,7 +121,7 @@ class DaskRunner:
             return self._client
 
     def _connect(self) -> Client:
-        """In a thread."""
+        """Connect. Runs in a thread."""
         import distributed
 
         from executor.runners.cluster import Claims
@@ -144,7 +144,7 @@ class DaskRunner:
             asyncio.get_running_loop().run_in_executor(None, _close, client)
 
     def _event(self, event: tuple[float, dict[str, Any]]) -> None:
-        """In the thread of the client."""
+        """Handle an event. Runs in the thread of the client."""
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop is closed
             self._loop.call_soon_threadsafe(self._heard, event[1])
@@ -177,7 +177,8 @@ class DaskRunner:
 
 
 def is_news(record: logging.LogRecord) -> bool:
-    """Not the stack of a client that is closed while it tries to connect again: that the cluster is lost is logged."""
+    """Drop the stack of a client that is closed while it tries to connect again: the loss of the cluster is logged
+    already."""
     return record.exc_info is None or not isinstance(record.exc_info[1], asyncio.CancelledError)
 
 
@@ -186,7 +187,7 @@ def _topic(client: Client) -> str:
 
 
 async def _outcome(client: Client, call: bytes, key: Key, topic: str) -> bytes:
-    """In the loop of the client. An encoded `Answer`. Raises Lost."""
+    """Return an encoded `Answer`. Runs in the loop of the client. Raises Lost."""
     from distributed.client import FutureCancelledError
 
     from executor.runners.cluster import BEGUN_BEFORE, execute

@@ -1,7 +1,6 @@
-"""The other side: what a child process, or a worker of a cluster, does with a `Call`.
+"""The other side: carries out a `Call` in a child process or on a worker of a cluster.
 
-A function sees a `FarContext` as `ctx`: who it is for, and what can be said from there.
-"""
+A function gets a `FarContext` as `ctx`: the identity of its attempt, and the calls that reach the server."""
 
 from __future__ import annotations
 
@@ -21,7 +20,7 @@ from executor.values.payload import encode as encode_payload
 
 
 class Voice(Protocol):
-    """How what a function says reaches the server."""
+    """The way of messages from a function to the server."""
 
     def say(self, said: Said) -> None: ...
 
@@ -106,7 +105,7 @@ def _call(call: Call, voice: Voice) -> Any:
         return function(**arguments)
     finally:
         if context.has_said:
-            voice.ask(Said("sync"))  # what was said before has arrived when the result does
+            voice.ask(Said("sync"))  # earlier messages have arrived before the result does
 
 
 def _traceback(call: Call, error: BaseException) -> str:

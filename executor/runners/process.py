@@ -119,7 +119,7 @@ class ProcessRunner:
 
 
 class _Child:
-    """A process, the pool that it is in, and the connection on which it says what functions say."""
+    """A process, its pool, and the connection for messages of functions."""
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class _Child:
         except ProcessExpired as error:
             listener.log(f"(the child process {self.pid} ended: {_exit(error.exitcode)})")
             raise self._lost(f"the child process of the attempt ended: {_exit(error.exitcode)}") from error
-        except (OSError, RuntimeError) as error:  # of the pool: what functions raise comes back as an answer
+        except (OSError, RuntimeError) as error:  # of the pool: the errors of functions come back as an answer
             listener.log(f"(the child process {self.pid} was lost: {error})")
             raise self._lost(f"the child process of the attempt was lost: {error}") from error
         finally:
@@ -203,16 +203,16 @@ class _Child:
                 if said.kind in _ANSWERED:
                     self._writer.write(encode(failure) + b"\n")
         except OSError:
-            pass  # that it has ended the pool says
+            pass  # the pool reports that it has ended
         except ValueError as error:
             log.warning("child process %d: %s", self.pid, error)
         finally:
             self._writer.close()  # nothing there waits for an answer now
 
     async def _heard(self, said: Said) -> Failure | None:
-        """Why it has no effect."""
+        """Handle a message. Returns why it has no effect, or None."""
         listener = self._listener
-        if listener is None:  # from a thread that a function has left behind
+        if listener is None:  # from a thread that outlives its function
             return _OVER
         match said.kind:
             case "log":
@@ -238,7 +238,8 @@ _OVER: Final = Failure("attempt_over", "the attempt has ended: its checkpoint wa
 
 
 def _pool(connection: socket.socket) -> ProcessPool:
-    """A pool whose child is being started. Not a copy of this process with its threads and locks: a fresh one."""
+    """Return a pool whose child is being started. Not a copy of this process with its threads and locks: a fresh
+    one."""
     import pebble
 
     methods = multiprocessing.get_all_start_methods()
@@ -250,7 +251,7 @@ def _pool(connection: socket.socket) -> ProcessPool:
 
 
 def _stop(pool: ProcessPool, connection: socket.socket) -> None:
-    """In a thread that the end of this process does not wait for."""
+    """Stop a pool in a thread that does not delay the end of this process."""
 
     def stop() -> None:
         try:

@@ -7,8 +7,8 @@ from collections import deque
 
 
 class Room:
-    """For one event loop. Runs that wait take turns, and the calls of one run keep their order, as in
-    `executor.sandbox.fair` between threads. Costs the same however many wait."""
+    """A limit on calls at the same time, for one event loop. Runs that wait take turns, and the calls of one run keep
+    their order, as in `executor.sandbox.fair` between threads. The cost does not depend on how many wait."""
 
     def __init__(self, most: int) -> None:
         self._free = most
@@ -40,7 +40,7 @@ class Room:
             place = queue.popleft()
             while place.cancelled() and queue:
                 place = queue.popleft()
-            if queue:  # behind all others
+            if queue:  # after all others
                 self._waiting[run] = queue
             if not place.cancelled():
                 place.set_result(None)

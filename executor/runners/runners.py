@@ -9,8 +9,8 @@ from executor.runners.process import ProcessRunner
 
 
 class Runners:
-    """`processes`: child processes at the same time; None: one for each core. `dask`: the address of the scheduler of a
-    cluster."""
+    """The runners of a process. `processes`: child processes at the same time; None for one a core. `dask`: the address
+    of the scheduler of a cluster."""
 
     def __init__(self, *, processes: int | None = None, dask: str | None = None) -> None:
         self._processes = processes
