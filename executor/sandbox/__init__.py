@@ -2,8 +2,8 @@
 WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
-    simple.py     the expressions whose result Python knows without a guest
-    exchange.py   what a guest is asked, and how its answer is read
+    simple.py     the expressions that Python computes without a guest
+    exchange.py   the requests to a guest, and how its answer is read
     elsewhere.py  a guest in another process, for `policy.runner`
     guest.py      one call: restore, deadlines, run, classify what stopped it
     prelude.py    the JavaScript side: wrapping, seeded random, console, timers
@@ -17,7 +17,7 @@ WebAssembly, run by wasmtime.
 Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
 is no weaker fallback: when wasmtime does not run, only simple expressions have a result.
 
-Here: what is evaluated, the bounds, and how a guest says that it reached one. Table with reasons:
+This file has the inputs, the bounds, and the reasons for which a guest is stopped. Table with reasons:
 docs/reference/sandbox.md.
 """
 
@@ -45,11 +45,10 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What user JavaScript may use. Sizes are bytes of UTF-8; memory is the guest's whole linear memory.
+    """The bounds of user JavaScript. Sizes are bytes of UTF-8; memory is the guest's whole linear memory.
 
-    `soft_ms` asks the engine to stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular
-    expression or a built-in that loops. One list of expressions shares one budget. Code has soft = its timeout.
-    """
+    `soft_ms` makes the engine stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular
+    expression or a built-in that loops. One list of expressions shares one budget. Code has soft = its timeout."""
 
     expression_source: int = 8 * KIB
     expression_soft_ms: int = 100

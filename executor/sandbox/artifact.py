@@ -39,7 +39,7 @@ def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
     file = folder / f"quickjs-{digest}-wasmtime-{metadata.version('wasmtime')}-{platform.machine()}.cwasm"
     blob = read_checked(file)
     if blob is not None:
-        with contextlib.suppress(wasmtime.WasmtimeError):  # another CPU or other settings: wasmtime says so
+        with contextlib.suppress(wasmtime.WasmtimeError):  # for another CPU or other settings
             return wasmtime.Module.deserialize(target, blob)
     module = wasmtime.Module(target, wasm)
     with contextlib.suppress(OSError):  # a full or read-only disk costs time at the next start, nothing else
@@ -77,7 +77,7 @@ def _ours(info: os.stat_result, kind: object) -> bool:
 
 
 def read_checked(file: Path) -> bytes | None:
-    """What `write_checked` wrote; None if it is not there, not ours alone, or not whole."""
+    """Read what `write_checked` wrote. Returns None if it is missing, not only ours, or incomplete."""
     try:
         with open(file, "rb") as source:
             if not _ours(os.fstat(source.fileno()), stat.S_ISREG):

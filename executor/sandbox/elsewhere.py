@@ -1,7 +1,7 @@
 """One program in the guest of another process: a child process, or a worker of a cluster.
 
-What crosses is the request to a guest and its answer, unread. So results, bounds and errors are those of a guest in
-this process. There each thread keeps its guest, and the process its compiled module, for the next program.
+The request to a guest and its answer are passed on unread. So results, bounds and errors are those of a guest in this
+process. There each thread keeps its guest, and the process its compiled module, for the next program.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def answer(
     hard_ms: int,
     language: Language = "javascript",
 ) -> dict[str, str]:
-    """In the other process. Raises SandboxError(python_missing)."""
+    """Answer a request, in the other process. Raises SandboxError(python_missing)."""
     guest: Guest | PythonGuest
     if language == "python":
         from executor.sandbox.python.guest import PythonGuest  # and with it wasmtime

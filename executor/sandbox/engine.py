@@ -1,9 +1,9 @@
-"""The one engine of a process, and the clock behind hard deadlines: a daemon thread that advances the engine's epoch
+"""The one engine of a process, and the clock of its hard deadlines: a daemon thread that advances the engine's epoch
 every 5 ms while guests run.
 
-The clock lingers a second after the last guest call, so that steady work does not pay for waking it, and then sleeps:
-an idle process has no wake-ups. A late tick makes a deadline later, never earlier, so a loaded machine gets no false
-timeouts.
+The clock keeps running for a second after the last guest call, so that steady work does not pay for waking it, and then
+sleeps: an idle process has no wake-ups. A late tick makes a deadline later, never earlier, so a loaded machine gets no
+false timeouts.
 """
 
 from __future__ import annotations
@@ -24,12 +24,11 @@ _LINGER_S = 1.0
 
 
 def once(make: Callable[[], T]) -> Callable[[], T]:
-    """`make`, called once over all threads; those who come meanwhile wait for it. If it raises, the next tries.
+    """`make`, called once over all threads; threads that come meanwhile wait for it. If it raises, the next tries.
 
     Not `functools.lru_cache`: it lets two threads that come together make one each, and keeps one of them. Two engines
     in one process are worse than slow: wasmtime aborts the whole process when a module of one meets a function of the
-    other.
-    """
+    other."""
     made: list[T] = []
     making = threading.Lock()
 

@@ -1,4 +1,4 @@
-"""What a guest is asked, and how its answer is read: the same wherever the guest is."""
+"""Writes the request to a guest and reads its answer: the same wherever the guest is."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def request_of(
     language: Language = "javascript",
     **extra: Any,
 ) -> bytes:
-    """Values are encoded one by one and counted: what would not fit into the guest's `memory` bytes is not built here
-    either. Raises SandboxError: expression_memory, code_memory; number_inexact, for a number that JavaScript would
-    change."""
+    """Encode a request. Values are encoded one by one and counted: values that would not fit into the guest's `memory`
+    bytes are not built here either. Raises SandboxError: expression_memory, code_memory; number_inexact, for a number
+    that JavaScript would change."""
     words = struct.unpack("<4I", hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16])
     items: list[dict[str, Any]] = []
     for call in calls:
@@ -102,7 +102,7 @@ def encoded(value: Any) -> bytes:
 
 
 def stopped(reason: Reason, kind: str, soft_ms: int, language: Language = "javascript") -> SandboxError:
-    """Why the guest did not come to the end of its call."""
+    """Return the error of a guest that did not finish its call."""
     match reason:
         case "timeout":
             return SandboxError(f"stopped after {soft_ms} ms", code=f"{kind}_timeout")
@@ -137,7 +137,7 @@ def result_of(answer: bytes, kind: str, depth: int) -> Any:
 
 
 def program_result_of(answer: bytes, depth: int) -> tuple[Any, str]:
-    """The result of a program, and what it printed."""
+    """Return the result of a program, and the text that it printed."""
     pair = result_of(answer, "code", depth + 1)
     if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
         raise SandboxError("the code corrupted its own result", code="code_failed")
@@ -148,7 +148,7 @@ def _decode(text: bytes) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError:
-        if b"\\u" not in text:  # lone surrogates are what the standard library reads and orjson refuses
+        if b"\\u" not in text:  # the standard library reads lone surrogates, orjson refuses them
             raise
     try:
         return json.loads(text)

@@ -28,7 +28,8 @@ class FairQueue(Generic[T]):
             self._changed.notify()
 
     def take(self) -> tuple[str, T] | None:
-        """The next job and whose it is; call `done` with that. Waits for one. None: the queue is closed and empty."""
+        """Wait for the next job and return it with its owner; call `done` with that. Returns None if the queue is
+        closed and empty."""
         with self._changed:
             while not self._jobs:
                 if self._closed and not self._held_back:
@@ -38,7 +39,7 @@ class FairQueue(Generic[T]):
             queue = self._jobs.pop(owner)
             job = queue.popleft()
             self._out[owner] += 1
-            if queue:  # behind all others
+            if queue:  # after all others
                 (self._jobs if self._out[owner] < self._most else self._held_back)[owner] = queue
             return owner, job
 
@@ -55,7 +56,7 @@ class FairQueue(Generic[T]):
                 self._changed.notify_all()
 
     def close(self) -> None:
-        """What is queued is still given out; then `take` returns None to all."""
+        """Close the queue. Queued jobs are still handed out; then `take` returns None to all."""
         with self._changed:
             self._closed = True
             self._changed.notify_all()

@@ -77,7 +77,7 @@ class Guest:
     def _finish(self, instance: Instance, image: Image, now_ms: int, soft_ms: int) -> bytes:
         """Run promise jobs, a number of them at a time, and timers until the program has a result or nothing can bring
         one. A timer is called as soon as there are no jobs, and the clock of the program is moved to its time: waiting
-        takes no time, and a timer behind the end of the program's time is never called."""
+        takes no time, and a timer after the end of the program's time is never called."""
         host, due = self._imports, b""
         while True:
             ran = instance.export("execute_pending_jobs") if not due else 0

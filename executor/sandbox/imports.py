@@ -1,4 +1,4 @@
-"""What the guest may ask of us: the time it is to see, and whether to stop. Everything else is answered with "no".
+"""The host functions of the guest: the time it is to see, and whether to stop. All others do nothing or fail.
 
 The guest imports 13 functions. Ours give it a frozen clock, constant "randomness" (the prelude seeds Math.random), no
 files, no environment, no host calls and no modules. None of them may raise: wasmtime keeps the last Python exception of
@@ -60,7 +60,7 @@ class Imports:
             "host_module_load": lambda *_: 0,
             "random_get": lambda *_: 0,  # leaves the bytes that are there
             "environ_get": lambda *_: 0,
-            "proc_exit": lambda *_: None,  # what follows in the guest is `unreachable`
+            "proc_exit": lambda *_: None,  # the guest's next instruction is `unreachable`
         }
         with_memory: dict[str, Callable[..., Any]] = {
             "clock_time_get": self._clock,

@@ -99,7 +99,7 @@ class Instance:
         return self._memory.data_len(self.store)
 
     def restore(self, image: Image) -> None:
-        """Make every byte what it was in `image`. An instance that has grown since must not be restored."""
+        """Restore every byte from `image`. An instance that has grown since must not be restored."""
         if not self._adapter:
             self._adapt(image)
         for address, length, content in image.parts:
@@ -188,7 +188,7 @@ def guest_image() -> Image:
 
 @once
 def wide_image() -> Image:
-    """With the globals of `javascript/` compiled (30 ms)."""
+    """The image with the globals of `javascript/` compiled (30 ms)."""
     return _built(wide=True)
 
 

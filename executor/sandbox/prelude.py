@@ -14,15 +14,15 @@ be promise jobs. No time passes meanwhile: the host moves the clock of the progr
 Why user text cannot break out of its wrapping. An expression T must parse as `(T)` and as `[T]`: up to its first
 unmatched bracket both read the same tokens, and that bracket would have to be `)` in one and `]` in the other. A body B
 must parse as the body of an arrow function in parentheses and as a method body in a class: if B closed its own brace
-early, the next token would have to be `,` or `)` for the first, and neither can start a class element.
-`throw 0` before the wrapping makes a pure parse of it: nothing behind it ever runs.
+early, the next token would have to be `,` or `)` for the first, and neither can start a class element. `throw 0` before
+the wrapping makes it only parse: nothing after it ever runs.
 
 User code may spoil the built-ins it shares with this file. It can then only spoil its own answer, which the host checks
 like any foreign text; the next evaluation starts from the image again.
 
-What browsers and Node have beyond the language is in `javascript/`, one function a file. To compile these takes up to
-10 ms, and each call would be 20 us slower if they lay in its image. So there are two preludes: in that of `wide` they
-are compiled, for calls whose request has one of the names in it; otherwise they are texts, compiled when a program
+The globals of browsers and Node beyond the language are in `javascript/`, one function a file. To compile these takes
+up to 10 ms, and each call would be 20 us slower if they lay in its image. So there are two preludes: in that of `wide`
+they are compiled, for calls whose request has one of the names in it; otherwise they are texts, compiled when a program
 reaches them all the same (as `globalThis["U" + "RL"]`).
 """
 

@@ -40,7 +40,7 @@ class Sandbox:
     of each kind instead."""
 
     def __init__(self, *, threads: int | None = None, limits: Limits | None = None) -> None:
-        if find_spec("wasmtime") is None:  # it is loaded for the first guest: too late to say that it is missing
+        if find_spec("wasmtime") is None:  # it is loaded for the first guest: too late for this error
             raise ModuleNotFoundError("the sandbox needs the package wasmtime", name="wasmtime")
         self.limits = limits or Limits()
         cores = os.cpu_count() or 1
@@ -56,12 +56,11 @@ class Sandbox:
         """Evaluate expressions in order, all in one guest call and one time budget: one result for each. Where all of
         them are simple, no guest is needed for the same results.
 
-        A result is what JSON.stringify makes of it: undefined, NaN and infinities are null; a function, a symbol or a
-        BigInt as the result itself is an error. Numbers are doubles: an integer beyond 2^53 that would lose digits on
-        its way in is an error. `owner`: the run; runs take turns.
-        Raises SandboxError: expression_failed, expression_timeout, expression_memory; `extra["index"]` says which one;
-        number_inexact.
-        """
+        A result is the value that JSON.stringify writes: undefined, NaN and infinities are null; a function, a symbol
+        or a BigInt as the result itself is an error. Numbers are doubles: an integer beyond 2^53 that would lose digits
+        on its way in is an error. `owner`: the run; runs take turns. Raises SandboxError: expression_failed,
+        expression_timeout, expression_memory, with the position of the expression in `extra["index"]`;
+        number_inexact."""
         if not calls:
             return []
         limits = self.limits
@@ -89,8 +88,8 @@ class Sandbox:
         return await self._expressions.run(work, owner)
 
     def _simply(self, calls: Sequence[Bound]) -> list[Any] | None:
-        """The results, without the guest. None: it has to be asked. All or none: what one expression does to the
-        built-ins, a later one sees."""
+        """Return the results without the guest, or None if it is needed. All or none: an expression may change the
+        built-ins that a later one uses."""
         closures: list[Closure] = []
         for call in calls:
             closure = self._closures.of(call.source)
@@ -114,16 +113,15 @@ class Sandbox:
         elsewhere: Elsewhere | None = None,
         language: Language = "javascript",
     ) -> tuple[Any, str]:
-        """Run a program (strict mode; `return` gives the result, `await` works) -> (JSON as above, console text).
-        One in Python is the body of a function, without `await`.
+        """Run a program (strict mode; `return` gives the result, `await` works) -> (JSON as above, console text). One
+        in Python is the body of a function, without `await`.
 
         It has no network and no modules, and its timers take no time, so a promise that nothing settles is an error.
         `timeout_ms` is capped at `limits.code_max_ms` and begins with the program. Cancelling the caller stops it.
         `owner`: the run; runs take turns, and one run's programs get half of the threads at most. `waiting` is entered
         until a thread takes the program. `elsewhere`: it runs in the guest of another process, with the same bounds.
-        Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has what was printed, if known;
-        python_missing, number_inexact (JavaScript).
-        """
+        Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has the printed text, if known;
+        python_missing, number_inexact (JavaScript)."""
         limits = self.limits
         if len(code.source.encode("utf-8", "surrogatepass")) > limits.code_source:
             raise SandboxError(too_long(limits.code_source), code="code_failed", stdout="")
@@ -147,7 +145,7 @@ class Sandbox:
         waiting: Waiting | None,
         language: Language,
     ) -> tuple[Any, str]:
-        """In a thread of this process: Python in the same ones as JavaScript. Raises GuestStopped."""
+        """Run a program in a thread of this process: Python in the same ones as JavaScript. Raises GuestStopped."""
         stop = threading.Event()
 
         def work(guest: Guest) -> tuple[Any, str]:
@@ -215,7 +213,7 @@ class Sandbox:
             )
 
     def close(self) -> None:
-        """Wait for what runs (it has deadlines) and free all guests. Calls that come later raise RuntimeError."""
+        """Wait for running calls (they have deadlines) and free all guests. Later calls raise RuntimeError."""
         self._expressions.close()
         self._programs.close()
         with self._checking:

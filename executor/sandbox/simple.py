@@ -1,11 +1,11 @@
-"""The expressions that most conditions are, computed in Python: what they give is what the guest gives, to the byte.
+"""Computes the simple expressions of most conditions in Python: their results are the guest's, to the byte.
 
-`compile_simple` reads a small part of JavaScript: literals, `__v[...]` and `__t[...]` with paths behind them,
-comparisons, `&& || ??`, `! typeof`, `?:`, arithmetic. A source that has anything else is None, and so is every case of
-which this file is not sure: values that are no plain JSON, large values, errors, sums of anything but numbers or texts,
-conversions from one type to another. For them it raises Unsure, and the guest decides; an expression has no effects, so
-it may begin again there. Whatever is added here has to pass tests/unit/executor/sandbox/test_simple.py, which compares
-both over generated expressions and values.
+`compile_simple` reads a small part of JavaScript: literals, `__v[...]` and `__t[...]` with paths after them,
+comparisons, `&& || ??`, `! typeof`, `?:`, arithmetic. It returns None for a source that has anything else. Every case
+of which this file is not sure raises Unsure: values that are not plain JSON, large values, errors, sums of anything but
+numbers or texts, conversions from one type to another. Then the guest decides; an expression has no effects, so it may
+begin again there. Any addition has to pass tests/unit/executor/sandbox/test_simple.py, which compares both over
+generated expressions and values.
 
 Values are those of Python's JSON, and UNDEFINED. Numbers are int up to 64 bits or finite float: NaN, infinities and
 arithmetic beyond 2^53 are the guest's. Integers that the guest would refuse, because it would change them, are passed
@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from executor.sandbox import Bound
 
-# Far below what the guest can bear in its time and memory, so that its bounds need no imitation.
+# Far below the guest's limits of time and memory, so that its bounds need no imitation.
 _CALLS_MAX = 64
 _SOURCE_MAX = 1024  # characters
 _TOKENS_MAX = 200
@@ -36,7 +36,7 @@ _ITEM = 32
 _DEPTH_MAX = 60
 _KEPT_MAX = 128 * 1024  # characters of sources, whose closures take 200 times as much at worst; each counted as 64 more
 _SAFE: Final = 2**53  # integers up to here are exact as doubles
-_INTEGERS: Final = range(-(2**63), 2**64)  # what JSON in and out of the guest keeps as integers
+_INTEGERS: Final = range(-(2**63), 2**64)  # JSON in and out of the guest keeps these as integers
 
 Values = Mapping[str, Any]
 Closure = Callable[[Values, Values], Any]
@@ -57,7 +57,7 @@ class _Undefined:
 
 UNDEFINED: Final = _Undefined()
 
-# What every object has without having it.
+# Members inherited from Object.prototype.
 _INHERITED = re.compile(
     "__(proto|(define|lookup)[GS]etter)__|constructor|hasOwnProperty|isPrototypeOf|propertyIsEnumerable"
     "|to(Locale)?String|valueOf"
@@ -83,7 +83,7 @@ _END = ("end", "")
 
 
 def compile_simple(source: str) -> Closure | None:
-    """None: it is for the guest."""
+    """Compile the expression, or return None if it needs the guest."""
     if len(source) > _SOURCE_MAX:
         return None
     try:
@@ -93,8 +93,8 @@ def compile_simple(source: str) -> Closure | None:
 
 
 def compile_alike(source: str) -> Closure | None:
-    """As compile_simple, for expressions that decide whether something is safe: a comparison of values of two types, or
-    with null or undefined, raises Unsure."""
+    """Like compile_simple, for expressions that decide whether something is safe: a comparison of values of two types,
+    or with null or undefined, raises Unsure."""
     try:
         return _AlikeParser(source).whole() if len(source) <= _SOURCE_MAX else None
     except _NotSimple:
@@ -128,7 +128,7 @@ class Closures:
 
 
 def evaluate_simple(closures: Sequence[Closure], calls: Sequence[Bound], output_bytes: int) -> list[Any]:
-    """What the guest would answer for all of them, as it comes out of JSON. Raises Unsure."""
+    """Return the guest's answers for all of them, as they come out of JSON. Raises Unsure."""
     if len(calls) > _CALLS_MAX:
         raise Unsure
     room = _VALUES_MAX
@@ -196,7 +196,7 @@ def _is_well_formed(text: str) -> bool:
 
 
 def _result(value: Any) -> Any:
-    """As JSON.stringify writes it and a JSON parser reads it."""
+    """Return the value as JSON.stringify writes it and a JSON parser reads it."""
     kind = type(value)
     if value is None or kind is bool or kind is int or kind is str:
         return value
@@ -253,7 +253,7 @@ class _Parser:
         return test
 
     def _short(self) -> Closure:
-        """`??` does not mix with `&&` and `||`: what is left of such a mixture is not simple."""
+        """`??` does not mix with `&&` and `||`: the rest of such a mixture is not simple."""
         left = self._equality()
         if self._take("??"):
             left = _unless_nullish(left, self._equality())
@@ -400,7 +400,7 @@ def _tokens(source: str) -> list[tuple[str, str]]:
 
 
 def _text(token: str) -> str:
-    """In double quotes what JSON reads is the same in JavaScript; the compiler writes the names of references so."""
+    """A JSON string is the same in JavaScript; the compiler writes the names of references in double quotes."""
     if token[0] == "'":
         return token[1:-1]
     try:
@@ -559,7 +559,7 @@ def _relation(holds: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
 
 
 def _number(value: Any) -> float | None:
-    """As comparisons read it; None: NaN. Raises Unsure for texts and objects."""
+    """Convert a value for a comparison, or return None for NaN. Raises Unsure for texts and objects."""
     kind = type(value)
     if kind is int or kind is float or kind is bool:
         return value  # type: ignore[no-any-return]  # `kind` is its type

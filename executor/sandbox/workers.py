@@ -33,7 +33,7 @@ class _Job:
 
 class Workers:
     """`threads` start at the first use; at most `threads_each` of them work for one owner. Owners take turns, the jobs
-    of one are taken in order, those whose caller has gone are dropped."""
+    of one are taken in order, and those whose caller has gone are dropped."""
 
     def __init__(self, name: str, threads: int, threads_each: int, memory_bytes: int, output_bytes: int) -> None:
         self._name = name
@@ -50,8 +50,8 @@ class Workers:
         return self._closed
 
     async def run(self, work: Callable[[Guest], T], owner: str = "", waiting: Waiting | None = None) -> T:
-        """Call `work` in a worker thread, with its guest; `waiting` is entered until a thread takes it. Raises what it
-        raises, and RuntimeError after `close`."""
+        """Call `work` in a worker thread, with its guest; `waiting` is entered until a thread takes it. Raises its
+        errors, and RuntimeError after `close`."""
         if not self._threads:
             self._start()
         if self._closed:

@@ -2,7 +2,6 @@
 
     guest.py      one call: a new instance, the deadline, what stopped it
     component.py  the component, compiled on this machine: built by `weft python build`, read back with its digest
-    program/      what the component is made of: its world, and the Python that runs inside it (never imported here)
+    program/      the sources of the component: its world, and the Python that runs inside it (never imported here)
 
-Decision 32 says why it is built on the machine and not downloaded.
-"""
+Decision 32 explains why it is built on the machine and not downloaded."""

@@ -36,7 +36,7 @@ _RUN: Final = "import sys, componentize_py; sys.exit(componentize_py.script())"
 
 
 class BuildFailed(Exception):
-    """The text says what to do."""
+    """The message explains what to do."""
 
 
 @once
@@ -55,7 +55,7 @@ def component() -> Component:
 
 
 def compiled_file() -> Path | None:
-    """Where it is on this machine; None when there is no home."""
+    """Return its path on this machine, or None without a home directory."""
     folder = cache_folder()
     if folder is None:
         return None
@@ -73,7 +73,7 @@ def _name() -> str:
 
 
 def is_built() -> bool:
-    """Whether the file is there; `component` says whether it can be read."""
+    """Return True if the file exists; only `component` finds out if it can be read."""
     file = compiled_file()
     return file is not None and file.is_file()
 
@@ -90,7 +90,8 @@ def building() -> Iterator[bool]:
 
 
 def is_being_built() -> bool:
-    """Whether it will be there in half a minute. The lock of a process that was killed is free."""
+    """Return True if another process builds it, which takes half a minute. The lock of a process that was killed is
+    free."""
     file = compiled_file()
     if file is None or not _lock_of(file).is_file():
         return False
@@ -105,7 +106,7 @@ def _lock_of(file: Path) -> Path:
 
 
 def _locked(path: Path) -> IO[bytes] | None:
-    """The file, locked until it is closed; None: another process has the lock."""
+    """Return the file, locked until it is closed, or None if another process has the lock."""
     try:
         import fcntl  # not on every system
     except ImportError:
@@ -138,7 +139,8 @@ def build() -> Path:
 
 
 def _componentize(wasm: Path) -> None:
-    """In an environment without PATH and VIRTUAL_ENV: otherwise it adds the packages of this machine to the program."""
+    """Run componentize-py without PATH and VIRTUAL_ENV: with them it adds the packages of this machine to the
+    program."""
     command = ["-d", str(PROGRAM / "world.wit"), "-w", _WORLD, "componentize", "--stub-wasi"]
     command += ["-p", str(PROGRAM), _MODULE, "-o", str(wasm)]
     env = {name: value for name, value in os.environ.items() if name not in ("PATH", "VIRTUAL_ENV", "PYTHONHOME")}

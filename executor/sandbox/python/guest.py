@@ -109,7 +109,7 @@ def _linker() -> Linker:
 
 
 def _reason(trap: str) -> Reason:
-    """What wasmtime says of a trap of a component; it has no code for it."""
+    """Return the reason of a trap from wasmtime's message: a trap of a component has no code."""
     if "call stack exhausted" in trap or "out of bounds memory access" in trap:
         return "stack"
     return "refused"  # a stub, or an abort where CPython could not raise MemoryError
