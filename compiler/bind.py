@@ -1,16 +1,16 @@
-"""From the text of a reference to what it reads: `<draft.content>` in block `ask` -> Ref(kind="block", node=4, ...).
+"""Binds the text of a reference to the value that it reads: `<draft.content>` in block `ask` -> Ref(kind="block",
+node=4, ...).
 
 Names are looked up from the inside out: `loop` and `parallel` (the innermost around the reader), the names of the
-containers around it, `workflow` / `variable`, `input`, then blocks by name or id. Of several names the longest wins. A
-text that names nothing known is no reference and stays as it is.
+containers around it, `workflow` / `variable`, `input`, then blocks by name or id. If several names match, the longest
+wins. A text without a known name is not a reference and stays as it is.
 
-How a block is read follows from where it stands. Seen from the innermost container that holds both reader and block:
-upstream of the reader, it is read in this scope (`current`), or, if it lies in a loop, in the loop's last iteration
-(`last`); otherwise feedback: the iteration before (`previous`), if there is a loop around; without one it cannot be
-read at all.
+How a block is read depends on its place. Seen from the innermost container that holds both reader and block: upstream
+of the reader, it is read in this scope (`current`), or, if it lies in a loop, in the loop's last iteration (`last`);
+otherwise feedback: the iteration before (`previous`), if there is a loop around; without one it cannot be read at all.
 
 A cleanup comes after all that it cleans up for: in that of a loop, the loop's blocks are read in its last iteration; in
-that of the run, every block of the root is upstream. Whatever it reads there may not have run.
+that of the run, every block of the root is upstream. A block that it reads may not have run.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ Segments = tuple[str | int, ...]
 
 
 class Reader(Struct, frozen=True):
-    """Who reads. `container`: the innermost one around the text. `ahead`: the text is that loop's own test, which
-    stands before the next iteration, so that everything in the body is an iteration behind."""
+    """The block that reads. `container` is the innermost one around the text. `ahead`: the text is that loop's own
+    test, which runs before the next iteration, so that everything in the body is an iteration earlier."""
 
     block: str
     container: str
@@ -68,8 +68,8 @@ class Places(Struct, frozen=True):
 
 
 class Binder:
-    """Binds references and reports what is wrong with them. `flows` by container id; without `sound` the graph has
-    cycles, and nothing is said about what is upstream of what. `env_names` None: unknown."""
+    """Binds references and reports errors in them. `flows` are by container id. `sound` is false if the graph has
+    cycles: then references are not checked for being upstream. `env_names` is None if they are unknown."""
 
     def __init__(
         self,
@@ -101,8 +101,8 @@ class Binder:
         self._shared = any(len(set(blocks)) > 1 for blocks in self._names.values())
 
     def bind(self, found: Found, reader: Reader, pointer: str, guess: bool = True) -> Ref | None:
-        """What `found` reads, or None: it is no reference, or (reported) one that cannot be bound. Without `guess`
-        nothing is said about a name that nothing has."""
+        """Return the bound reference, or None if `found` is not a reference, or one with an error, which is reported.
+        With `guess` false, unknown names are not reported."""
         if found.env:
             return self._env(found, reader, pointer)
         parsed = parse(found.text)
@@ -252,7 +252,7 @@ class Binder:
         return read(region=self._places.region[loop], mode="previous")
 
     def _is_cleaned_up(self, holder: str, seen: str, crossed: bool, position: str | None, reader: Reader) -> bool:
-        """Is it a block of what the reader, or a container around it, cleans up for?"""
+        """Return whether the block is one that the reader's cleanup, or one around the reader, cleans up for."""
         around = self._around(reader)
         if holder == ROOT and CLEANUP_SUFFIX in around:
             return seen != ROOT
@@ -276,8 +276,9 @@ class Binder:
         return positions
 
     def _check_field(self, block: str, path: Segments, found: Found, reader: Reader, pointer: str) -> bool:
-        """Is the path one that the block's output schema does not have? Reading it then fails unless it turns out to
-        be there. `error` is what every failed block puts out; `output` may stand before the fields."""
+        """Report a path that the block's output schema does not have, and return True. Reading it then fails unless the
+        field exists at run time. `error` is part of every failed block's output; `output` may stand before the
+        fields."""
         schema = self._schema(block)
         if schema is None or not path or path[0] == "error":
             return False
@@ -361,7 +362,8 @@ class Binder:
         self._report.add("reference_computes", pointer, message, hint=hint, block=reader.block)
 
     def misspelt(self, found: Found, reader: Reader, pointer: str) -> bool:
-        """Report a reference in code that does not parse because of it. False: it does not look like one."""
+        """Report a reference in code that does not parse because of it. Returns False if it does not look like a
+        reference."""
         if not self._is_plain(found, 1, fields=0):
             if (parsed := parse(found.text)) is not None and not found.env:
                 self._computes(found, parsed.segments[1:], reader, pointer)
@@ -374,7 +376,8 @@ class Binder:
         return True
 
     def _is_plain(self, found: Found, letters_min: int, fields: int = 1) -> bool:
-        """Is it a name with so many fields after it, or more? With 0: also one without, which has no blanks."""
+        """Return whether it is a name followed by at least `fields` fields. With 0 a name alone counts if it has no
+        blanks."""
         parsed = parse(found.text)
         if found.env or parsed is None or len(parsed.segments) < 1 + fields:
             return False
@@ -431,11 +434,11 @@ class Binder:
 
 
 def is_env_name(name: str, known: Collection[str]) -> bool:
-    """Is `${name}` a reference? Yes for a name that is set here, and for one written as environment names are; other
+    """Return whether `${name}` is a reference: if the name is set here, or written as environment names are. Other
     names may be JavaScript's own."""
     return name in known or _ENV_STYLE.fullmatch(name) is not None
 
 
 def _texts_at(segments: Segments) -> int:
-    """How many segments in front are texts: only those can be part of a name."""
+    """Return the number of leading segments that are texts: only those can be part of a name."""
     return next((i for i, part in enumerate(segments) if not isinstance(part, str)), len(segments))

@@ -1,24 +1,25 @@
-"""What a block type takes and gives, as the compiler and the editor see it. The handler lives in `executor.blocks`.
+"""The description of a block type: its params and output, for the compiler and the editor. The handler lives in
+`executor.blocks`.
 
 `params` is a JSON Schema (object). Two keywords of ours steer the compiler:
   "x-weft": "expression"  the text is a JavaScript expression: references are bound as values
   "x-weft": "code"        the text is a program (same binding), in the `language` beside it: JavaScript, or "python"
   "x-weft": "literal"     the text, or all of an object or list, is left alone: no references are looked for
-  "x-weft": "secret"      references, and `${NAME}` of stored secrets, which stand nowhere else
+  "x-weft": "secret"      references, and `${NAME}` of stored secrets, which are allowed nowhere else
 Everything else that is text may hold references.
 
 For the editor, each param has a title, a description and "x-ui", an object the compiler does not look at:
   order     position in the form, from 1
   widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, connection, workflow
             (a stored one), fields (those of the object's own schema), tool_server (the same, with a check), or list (of
-            what `items` says); every one of them also takes a reference
+            items as in `items`); all of them also take a reference
   rows      lines to begin with
   language  of a code widget: javascript, or sql
   advanced  true: seldom needed
   handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
 Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields:
 see executor.blocks.shared_params. "x-secret-when" limits "x-weft": "secret" to values of the params beside it.
-"x-url" says that the text is a URL, or which texts in an object are: no secret stands in front of its path.
+"x-url" marks a text as a URL, or names the texts in an object that are: no secret may stand before its path.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ class Case(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """What a block type finds in its params: `code` is one of compiler.diagnostics, `pointer` leads into the params.
-    `of_block`: the message continues after the name of the block (`has no else.`), and belongs to no field."""
+    """A fault that a block type finds in its params. `code` is one of compiler.diagnostics, `pointer` leads into the
+    params. `of_block`: the message continues after the name of the block (`has no else.`), and belongs to no field."""
 
     code: str
     pointer: str
@@ -81,19 +82,19 @@ class BlockSpec(Struct, frozen=True):
     continues   then another run of the workflow continues it, with the param `input` as its input
     inline      runs inside the run loop without a commit of its own (pure and quick)
     trigger     may start a run; has no in-edges
-    by_document of a trigger: the input of its runs is what `input` of the document describes
+    by_document of a trigger: `input` of the document describes the input of its runs
     preferred   of several triggers, a run starts at this one if the caller names none
     inside      the only kind of container that the block may be in, at any depth
     container   loop or parallel: has a body
-    output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
+    output      JSON Schema of the output; None if it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
-    check       params -> what their schema cannot say, such as a time zone that does not exist. Pure; must not raise
+    check       params -> faults that their schema cannot express, such as a time zone that does not exist. Pure; must not raise
     writes      params -> the workflow variables that they write. Must not raise
     addresses   places of params (`/to`) that hold mail addresses: a comma separates them if the author wrote it
-    runners     what `policy.runner` may be: where its work can be done
+    runners     the permitted values of `policy.runner`: where its work can be done
     attempts    default policy.retry.max_attempts
-    heartbeat_timeout_ms  default of the policy; None: attempts need not say that they are alive
-    sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
+    heartbeat_timeout_ms  default of the policy; with None attempts need no heartbeat
+    sentence    the description on a card: text with `{path}` for params, `{cases[0].when}`; a param that is not
                 given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names
                 of all items. Of several sentences with ` | ` between them the first one with nothing empty in it counts
     icon        name of a picture the editor has
@@ -133,7 +134,7 @@ class BlockSpec(Struct, frozen=True):
 
 
 def may_repeat(spec: BlockSpec, params: Params) -> bool:
-    """Whether another attempt of this block, of which an earlier one may have had its effect, does no harm."""
+    """Return whether the block may run again after an earlier attempt that may have had its effect."""
     if spec.effect != "write" or spec.idempotent:
         return True
     return any(holds(params) for holds in (spec.only_reads, spec.repeatable) if holds is not None)

@@ -94,7 +94,7 @@ def pointer_to(block: str, *parts: str) -> str:
 
 
 def _input_schema(wiring: Wiring, report: Report) -> bool:
-    """Whether there is one, and it is sound."""
+    """Return whether there is an input schema without errors; report an error in it."""
     schema = wiring.document.input
     problem = schema_error(msgspec.json.encode(schema)) if schema else None
     if problem:
@@ -217,7 +217,7 @@ def _policy(block: BlockDoc, wiring: Wiring, report: Report) -> None:
 
 
 def _not_cached(block: BlockDoc, spec: BlockSpec) -> str | None:
-    """Why an earlier output cannot stand for a new one; None when it can."""
+    """Return the reason why an earlier output cannot be used instead of a new one, or None if it can."""
     if spec.trigger:
         return "a trigger returns the input of the run"
     if spec.container:
@@ -306,7 +306,7 @@ def _cases(block: BlockDoc, spec: BlockSpec, wired: set[str], wiring: Wiring, re
 
 
 def mode_of(kind: str, params: dict[str, Any]) -> Any:
-    """The mode of a container; without one, it follows from the params that are there."""
+    """Return the mode of a container; without one, it follows from the params that are there."""
     mode = params.get("mode")
     if mode is not None:
         return mode

@@ -37,7 +37,7 @@ Source = bytes | bytearray | str | Mapping[str, Any]
 
 
 class Compiled(Struct, frozen=True):
-    """`plan` is None when a diagnostic is an error. Diagnostics: errors first."""
+    """The result of a compile. `plan` is None if a diagnostic is an error. Errors come first in `diagnostics`."""
 
     plan: Plan | None
     diagnostics: list[Diagnostic]
@@ -55,8 +55,8 @@ def compile_document(
     """Compile a document of ours, or one of Sim's. Never raises, whatever the document is.
 
     trigger    id of the block that starts the run; without it the only, or first, block of type `start`
-    env_names  names that `${NAME}` may read, for warnings and for the import; None: not known
-    stored_secrets  those of the names that stand only where the schema of a block permits secrets
+    env_names  names that `${NAME}` may read, for warnings and for the import; None if unknown
+    stored_secrets  those of the names that may stand only where the schema of a block permits secrets
     """
     report = Report()
     value = read(document, limits, report)
@@ -151,7 +151,7 @@ def _cleanup_timeout_ms(seconds: float) -> int:
 
 
 def _flows(wiring: Wiring) -> dict[str, Flow]:
-    """One per container that is reached, ROOT included."""
+    """Return the flow of each reached container, ROOT included."""
     containers = [
         container
         for container in wiring.children
@@ -161,7 +161,7 @@ def _flows(wiring: Wiring) -> dict[str, Flow]:
 
 
 def _source_pointer(pointer: str, pointers: Mapping[str, str]) -> str:
-    """A pointer into the imported document as one into the document that was submitted."""
+    """Return the pointer into the submitted document for one into the imported document."""
     parts = pointer.split("/", 3)
     moved = pointers.get("/".join(parts[:3]))
     return pointer if moved is None else moved

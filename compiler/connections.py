@@ -18,8 +18,9 @@ Place = tuple[str, str]  # the pointer in the params, and the name
 
 
 def missing_connections(document: Any, catalog: Catalog, known: Collection[str]) -> list[Diagnostic]:
-    """A warning for each name that is not in `known`. `document`: of weft/1; what is wrong with its form is passed
-    over."""
+    """Return a warning for each name that is not in `known`. `document` is of weft/1; errors in its form are
+    ignored.
+    """
     report = Report()
     blocks = document.get("blocks") if isinstance(document, dict) else None
     for id, block in blocks.items() if isinstance(blocks, dict) else ():

@@ -14,7 +14,8 @@ PARAM: Final = "input"
 
 
 def problems_of_input(block: BlockDoc, schema: dict[str, Any]) -> Iterator[tuple[str, str, str]]:
-    """(code, pointer into the params, message) of each. `schema`: a sound one, of the document."""
+    """Yield (code, pointer into the params, message) for each error in the input of the next run. `schema` is the
+    document's, and is valid."""
     value = block.params.get(PARAM)
     value = {} if value is None else value
     if is_open(value):

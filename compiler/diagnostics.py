@@ -1,4 +1,5 @@
-"""What is wrong with a document, all at once: where, what, and how to fix it. One code each; see `CODES`."""
+"""Diagnostics: all faults of a document at once, each with its place, a message and a fix. One code each; see
+`CODES`."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ Severity = Literal["error", "warning"]
 
 # A broken document of 20,000 blocks must not become an answer of 20,000 findings.
 FINDINGS_MAX: Final = 500
-# "Did you mean" is for people; a document with more mistakes than this was not written by one.
+# "Did you mean" is for people; documents with more mistakes than this are generated.
 SUGGESTIONS_MAX: Final = 100
 SUGGESTED_FROM_MAX: Final = 1_000
 NAME_COMPARED_MAX: Final = 40
@@ -235,7 +236,7 @@ class Report:
         block: str | None = None,
         field: str | None = None,
     ) -> None:
-        """`hint`: a text, or a function that looks for one; it is called for the first findings only."""
+        """`hint` is a text, or a function that makes one; it is called for the first findings only."""
         severity = "warning" if block is not None and block in self.outside else CODES[code][0]
         self.failed = self.failed or severity == "error"
         self._room[severity] -= 1
@@ -261,13 +262,13 @@ class Report:
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """`Did you mean "condition-a"?`, or nothing when no known name is close."""
+    """Return `Did you mean "condition-a"?`, or "" if no known name is close."""
     found = closest(name, known)
     return f'Did you mean "{found}"?' if found is not None else ""
 
 
 def closest(name: str, known: Iterable[str]) -> str | None:
-    """The known name that was probably meant, or None.
+    """Return the known name that was probably meant, or None.
 
     A proper comparison costs up to the square of the lengths. It is spared for the few names that share most pairs of
     neighbouring letters with the one given, so that a document full of odd names does not cost seconds.

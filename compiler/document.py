@@ -1,7 +1,7 @@
 """The document as it is written (format weft/1): JSON text -> structs, with every error in it found at once.
 
-The envelope is decoded first, then every block and every edge on its own: one broken block does not hide the next. Says
-nothing about meaning; that is `wiring.py` (blocks and edges as a graph) and `check.py` (rules).
+The envelope is decoded first, then every block and every edge on its own: one broken block does not hide the next. It
+does not check the meaning; `wiring.py` (blocks and edges as a graph) and `check.py` (rules) do.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ NESTING_MAX: Final = 10
 
 
 class Limits(Struct, frozen=True):
-    """What one compile accepts. The defaults are for what people draw; generated documents may need more."""
+    """Limits of one compile. The defaults suit drawn documents; generated ones may need more."""
 
     json_depth: int = JSON_DEPTH_MAX
     document_bytes: int = DOCUMENT_BYTES_MAX
@@ -58,7 +58,7 @@ Priority = Annotated[int, Meta(ge=PRIORITY_MIN, le=PRIORITY_MAX)]
 
 
 class RetryDoc(Struct, frozen=True):
-    """None: the default of the block type, or of `compiler.plan.Retry`."""
+    """The retries of a block. `max_attempts` is None for the default of the block type, or of `compiler.plan.Retry`."""
 
     max_attempts: Annotated[int, Meta(ge=1, le=100)] | None = None
     backoff: Literal["fixed", "linear", "exponential"] = "exponential"
@@ -69,7 +69,8 @@ class RetryDoc(Struct, frozen=True):
 
 
 class CacheDoc(Struct, frozen=True):
-    """`key`: an expression; None: all params are the key. A number as version is a text like any other."""
+    """The cache of a block. `key` is an expression, or None if all params are the key. A number as version counts as
+    text."""
 
     key: str | None = None
     version: str | int | float = ""
@@ -77,12 +78,12 @@ class CacheDoc(Struct, frozen=True):
     scope: Literal["run", "workflow", "global"] = "workflow"
 
 
-KEYS_MAX: Final = 10  # limits, and rates, of one workflow
+KEYS_MAX: Final = 10  # limits, or rates, of one workflow
 _Key = Annotated[str, Meta(min_length=1, max_length=1_000)]
 
 
 class BlockLimitDoc(Struct, frozen=True):
-    """At most so many attempts with the key are at work at the same time, of all runs."""
+    """At most `at_most` attempts with the key run at the same time, over all runs."""
 
     key: _Key
     at_most: _Slots
@@ -151,7 +152,7 @@ _MailAddress = Annotated[str, Meta(pattern=_MAIL, max_length=254)]
 
 
 class AlertsDoc(Struct, frozen=True):
-    """Who hears of failed runs, late waits and missed times, beside the addresses of the installation."""
+    """The addresses notified of failed runs, late waits and missed times, besides those of the installation."""
 
     email: Annotated[list[_MailAddress], Meta(max_length=20)] = []
     webhook: Annotated[str, Meta(pattern=_WEB, max_length=2_000)] | None = None
@@ -159,8 +160,8 @@ class AlertsDoc(Struct, frozen=True):
 
 
 class RetentionDoc(Struct, frozen=True):
-    """Runs that ended longer ago are deleted, but for the `keep` newest, in place of the rule of the installation.
-    `days` None: as many as there; if there are none, and `keep` is set, 0."""
+    """Runs that ended longer ago are deleted, except the `keep` newest, instead of by the rule of the installation. If
+    `days` is None, the days of the installation count, or 0 if it has none and `keep` is set."""
 
     days: Annotated[float, Meta(ge=0, le=36_500)] | None = None
     keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
@@ -250,7 +251,7 @@ T = TypeVar("T")
 
 
 class Described(Protocol):
-    """A workflow that is written in Python and says its document."""
+    """A workflow written in Python that has a method for its document."""
 
     def document(self) -> dict[str, Any]: ...
 
@@ -315,7 +316,8 @@ def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
 
 
 def _is_about_depth(error: Exception) -> bool:
-    """orjson words it one way when reading and another when writing."""
+    """Return whether the error is about the depth of JSON. orjson words it one way when reading and another when
+    writing."""
     text = str(error).lower()
     return "depth limit" in text or "recursion" in text
 
@@ -342,7 +344,7 @@ def _within(value: Any, limits: Limits, report: Report) -> bool:
 
 
 def _settings(raw: Any, report: Report) -> SettingsDoc:
-    """Each limit and each rate on its own, so that what is wrong with one is said with its place."""
+    """Convert each limit and each rate separately, so that an error in one is reported with its place."""
     if not isinstance(raw, dict):
         return _convert(raw, SettingsDoc, "/settings", report) or SettingsDoc()
     plain = {key: value for key, value in raw.items() if key not in _APART}
@@ -461,7 +463,7 @@ def _named(pointer: str) -> str:
 
 
 def _pointer_of(place: str) -> str:
-    """msgspec says `$.retry.max_attempts` or `$[...]`; we say `/retry/max_attempts`."""
+    """Convert msgspec's `$.retry.max_attempts` or `$[...]` to a pointer such as `/retry/max_attempts`."""
     return "".join(f"/{part}" for part in re.findall(r"\.(\w+)", place))
 
 

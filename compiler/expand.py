@@ -1,6 +1,6 @@
 """The flat view of a plan: every node by name, parallels stamped out as branch-indexed copies `send[0] … send[n-1]`.
 
-A cleanup is shown behind the end of its container, by the handle `finally`. A loop's body is shown once, with its back
+A cleanup is shown after the end of its container, by the handle `finally`. A loop's body is shown once, with its back
 edge; a parallel whose number of branches comes from data, or is too large to draw, is shown once with the index `[*]`.
 """
 

@@ -1,6 +1,4 @@
-"""What always runs inside one container: which blocks are upstream of a reader, and which of those may have been
-skipped.
-"""
+"""Analysis of one container: the blocks upstream of a reader, and which of them may have been skipped."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ from compiler.document import EdgeDoc
 from compiler.graph import Graph
 from compiler.wiring import OUT, ROOT, Wiring
 
-# A reference to a block behind a long tangle of branches is rare; after so many steps it gets the benefit of the doubt.
+# A reference to a block after a long tangle of branches is rare; after so many steps it counts as certain.
 STEPS_MAX = 500
 
 
@@ -30,9 +28,9 @@ class Flow:
         self.graph = Graph(self.blocks, [(edge.source, edge.target) for edge in self.edges], self.entries)
 
     def always_ran(self, block: str, before: str) -> bool:
-        """When `before` runs, did `block`, which is upstream of it, run too?
+        """Return whether `block`, which is upstream of `before`, has run whenever `before` runs.
 
-        Yes if it always runs; or if it, or a block whose run entails its run, cannot be passed by on the way.
+        It has if it always runs, or if it, or a block that runs only together with it, lies on every path.
         """
         if block in self._always or self.graph.dominates(block, before):
             return True
@@ -49,7 +47,7 @@ class Flow:
         return False
 
     def exclusive(self, one: str, other: str) -> bool:
-        """Do the two lie behind different handles of one branching block, so that only one of them can run?"""
+        """Return whether the two follow different handles of one branching block, so that only one of them can run."""
         for source, by_handle in self._branches.items():
             if not (self.graph.dominates(source, one) and self.graph.dominates(source, other)):
                 continue
@@ -66,8 +64,8 @@ class Flow:
 
     @cached_property
     def _certain_before(self) -> dict[str, list[str]]:
-        """By target, the sources whose run makes this edge live. (A source that fails without an error edge ends
-        the run.)
+        """The sources by target whose run makes the edge live. (A source that fails without an error edge ends the
+        run.)
         """
         before: dict[str, list[str]] = {}
         for edge in self.edges:

@@ -1,9 +1,9 @@
-"""The graph of one region: order, cycles, what lies upstream of what, what cannot be passed by.
+"""The graph of one region: its order, cycles, ancestors and dominators.
 
 Blocks are vertices (a container is one), edges count once however many handles join two blocks. The only importer of
 networkx, which analyses graphs that have cycles. Importing it takes 0.2 s and 20 MiB, and a document that can run has
-no cycle: what such a document needs is here, in the order of its blocks. Never `simple_cycles`: its cost is exponential
-in what a user may draw.
+no cycle: everything that such a document needs is here, in the order of its blocks. Never `simple_cycles`: its cost is
+exponential in what a user may draw.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Graph:
         return list(self.blocks) if self._is_cyclic else self._sorted
 
     def cycles(self) -> list[list[str]]:
-        """One cycle of each knot of blocks that wait for each other, at most CYCLES_MAX."""
+        """Return one cycle of each set of blocks that wait for each other, at most CYCLES_MAX."""
         found: list[list[str]] = []
         if not self._is_cyclic:
             return found
@@ -87,7 +87,7 @@ class Graph:
 
     @cached_property
     def _sorted(self) -> list[str]:
-        """The blocks in order; those in a cycle and those behind one are missing."""
+        """The blocks in order, without those in a cycle and those after one."""
         position = {block: i for i, block in enumerate(self.blocks)}
         missing = {block: len(sources) for block, sources in self.before.items()}
         ready = [i for i, block in enumerate(self.blocks) if not missing[block]]  # ascending numbers are a heap
@@ -157,7 +157,7 @@ class Graph:
         entries = set(self.entries)
         found: dict[str, str] = {}
         depth = {_ENTRY: 0}
-        for block in self.order:  # all that lead to it come earlier, so one pass is enough
+        for block in self.order:  # all blocks that lead to it come earlier, so one pass is enough
             at = _ENTRY if block in entries else None
             for source in self.before[block]:
                 if source not in depth:

@@ -1,7 +1,7 @@
 """Takes the references out of JavaScript. Values are bound, not pasted: `__v["ref"]` the value, `__t["ref"]` its text.
 
-A light scanner, not a parser: it tells code from strings, templates, comments and regular expressions, which is all
-that is needed to know how a reference there has to be read.
+A light scanner, not a parser: it distinguishes code, strings, templates, comments and regular expressions, which is
+enough to read a reference there correctly.
 
 - In code, `<draft.n> > 3` becomes `__v["draft.n"] > 3`.
 - In a quoted text, `'Hi <draft.name>!'` becomes `('Hi ' + __t["draft.name"] + '!')`: no value can close the author's
@@ -102,12 +102,12 @@ def replaced(source: str, pieces: Iterable[Piece], braces: str, quoted: Callable
 
 
 def references(source: str, known: Callable[[Found], bool]) -> list[tuple[Where, Found]]:
-    """The references of `source` for which `known` says yes, with where they stand."""
+    """Yield the references of `source` for which `known` is true, with their positions."""
     return [(piece.where, found) for piece in scan(source, known) for found in piece.found]
 
 
 def scan(source: str, known: Callable[[Found], bool]) -> Iterator[Piece]:
-    """The pieces of `source` that hold references for which `known` says yes, from left to right."""
+    """Yield the pieces of `source` with references for which `known` is true, from left to right."""
     if "<" not in source and "${" not in source:
         return
     stack: list[int] = []  # open templates: brace depth inside their `${...}`, -1 while in the template's text
@@ -175,7 +175,7 @@ def _match(source: str, at: int, known: Callable[[Found], bool]) -> Found | None
 
 
 def _in_string(text: str, offset: int) -> Iterator[Found]:
-    """Candidates in the raw text between two quotes; one behind a backslash is the author's own text."""
+    """Candidates in the raw text between two quotes; one after a backslash is the author's own text."""
     for found in find(text):
         at = found.start
         while at and text[at - 1] == "\\":
@@ -197,7 +197,8 @@ def _joined(source: str, piece: Piece) -> str:
 
 
 def literal(found: Found) -> str:
-    """The key as a text literal of JavaScript and of Python: JSON text is one, if it escapes no surrogate pairs."""
+    """Return the key as a string literal of both JavaScript and Python: JSON text is one, if it escapes no surrogate
+    pairs."""
     return json.dumps(found.key, ensure_ascii=False)
 
 

@@ -20,7 +20,7 @@ Path = tuple[tuple[int, int], ...]
 NodeKey = tuple[Path, int]
 
 ROOT: Path = ()
-# Behind the id of a container; behind nothing for the root. No block id ends like this.
+# After the id of a container; the root has none before it. No block id ends like this.
 CLEANUP_SUFFIX = ":finally"
 
 
@@ -43,7 +43,7 @@ def format_key(plan: Plan, key: NodeKey) -> str:
 
 
 def join_key(node: str, path: str) -> str:
-    """The text of a key from the id of its node and the text of its path, as they lie in a row."""
+    """Return the text of a key from the id of its node and the text of its path, as they are in a row."""
     return f"{node}@{path}" if path else node
 
 

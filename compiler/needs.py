@@ -1,5 +1,5 @@
-"""What blocks read: every reference in their params and policy, bound, with their JavaScript checked for syntax;
-and the environment names in a document, for which it need not be valid.
+"""Needs of blocks: every reference in their params and policy, bound, with their JavaScript checked for syntax; and the
+environment names in a document, which may be invalid.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from compiler.wiring import Wiring
 REFERENCES_PER_BLOCK_MAX: Final = 20  # on average
 SOURCES_PER_BLOCK_MAX: Final = 2  # different ones, on average
 SOURCE_LENGTH_PER_BLOCK_MAX: Final = 500  # characters, on average
-SYNTAX_ERRORS_MAX: Final = 50  # a text that is made to be slow to parse counts as one
+SYNTAX_ERRORS_MAX: Final = 50  # a source that is made to be slow to parse counts as one error
 
 _WORD = re.compile(r"[\w$]+")
 
 
 class Needs(Struct):
-    """`refs`: by the top-level param that holds the reference ("" for those of the policy), then by `Ref.text`.
-    `code`, `literal`: JSON pointers into the params."""
+    """The references of a block. `refs` are by the top-level param that holds them ("" for the policy), then by
+    `Ref.text`. `code` and `literal` are JSON pointers into the params."""
 
     refs: dict[str, dict[str, Ref]]
     code: list[str]
@@ -181,7 +181,7 @@ class Gatherer:
             self._report.add("expression_invalid", where, message, block=reader.block)
 
     def _syntax(self, source: str, kind: CodeKind, where: str) -> str | None:
-        """What is wrong with it; None when it parses, or is not checked any more."""
+        """Return the syntax error, or None if it parses, or too much was checked already."""
         key = (kind, source)
         if key not in self._checked:
             if len(self._checked) >= self._limits.blocks * SOURCES_PER_BLOCK_MAX:
@@ -223,12 +223,12 @@ def declares(source: str, name: str) -> bool:
 
 @lru_cache(maxsize=4)  # a program is asked about once for each name in it
 def _uses(source: str) -> tuple[Counter[str], Counter[str]]:
-    """How often each word, and each `${NAME}`, stands in the source."""
+    """Count each word, and each `${NAME}`, in the source."""
     return Counter(_WORD.findall(source)), Counter(ENV.findall(source))
 
 
 def outermost(pointers: Iterable[str]) -> list[str]:
-    """Those that do not lie below another one, sorted."""
+    """Return the pointers that do not lie below another one, sorted."""
     all = set(pointers)
     return sorted(pointer for pointer in all if not any(above in all for above in _above(pointer)))
 
@@ -247,8 +247,8 @@ def _top(pointer: str) -> str:
 def environment_names(
     document: Mapping[str, Any], catalog: Catalog, known: Collection[str] = frozenset()
 ) -> dict[str, list[str]]:
-    """By name the ids of the blocks with `${NAME}` in a param or in skip_if, in document order. `known`: the names that
-    are set here; a name that is not counts if it is written as environment names are. Never raises."""
+    """Return the ids of the blocks with `${NAME}` in a param or in skip_if, by name, in document order. `known` are the
+    names that are set here; another name counts if it is written as environment names are. Never raises."""
     names: dict[str, list[str]] = {}
     blocks = document.get("blocks")
     for block_id, block in blocks.items() if isinstance(blocks, dict) else ():

@@ -1,4 +1,4 @@
-"""The plan: what the compiler makes of a document. Data only (no closures), so it is stored, hashed, shown and shipped.
+"""The plan: the result of a compile. Data only (no closures), so it is stored, hashed, shown and shipped.
 
 Shape. `regions[0]` is the root; every loop and parallel adds one region holding its body. Nodes have plan-wide numbers:
 the nodes of region r are `first .. first + len(nodes) - 1`, and an edge's target is a plan-wide number in the same
@@ -11,7 +11,7 @@ that leave the container by `out` leave `review:end`; edges by `error` leave fro
 so a target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a
 dependency.
 
-A container with a cleanup has a second region, of kind `cleanup`: what its `finally` handle leads to. It is opened
+A container with a cleanup has a second region, of kind `cleanup`: the blocks after its `finally` handle. It is opened
 once, in the scope of the container and beside its body, when the body has ended in any way; then the container leaves
 or fails as it would have without it. The root may have one as well (`regions[0].cleanup`), wired to the trigger's
 `finally`.
@@ -51,7 +51,7 @@ class Edge(Struct, frozen=True, array_like=True):
 
 
 class Ref(Struct, frozen=True, omit_defaults=True):
-    """A reference found in a param and what it is bound to. `text` is exactly as written, without `<>` or `${}`.
+    """A reference found in a param, and its target. `text` is exactly as written, without `<>` or `${}`.
 
     kind      block     output of node `node` (a plan-wide number; for a container its end sentinel)
               scope     a field of the enclosing container whose body is region `region`: path[0] is index, iteration,
@@ -63,7 +63,7 @@ class Ref(Struct, frozen=True, omit_defaults=True):
               previous: the same scope one iteration of loop region `region` earlier (null in iteration 0);
               last: read from outside a loop: the last iteration of each loop from the reader's depth down.
     path      fields and list positions below it
-    default   JSON text of `?? value`; None means there is none
+    default   JSON text of `?? value`; None without one
     strict    an unknown field is an error (the block declares an output schema) instead of null
     """
 
@@ -89,9 +89,9 @@ class Retry(Struct, frozen=True, omit_defaults=True):
 
 
 class Cache(Struct, frozen=True, omit_defaults=True):
-    """An earlier output may stand for a new one when all of this is equal: the scope (run: the same run; workflow: a
-    run of the same workflow; the block is then the same one, too; global: any block of the type), the version, the
-    output schema, and the value of the expression `key`, or of all params without one."""
+    """When a recorded output replaces a new one: if the scope (run: the same run; workflow: a run of the same workflow,
+    and the same block; global: any block of the type), the version, the output schema, and the value of the expression
+    `key`, or of all params without one, are equal."""
 
     key: str | None = None
     version: str = ""
@@ -105,11 +105,11 @@ class Limit(Struct, frozen=True, array_like=True):
 
 
 class Policy(Struct, frozen=True, omit_defaults=True):
-    """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`:
-    what follows when the process of an attempt is gone and it is not known how far it got; ask: a person decides.
-    `on_uncertain`: what follows when an attempt failed and its effect may have happened all the same.
-    `runner`: where it runs, if not in the process of the run. `limit`: of attempts at once over all runs, by a key that
-    may have references. `heartbeat_timeout_ms`: an attempt that says for so long not that it is alive has failed."""
+    """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`
+    applies if the process of an attempt is gone and its progress is unknown; ask: a person decides. `on_uncertain`
+    applies if an attempt failed and may have had its effect. `runner` is where it runs, if not in the process of the
+    run. `limit` bounds attempts at once over all runs, by a key that may have references. An attempt that sends no
+    heartbeat for `heartbeat_timeout_ms` has failed."""
 
     retry: Retry = Retry()
     timeout_ms: int = 300_000
@@ -128,12 +128,12 @@ class Policy(Struct, frozen=True, omit_defaults=True):
 class Node(Struct, frozen=True, omit_defaults=True):
     """A block, or a sentinel, inside a plan. `id` is the block id, sentinels add `:start` / `:end`.
 
-    sentinel  None, or which end of a container this is; `body` is then the index of the body region
+    sentinel  None, or the end of a container that this is; `body` is then the index of the body region
     inline    pure control: runs inside the run loop, needs no commit of its own, takes no concurrency slot
     ends_run  when it succeeds the run ends; while it runs no other such node starts
-    effect    what a repeated run could do to the world (`none` and `read` may be repeated freely)
+    effect    the effect of a run on the world (`none` and `read` may be repeated freely)
     code      JSON pointers into params whose text is JavaScript: references there are bound, never pasted
-    literal   JSON pointers into params: what they lead to is left alone
+    literal   JSON pointers into params: their values are left alone
     needs     every reference in params, skip_if and the keys of cache and limit included, each text once
     output_schema  JSON Schema the output must fit before it is recorded
     """
@@ -169,9 +169,9 @@ class Region(Struct, frozen=True, omit_defaults=True):
                edge: they have out-edges, but none by `out`
     limit      parallel: most branches open at one time; loop, cleanup: 1; root: 0
     count      literal number of branches or iterations when the document gives one, else None
-    on_branch_error  parallel: what an unhandled failure inside a branch does
+    on_branch_error  parallel: the effect of an unhandled failure inside a branch
     start, end  the sentinels; of the root's cleanup both are the trigger
-    cleanup    index of the cleanup region; -1: there is none
+    cleanup    index of the cleanup region; -1 without one
     single     the result of a scope is the output of its one end, not a list (a body with `results: value`)
     """
 
@@ -211,7 +211,7 @@ class Rate(Struct, frozen=True, array_like=True):
 
 
 class Alerts(Struct, frozen=True, omit_defaults=True):
-    """Addresses that hear of this workflow beside those of the installation; how long a wait may be open."""
+    """Addresses notified about this workflow besides those of the installation, and how long a wait may be open."""
 
     email: tuple[str, ...] = ()
     webhook: str | None = None
@@ -220,7 +220,7 @@ class Alerts(Struct, frozen=True, omit_defaults=True):
 
 class Settings(Struct, frozen=True, omit_defaults=True):
     """Limits of one run, and its place in the queue. Source of the defaults: docs/reference/limits.md. `fair` and keys
-    may have references to the input; `fair` None: the name of the workflow."""
+    may have references to the input; `fair` None means the name of the workflow."""
 
     max_concurrency: int = 100
     timeout_ms: int = 86_400_000
@@ -261,16 +261,16 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def has_limits(self) -> bool:
-        """Whether a block of it may have to wait for others of the same key."""
+        """True if a block of it may have to wait for others with the same key."""
         return any(node.policy.limit is not None for node in self.nodes)
 
     @cached_property
     def has_cleanup(self) -> bool:
-        """Whether something runs after a container, or after the run."""
+        """True if something runs after a container, or after the run."""
         return any(region.kind == "cleanup" for region in self.regions)
 
     def in_cleanup(self, path: Iterable[tuple[int, int]]) -> bool:
-        """Whether the scope lies in a cleanup, at any depth."""
+        """Return whether the scope lies in a cleanup, at any depth."""
         return self.has_cleanup and any(self.regions[region].kind == "cleanup" for region, _ in path)
 
     @cached_property
@@ -280,8 +280,8 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def wired_handles(self) -> dict[int, frozenset[str]]:
-        """Of each node of a `may_end`, by plan-wide number: the handles with an edge. It is no end when it leaves by
-        one of them."""
+        """The handles with an edge, of each node of a `may_end`, by plan-wide number. The node is no end if it leaves
+        by one of them."""
         return {
             number: frozenset(edge.handle for edge in self.nodes[number].out)
             for region in self.regions
@@ -290,7 +290,7 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def sources(self) -> tuple[tuple[int, ...], ...]:
-        """Of each node, by plan-wide number: those with an edge to it, each once, in order. For questions about a run;
+        """The nodes with an edge to each node, by plan-wide number, each once, in order. For questions about a run;
         running counts edges."""
         found: list[dict[int, None]] = [{} for _ in self.nodes]
         for number, node in enumerate(self.nodes):

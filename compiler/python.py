@@ -29,12 +29,12 @@ def rewrite(source: str, known: Collection[str]) -> Rewritten:
 
 
 def references(source: str, known: Callable[[Found], bool]) -> list[tuple[Where, Found]]:
-    """The references of `source` for which `known` says yes, with where they stand."""
+    """Yield the references of `source` for which `known` is true, with their positions."""
     return [(piece.where, found) for piece in scan(source, known) for found in piece.found]
 
 
 def scan(source: str, known: Callable[[Found], bool]) -> Iterator[Piece]:
-    """The pieces of `source` that hold references for which `known` says yes, from left to right: "template" is the
+    """Yield the pieces of `source` with references for which `known` is true, from left to right: "template" is the
     text of an f-string, "string" that of any other."""
     if "<" not in source and "${" not in source:
         return
@@ -85,7 +85,7 @@ def scan(source: str, known: Callable[[Found], bool]) -> Iterator[Piece]:
 
 
 def _end_of(source: str, at: int, quote: str) -> int:
-    """Behind the closing quote; the end of the source, or of the line, if there is none."""
+    """Return the position after the closing quote; the end of the source, or of the line, if there is none."""
     while at < len(source):
         if source[at] == "\\":
             at += 2

@@ -1,7 +1,7 @@
 """The text of references: `<draft.content[0] ?? "none">` and `${API_KEY}`. Finds and parses; binding is `bind.py`.
 
-Knows nothing of blocks: a candidate is only what *looks* like a reference, and text that names nothing known stays as
-it is. So `a < b and c > d` survives twice: the blank after `<` rules it out here, the unknown name rules it out there.
+It has no knowledge of blocks: a candidate is text that *looks* like a reference, and text without a known name stays as
+it is. So `a < b and c > d` survives twice: the blank after `<` rules it out here, the unknown name there.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Found(Struct, frozen=True):
 
     @property
     def key(self) -> str:
-        """What `Ref.text` and the bindings of code are keyed by: `${NAME}` for env, else `text`."""
+        """The key of bindings in code and of `Ref.text`: `${NAME}` for env, else `text`."""
         return f"${{{self.text}}}" if self.env else self.text
 
 
@@ -60,7 +60,7 @@ def find(text: str) -> list[Found]:
 
 
 def parse(text: str) -> Parsed | None:
-    """The segments and the default of a reference text (without its brackets); None when it cannot be one.
+    """Return the segments and the default of a reference text (without its brackets), or None if it cannot be one.
 
     Segments are as written, blanks around them removed; `[0]` gives an int, `["k"]` a str. The default is any JSON
     value; a 'single-quoted' text is taken as JSON text.
@@ -74,7 +74,8 @@ def parse(text: str) -> Parsed | None:
 
 
 def normalize(name: str) -> str:
-    """How names compare: lower case, blanks and dots removed. `Draft v1.2` and `<draftv12>` are the same name."""
+    """Return a name as it is compared: lower case, blanks and dots removed. `Draft v1.2` and `<draftv12>` are
+    the same."""
     return unblanked(name).lower()
 
 

@@ -206,7 +206,7 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
     body = layout.places.region[block.id]
     end = layout.places.node[block.id]
     errors = [edge for edge in out if edge.handle == ERROR]
-    # Quick and pure: a second attempt would say the same.
+    # Quick and pure: a second attempt would give the same result.
     policy = Policy(retry=Retry(), on_error=block.policy.on_error or "fail")
     policies = {
         "start": msgspec.structs.replace(policy, skip_if=_skip_if(block)),
@@ -237,7 +237,7 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
 
 
 def _group(wiring: Wiring, block: BlockDoc, groups: Mapping[str, int]) -> int:
-    """Its own group, or that of the innermost container around it that has one."""
+    """Return its own group, or that of the innermost container around it that has one."""
     at = block
     while at.policy.group is None and wiring.around(at.id) != ROOT:
         at = wiring.blocks[wiring.around(at.id)]

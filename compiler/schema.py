@@ -1,7 +1,7 @@
 """Params against the JSON Schema of their block type, and the places in them that hold JavaScript.
 
-A text with a reference in it, and `{"$ref": "$.variable"}`, fit every schema: what they stand for is known at run time.
-Except where `x-weft` says "literal": there a reference is a value like any other.
+A text with a reference in it, and `{"$ref": "$.variable"}`, fit every schema: their value is known at run time. Except
+where `x-weft` is "literal": there a reference is a value like any other.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ class Checker:
         return kinds
 
     def secret_places(self, params: dict[str, Any]) -> frozenset[str]:
-        """JSON pointers of the texts where a secret may stand: where the schema says so, and below."""
+        """JSON pointers of the texts where a secret may stand: where the schema allows it, and below."""
         places: set[str] = set()
         for pointer, schema, value in self._for_secrets(params):
             if schema.get(KEYWORD) == "secret":
@@ -146,7 +146,7 @@ def _counts(schema: Any, beside: Mapping[str, Any]) -> bool:
 
 
 def is_python(beside: Mapping[str, Any]) -> bool:
-    """Is the code among these params Python? The `language` beside it says so."""
+    """Return whether the code among these params is Python, by the `language` beside it."""
     return beside.get("language") == "python"
 
 
@@ -157,7 +157,7 @@ def admits(schema: Mapping[str, Any], value: Any) -> bool:
 
 
 def accepts(schema: Any, value: Any) -> bool:
-    """A quick yes. False means "ask the validator": the value does not fit, or the schema says something rare.
+    """A quick check. False means "ask the validator": the value does not fit, or the schema has a rare keyword.
 
     Most params are right, and the validator takes some 30 us for each level of an object.
     """
@@ -252,8 +252,8 @@ def _checker(schema: bytes) -> Checker:
 
 @functools.lru_cache(maxsize=64)
 def schema_error(schema: bytes) -> str | None:
-    """Why these JSON bytes are no JSON Schema that can be used here; None when they are. References lead to places in
-    the schema itself: nothing is fetched."""
+    """Return the reason why these JSON bytes are not a usable JSON Schema, or None if they are one. References must
+    lead to places in the schema itself: nothing is fetched."""
     if len(schema) > SCHEMA_BYTES_MAX:
         return f"it has {len(schema):,} bytes; the limit is {SCHEMA_BYTES_MAX:,}"
     value = msgspec.json.decode(schema)
@@ -267,7 +267,7 @@ def schema_error(schema: bytes) -> str | None:
 
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
-    """The objects in it, without those that are values."""
+    """Yield the objects in it, except values."""
     stack = [schema]
     while stack:
         part = stack.pop()
@@ -279,14 +279,14 @@ def _parts(schema: Any) -> Iterator[dict[str, Any]]:
 
 
 def is_open(value: Any) -> bool:
-    """Does this stand for a value that is known only at run time?"""
+    """Return whether its value is known only at run time."""
     if isinstance(value, str):
         return ("<" in value or "${" in value) and bool(find(value))
     return isinstance(value, dict) and variable_reference(value) is not None
 
 
 def _is_free(value: Any, schema: Any) -> bool:
-    """Does a reference stand here that fits whatever the schema says? Not where references are not resolved."""
+    """Return whether it is a reference that fits any schema. It is not where references are not resolved."""
     return is_open(value) and not (isinstance(schema, Mapping) and schema.get(KEYWORD) == "literal")
 
 

@@ -1,11 +1,11 @@
-"""The JSON Schema that types of Python stand for: params, outputs and forms of functions that people write.
+"""JSON Schemas of Python types: params, outputs and forms of functions that people write.
 
 msgspec knows its structs, dataclasses, TypedDicts, enums, dates and plain types, with constraints in
-`Annotated[int, msgspec.Meta(ge=1)]`; models of pydantic say themselves what they are. Values go the same ways: JSON
-becomes what the types say (`read`), and what a function returns becomes JSON (`write`).
+`Annotated[int, msgspec.Meta(ge=1)]`; models of pydantic have their own schema. Values are converted in both directions:
+JSON to the types (`read`), and the result of a function to JSON (`write`).
 
-References between definitions are replaced by what they refer to, because forms and the checks of references read
-schemas in place. A type that contains itself has no schema inside itself: any value fits there, and `read` checks it.
+References between definitions are replaced by their targets, because forms and the checks of references read schemas in
+place. A type that contains itself has no schema inside itself: any value fits there, and `read` checks it.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _DEFINITIONS: Final = "#/$defs/"
 
 
 class TypeUnknown(TypeError):
-    """No JSON Schema says what this type is."""
+    """The type has no JSON Schema."""
 
 
 class Unfit(ValueError):
-    """A value that is not of its type. `pointer`: where in the value, as a JSON pointer."""
+    """A value that is not of its type. `pointer` is its place in the value, as a JSON pointer."""
 
     def __init__(self, message: str, pointer: str = "") -> None:
         super().__init__(message)
@@ -35,14 +35,14 @@ class Unfit(ValueError):
 
 
 class Param(Struct, frozen=True, kw_only=True):
-    """What an annotation says of a param beside its type: `Annotated[str, Param(secret=True)]`.
+    """Options of a param, in its annotation: `Annotated[str, Param(secret=True)]`.
 
     title, description  of the field; without them the name, and the line of the docstring
     secret    the field may hold `${NAME}` of a stored secret, and no other field may
     literal   references in the value are left alone
     widget    control of the form if not that of the type; see compiler.catalog
     rows      lines of a `longtext`
-    advanced  the field is shown among those that are seldom needed
+    advanced  the field is shown with the rarely needed ones
     """
 
     title: str = ""
@@ -67,7 +67,7 @@ def schema_of(type: Any) -> dict[str, Any]:
 
 
 def read(type: Any, value: Any) -> Any:
-    """A JSON value as the type says. Raises Unfit."""
+    """Convert a JSON value to the type. Raises Unfit."""
     try:
         return msgspec.convert(value, type, dec_hook=_read_model)
     except msgspec.ValidationError as error:
@@ -94,7 +94,7 @@ def shown(type: Any) -> str:
 
 
 def is_model(type: Any) -> bool:
-    """Is it a model of pydantic? Told by what it offers: the library is not loaded for the question."""
+    """Return whether it is a model of pydantic. Decided by its methods: the library is not loaded for the question."""
     return hasattr(type, "model_json_schema") and hasattr(type, "model_validate")
 
 
@@ -109,7 +109,7 @@ def _schema_of_model(type: Any) -> dict[str, Any]:
 def _read_model(type: Any, value: Any) -> Any:
     if not is_model(type):
         raise NotImplementedError
-    return type.model_validate(value)  # its error is a ValueError: msgspec says where
+    return type.model_validate(value)  # its error is a ValueError: msgspec adds the place
 
 
 def _write_model(value: Any) -> Any:
@@ -119,7 +119,7 @@ def _write_model(value: Any) -> Any:
 
 
 def _in_place(part: Any, definitions: Mapping[str, Any], inside: tuple[str, ...]) -> Any:
-    """With each definition where it is referred to. `inside`: the names of those around."""
+    """Replace each reference by its definition. `inside` are the names of the definitions around."""
     if isinstance(part, list):
         return [_in_place(item, definitions, inside) for item in part]
     if not isinstance(part, dict):

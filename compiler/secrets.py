@@ -1,8 +1,8 @@
-"""Stored secrets that a document reads where none can be: in params whose schema does not say `x-weft: secret`.
+"""Checks for stored secrets read where none can be: in params whose schema does not have `x-weft: secret`.
 
 A warning, since a document that was stored before the secret is compiled again when it runs: the block that reads the
 secret fails, and only if it is reached. An error, where the URL of a request begins with one: it decides which server
-gets the request, and what a parser makes of it is in messages.
+gets the request, and parsers put it into messages.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _AUTHORITY = re.compile(r"\s*(?:[^/?#\\:]*:)?(?:[/\\]{2})?[^/?#\\]*")
 
 
 def check_secrets(wiring: Wiring, catalog: Catalog, stored: Collection[str], report: Report) -> None:
-    """`stored`: the names of stored secrets. One finding for each place."""
+    """Report one finding for each place. `stored` are the names of stored secrets."""
     if not stored:
         return
     for id, block in wiring.blocks.items():

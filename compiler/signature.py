@@ -1,4 +1,4 @@
-"""What a function takes and returns, from its signature and its docstring: the params of a block, a step or a form.
+"""Params and result of a function, from its signature and its docstring: the params of a block, a step or a form.
 
     def quote(item: str, amount: Annotated[int, msgspec.Meta(ge=1)] = 1) -> Quote:
         '''Price of an item.
@@ -37,7 +37,7 @@ class SignatureUnusable(TypeError):
 
 
 class Parameter(Struct, frozen=True):
-    """One param. `type`: its annotation, `Any` without one. `schema`: with title, description and hints of the form."""
+    """One param. `type` is its annotation, `Any` without one. `schema` has title, description and hints of the form."""
 
     name: str
     type: Any
@@ -46,8 +46,8 @@ class Parameter(Struct, frozen=True):
 
 
 class Signature(Struct, frozen=True):
-    """`summary`: the first paragraph of the docstring. `returns`: the annotation, None without one. `context`: the
-    function has a parameter `ctx`."""
+    """The params and the result of a function. `summary` is the first paragraph of the docstring; `returns` the
+    annotation, or None without one; `context` is true if the function has a parameter `ctx`."""
 
     name: str
     title: str
@@ -67,8 +67,8 @@ class Signature(Struct, frozen=True):
         }
 
     def arguments(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """Params (JSON) as the types say; those that have a default may be missing, or null unless their type has a
-        null. Raises Unfit, with a pointer into the params."""
+        """Return params (JSON) converted to the types; those that have a default may be missing, or null unless their
+        type has a null. Raises Unfit, with a pointer into the params."""
         known = {one.name for one in self.parameters}
         for name in params:
             if name not in known:
@@ -90,7 +90,7 @@ class Signature(Struct, frozen=True):
 
 
 def signature_of(function: Callable[..., Any]) -> Signature:
-    """Of a function. Raises SignatureUnusable, TypeUnknown."""
+    """Return the signature of a function. Raises SignatureUnusable, TypeUnknown."""
     name = function.__name__
     parameters = inspect.signature(function).parameters.values()
     for one in parameters:
@@ -105,7 +105,7 @@ def signature_of(function: Callable[..., Any]) -> Signature:
 
 
 def fields_of(type: type) -> Signature:
-    """Of a class with fields (a dataclass, a msgspec Struct, a model of pydantic), which are the params. Raises
+    """Return the fields of a class (a dataclass, a msgspec Struct, a model of pydantic) as params. Raises
     SignatureUnusable, TypeUnknown."""
     try:
         hints = get_type_hints(type, include_extras=True)
@@ -117,18 +117,18 @@ def fields_of(type: type) -> Signature:
         if one.name != CONTEXT
     )
     doc = type.__dict__.get("__doc__") or ""
-    if doc.startswith(f"{type.__name__}("):  # what dataclass writes when there is none
+    if doc.startswith(f"{type.__name__}("):  # the docstring that dataclass writes when there is none
         doc = ""
     return _signature(type.__name__, inspect.cleandoc(doc), fields, False, {})
 
 
 def returns_of(function: Callable[..., Any]) -> Any:
-    """The annotation of the result; None without one. Raises SignatureUnusable."""
+    """Return the annotation of the result, or None without one. Raises SignatureUnusable."""
     return _hints(function, function.__qualname__, ("return",)).get("return")
 
 
 def output_of(returns: Any, outcomes: tuple[type, ...] = ()) -> dict[str, Any] | None:
-    """The schema of what is returned; None: nothing is known. `outcomes` are types that are no outputs. Raises
+    """Return the schema of the result, or None if nothing is known. `outcomes` are types that are no outputs. Raises
     TypeUnknown."""
     options = get_args(returns) if get_origin(returns) in (Union, UnionType) else (returns,)
     if returns is None or returns is Any or any(option in outcomes for option in options):
@@ -241,7 +241,7 @@ def _summary(doc: str) -> str:
 
 
 def _described(doc: str) -> Iterator[tuple[str, str]]:
-    """Names of parameters and what the docstring says of them: below `Args:`, and `:param name:`."""
+    """Return names of parameters and their descriptions in the docstring: below `Args:`, and `:param name:`."""
     for found in _FIELD.finditer(doc):
         yield found[1], found[2].strip()
     start = _ARGS.search(doc)

@@ -19,7 +19,7 @@ from compiler.wiring import ROOT, Wiring
 
 # Operations that several blocks may do at the same time without losing anything.
 ATOMIC: Final = frozenset(["append", "increment"])
-# Writers of one variable that are compared pairwise.
+# The number of writers of one variable that are compared pairwise.
 WRITERS_MAX: Final = 50
 
 _PART = re.compile(r"""\.(\w[\w-]*)|\[(\d{1,9})\]|\[("(?:[^"\\]|\\.)*")\]""")
@@ -54,7 +54,7 @@ def parse_path(text: str) -> tuple[str | int, ...] | None:
 
 
 def writes_of(block: BlockDoc, spec: BlockSpec | None) -> Iterator[Write]:
-    """What a block writes: through its `assign`, and through its params if its type writes variables."""
+    """Yield the writes of a block: through its `assign`, and through its params if its type writes variables."""
     if block.assign is not None:
         path = parse_path(block.assign)
         if path:
@@ -86,7 +86,7 @@ class Variables:
         self._report.add("variable_undeclared", pointer, message, hint=lambda: suggest(name, known), block=block)
 
     def check_writes(self, wiring: Wiring, flows: Mapping[str, Flow]) -> None:
-        """Undeclared names, and blocks that may set one variable at the same time: the last commit wins."""
+        """Report undeclared names, and blocks that may set one variable at the same time: the last commit wins."""
         by_name: dict[str, list[Write]] = {}
         for write in self.writes:
             if write.variable not in self.declared and self.find(write.variable) not in self.declared:
@@ -142,7 +142,7 @@ def _above(block: str, wiring: Wiring) -> list[str]:
 
 
 def _siblings(one: str, other: str, wiring: Wiring) -> tuple[str, str, str]:
-    """The two blocks, or the containers they lie in, as seen from the innermost container that holds both."""
+    """Return the two blocks, or the containers they lie in, as seen from the innermost container that holds both."""
     chain_one = [one, *_above(one, wiring)]
     chain_other = [other, *_above(other, wiring)]
     while len(chain_one) > 1 and len(chain_other) > 1 and chain_one[-1] == chain_other[-1]:

@@ -1,10 +1,10 @@
-"""Blocks and edges as a graph: what is enabled, what sits in what, which edges are good, what the trigger reaches.
+"""Blocks and edges as a graph: enabled blocks, containers, valid edges, and the blocks that the trigger reaches.
 
-Whatever is wrong is reported and left out, so that later steps see a sound graph: every edge joins two blocks of one
+Wrong parts are reported and left out, so that later steps see a sound graph: every edge joins two blocks of one
 container (or is a container's `body` or `finally` edge to a child), and containers form a tree.
 
 The blocks that the `finally` handle of a container leads to are a container of their own from here on, beside it:
-`review:finally`. So are those behind the `finally` handle of the trigger, the cleanup of the run: `:finally`.
+`review:finally`. So are those after the `finally` handle of the trigger, the cleanup of the run: `:finally`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,10 @@ FINALLY = "finally"
 
 
 class Wiring(Struct):
-    """`blocks`: enabled ones, in document order. `children` and `edges` by container id, ROOT for the outermost;
-    `bodies`: first blocks of each container, each once. `cleanups`: what the `finally` handles of containers and
-    triggers lead to, by block. `reached`: what the trigger reaches, containers' bodies included."""
+    """Blocks and edges as a graph. `blocks`: enabled ones, in document order. `children` and `edges` by container id,
+    ROOT for the outermost; `bodies`: first blocks of each container, each once. `cleanups`: the blocks after the
+    `finally` handles of containers and triggers, by block. `reached`: the blocks that the trigger reaches, containers'
+    bodies included."""
 
     document: Document
     specs: dict[str, BlockSpec | None]
@@ -45,7 +46,7 @@ class Wiring(Struct):
     reached: set[str] = set()
 
     def called(self, block_id: str) -> str:
-        """The block as people know it: `HTTP request "Fetch"`, for findings."""
+        """The block's name for people: `HTTP request "Fetch"`, for findings."""
         return called(self.document.blocks[block_id], self.specs[block_id])
 
     def handles(self, block_id: str) -> tuple[str, ...]:
@@ -122,7 +123,8 @@ def _set_apart(wiring: Wiring, container: str, starts: list[str], targets: list[
 
 
 def too_many_triggers(wiring: Wiring, limits: Limits, report: Report) -> bool:
-    """Reported: to look at every one of them, or to store the document, would take too long."""
+    """Report too many triggers, and return True: checking every one of them, or storing the document, would take too
+    long."""
     triggers = [block_id for block_id in wiring.blocks if (spec := wiring.specs[block_id]) is not None and spec.trigger]
     most = limits.trigger_blocks // max(1, len(wiring.blocks))
     if len(triggers) <= max(1, most):
@@ -169,8 +171,8 @@ def handles_of(spec: BlockSpec, params: Mapping[str, object]) -> tuple[str, ...]
 def _containment(
     blocks: Mapping[str, BlockDoc], specs: Mapping[str, BlockSpec | None], limits: Limits, report: Report
 ) -> tuple[dict[str, str], set[str]]:
-    """Container of each block, and the blocks that are left out: disabled ones, what they contain, what has no
-    place.
+    """Return the container of each block, and the blocks that are left out: disabled ones, their contents, and those
+    with no valid place.
     """
     parent: dict[str, str] = {}
     for block_id, block in blocks.items():

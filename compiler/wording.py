@@ -1,4 +1,4 @@
-"""What is wrong with params, in the words of the form: `URL is required.` instead of what the validator says."""
+"""Errors in params, in the words of the form: `URL is required.` instead of the validator's message."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _RULES: Final[dict[str, Callable[[Any], str]]] = {
 }
 
 
-# What msgspec says of a field of a document, and the words for it.
+# The types in msgspec's messages, and the words for them.
 _TYPES: Final = {
     "str": "text",
     "int": "a whole number",
@@ -59,7 +59,7 @@ _PARTS: Final = {"str": "characters", "array": "items", "object": "fields"}
 
 
 def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
-    """What msgspec says of the field `name` as a sentence. `patterns`: what a text of each pattern is."""
+    """Return msgspec's message about the field `name` as a sentence. `patterns` has the description of each pattern."""
     if match := _OTHER_TYPE.fullmatch(said):
         wanted, got = ([_TYPES.get(kind, kind) for kind in side.split(" | ")] for side in match.groups())
         return f"{name} must be {' or '.join(kind for kind in wanted if kind != 'null') or 'null'}, not {got[0]}."
@@ -82,7 +82,7 @@ def of_field(said: str, name: str, patterns: Mapping[str, str]) -> str:
 
 
 def title_of(schema: Mapping[str, Any], name: str) -> str:
-    """Of a param: as the form calls it."""
+    """Return the title of a param in the form."""
     properties = schema.get("properties")
     param = properties.get(name) if isinstance(properties, Mapping) else None
     title = param.get("title") if isinstance(param, Mapping) else None
@@ -95,7 +95,8 @@ def is_blank(value: Any) -> bool:
 
 
 def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bool]:
-    """What the form calls the param at this path, such as `Cases, item 2, Id`; and is it required there?"""
+    """Return the form's name for the param at this path, such as `Cases, item 2, Id`, and whether it is
+    required there."""
     names: list[str] = []
     required = False
     options: list[Any] = [schema]
@@ -115,7 +116,8 @@ def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bo
 
 
 def closest_errors(error: ValidationError) -> Iterator[ValidationError]:
-    """Of a value that fits none of several schemas: what is wrong by the first one that is for values of its type."""
+    """Yield the errors of a value that fits none of several schemas: those of the first schema for values of
+    its type."""
     kinds: dict[Any, list[ValidationError]] = {}
     for inner in error.context or ():
         kinds.setdefault(inner.relative_schema_path[0], []).append(inner)
@@ -126,7 +128,7 @@ def closest_errors(error: ValidationError) -> Iterator[ValidationError]:
 
 
 def sentence(error: ValidationError, name: str) -> str:
-    """One error as a sentence about `name`."""
+    """Return one error as a sentence about `name`."""
     rule: Any = error.validator
     limit: Any = error.validator_value
     if rule == "pattern" and limit == FILLED:
@@ -168,7 +170,7 @@ def _shown(value: Any) -> str:
 
 
 def _alternatives(schema: Any) -> Iterator[Mapping[str, Any]]:
-    """The schema, and those it offers."""
+    """Yield the schema and its alternatives, at any depth."""
     if isinstance(schema, Mapping):
         yield schema
         for keyword in ("oneOf", "anyOf", "allOf"):

@@ -124,7 +124,7 @@ T = TypeVar("T")
 
 
 class Limits(Struct, frozen=True):
-    """Bounds of the HTTP layer. Bytes, seconds and counts as their names say."""
+    """Bounds of the HTTP layer. Bytes, seconds and counts, by their names."""
 
     request_bytes: int = 2 * 1024 * 1024
     header_bytes: int = 32 * 1024

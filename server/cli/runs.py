@@ -54,7 +54,7 @@ def run(
     """Run a stored workflow, or the document in a file. Workflow functions that a workflow in a Python file calls are
     stored first.
 
-    With --follow the exit code tells the result: 0 succeeded, 1 failed, 2 cancelled, 3 waiting for an answer or a
+    With --follow the exit code is the result: 0 succeeded, 1 failed, 2 cancelled, 3 waiting for an answer or a
     signal.
     """
     from server.cli.follow import follow as follow_run

@@ -1,7 +1,7 @@
 """The route table: each route, the role that may call it, and its description in OpenAPI. `routes()` turns it into
 Starlette.
 
-Every route asks for an admin unless it says which role is enough, or that it is public: a new route is closed by
+Every route asks for an admin unless its RouteSpec names a lesser role, or is public: a new route is closed by
 default. This is the one place that enforces it.
 
 Changes that a route makes are recorded in the audit, in the same transaction as the change (`executor.store.people`).
