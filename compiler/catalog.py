@@ -88,7 +88,7 @@ class BlockSpec(Struct, frozen=True):
     container   loop or parallel: has a body
     output      JSON Schema of the output; None if it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
-    check       params -> faults that their schema cannot express, such as a time zone that does not exist. Pure; must not raise
+    check       params -> faults that their schema cannot express, such as an unknown time zone. Pure; must not raise
     writes      params -> the workflow variables that they write. Must not raise
     addresses   places of params (`/to`) that hold mail addresses: a comma separates them if the author wrote it
     runners     the permitted values of `policy.runner`: where its work can be done
