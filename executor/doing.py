@@ -1,4 +1,4 @@
-"""What this task works on: the run, and the attempt in it. Lines of the log say it."""
+"""Log context: the run and the attempt of the current task."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _doing: ContextVar[Doing | Callable[[], Doing] | None] = ContextVar("doing", def
 
 
 def begin(doing: Doing | Callable[[], Doing]) -> None:
-    """For the rest of this task, and for tasks that it makes. A function is asked for each line of the log, and never
-    if there is none."""
+    """Set the context for the rest of this task, and for tasks that it makes. A function is called only when a line is
+    logged."""
     _doing.set(doing)
 
 

@@ -4,8 +4,7 @@
         run = await engine.run(document, {"amount": 12}, timeout_s=60)
         print(run.status, run.output)
 
-Several programs, and a server, may share the database. What the server's settings are to it, the arguments are here.
-"""
+Several programs, and a server, may share the database. The arguments here correspond to the server's settings."""
 
 from __future__ import annotations
 
@@ -39,25 +38,25 @@ from executor.vault import key_file
 from executor.vault.command import External
 
 # Here one run may be all there is to do: each of its steps waits for its commit, and switching to another thread and
-# back would take as long as a fast disk needs. A server has other clients, who must not wait for the disk.
+# back would take as long as a fast disk needs. A server has other clients, which must not wait for the disk.
 COMMIT_HERE_BELOW_S = 0.001
 # A program with more has a collection of its own to think of: 250,000 objects take about a tenth of a second.
 COLLECTED_MAX = 250_000
-# Those that Python begins with, by version. A program that has set others keeps them.
+# Python's default thresholds, by version. A program that has set others keeps them.
 PYTHONS_THRESHOLDS: Final = ((700, 10, 10), (2000, 10, 0), (2000, 10, 10))
 USE: Final = "write `async with weft.open(...) as engine:` in an `async def`, and start that with asyncio.run()"
 P = ParamSpec("P")
 
 
 class Opening(AbstractAsyncContextManager[Engine]):
-    """What `weft.open` returns, for `async with`."""
+    """The result of `weft.open`, for `async with`."""
 
     def __init__(self, opened: AbstractAsyncContextManager[Engine]) -> None:
         self._opened = opened
 
     async def __aenter__(self) -> Engine:
         engine = await self._opened.__aenter__()
-        engine.opened_by = self  # who keeps the engine alone keeps it open
+        engine.opened_by = self  # a reference to the engine alone keeps it open
         return engine
 
     async def __aexit__(self, *error: Any) -> bool | None:
@@ -107,30 +106,30 @@ async def open_engine(
 ) -> AsyncGenerator[Engine, None]:
     """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
 
-    database       a SQLite file, made when it is not there, or a postgresql:// address; None: a file in a temporary
+    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a file in a temporary
                    folder, removed at the end
-    functions      what blocks of type `python` may call, by name
+    functions      the functions that blocks of type `python` may call, by name
     workflows      functions with `@weft.workflow`, whose steps are among these functions; those that others of them
                    call are stored
     blocks         more block types, beside those of installed packages
-    env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded. With
-                   the hosts of each, `{"API_KEY": ["api.example.com"]}`, the rules of stored secrets hold for them;
-                   a list of names trusts the documents with the values
+    env, secrets   the values that `${NAME}` reads, and the names among them that are secrets: they are kept out of
+                   records. With the hosts of each, `{"API_KEY": ["api.example.com"]}`, the rules of stored secrets hold
+                   for them; a list of names trusts the documents with the values
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
-    base_url       where resume links lead: the server on the same database, if there is one
+    base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
-                   SQLite file, `runs.key` beside `runs.db`, which is made when it is not there and which a server on
+                   SQLite file, `runs.key` beside `runs.db`, which is made if it is missing and which a server on
                    the same file uses too. On PostgreSQL there is no such file: without it links end with this program,
                    which can store no secrets, and approvals are answered by run and node
-    processes      child processes at the same time, for blocks with `policy.runner: process`; None: one for each core
+    processes      child processes at the same time, for blocks with `policy.runner: process`; None for one a core
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
     tune_gc        lets Python's garbage collector run less often while an engine is open in this process, as `weft
                    serve` does: it takes a large part of the time with thousands of open runs. Thresholds that the
                    program has set itself stay
 
-    Raises StoreError: the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
-    Raises TraceError: a workflow cannot become a document.
+    Raises StoreError if the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
+    Raises TraceError if a workflow cannot become a document.
     """
     given = dict(env or {})
     kept = _kept(given, secrets) if isinstance(secrets, Mapping) else {}
@@ -191,7 +190,7 @@ _tuned: list[tuple[int, int, int]] = []  # for each open engine, the thresholds 
 
 @contextmanager
 def _tuned_gc(wanted: bool) -> Iterator[None]:
-    """The thresholds of the collector while engines are open. The last one that closes sets them back."""
+    """Set the thresholds of the collector while engines are open. The last one that closes resets them."""
     if not wanted or not (_tuned or gc.get_threshold() in PYTHONS_THRESHOLDS):
         yield
         return
@@ -207,7 +206,7 @@ def _tuned_gc(wanted: bool) -> Iterator[None]:
 
 @contextmanager
 def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str | None]]:
-    """Of the database, with what wakes other processes on it, and the path of its file."""
+    """Open the store of the database, with the bus to other processes on it, and the path of its file."""
     if isinstance(database, str) and database.lower().startswith(POSTGRES):
         with needs_psycopg():
             from executor.store.postgres.bus import PostgresBus
@@ -239,7 +238,7 @@ def _key(secret: bytes | None, path: str | None) -> Iterator[bytes | None]:
 
 @contextmanager
 def _path(database: str | Path | None) -> Iterator[Path]:
-    """Where the file is, in a folder that exists."""
+    """The path of the file, in a folder that exists."""
     if database is None:
         with TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as folder:
             yield Path(folder, "weft.db")

@@ -1,11 +1,12 @@
-"""The engine: opens a store, wires what works on it, closes it. What the server, the command line and tests call.
+"""The engine: opens a store, starts the tasks that work on it, closes it. The entry point of the server, the command
+line and tests.
 
     engine = await Engine.open(store, services=services, registry=registry, secret=secret)  # or embed.open_engine
     submitted = await engine.submit(document, input={"amount": 12})
     async for records in engine.follow(submitted.run): ...
     await engine.answer(wait.link, {"note": "fine"}, action="approve", by="Ada")
 
-Everything that it offers belongs to a topic: `engine.runs`, `engine.workflows`, `engine.waits`. What they share is in
+Every method belongs to a topic: `engine.runs`, `engine.workflows`, `engine.waits`. Their shared parts are in
 `engine.parts`. Every method that changes something returns only after the change is on disk.
 """
 
@@ -92,8 +93,8 @@ class Shortcut(Generic[T]):
 
 
 class AwaitedShortcut(Generic[P, R]):
-    """The same for an `async def`. Errors of the caller end in the caller's line, without the frames of weft; and what
-    is used without `await` says so."""
+    """The same for an `async def`. Errors of the caller end in the caller's line, without the frames of weft; using the
+    result without `await` raises an error that explains it."""
 
     def __init__(self, method: Callable[[Engine], Callable[P, Coroutine[Any, Any, R]]]) -> None:
         self._method = method
@@ -152,10 +153,10 @@ class Figures(Struct, frozen=True):
 
 
 class Engine:
-    """An open database and what works on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`, `.signals`,
-    `.callbacks`, `.lifecycle`, `.history`, `.schedules`, `.webhooks`, `.secrets`, `.connections`, `.memory`, `.usage`,
-    `.upkeep`; and shortcuts for what programs do most: `submit`, `run`, `stream`, `follow`, `answer`, `signal`,
-    `cancel`. Made by `weft.open`."""
+    """An open database and the tasks that work on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`,
+    `.signals`, `.callbacks`, `.lifecycle`, `.history`, `.schedules`, `.webhooks`, `.secrets`, `.connections`,
+    `.memory`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
+    `answer`, `signal`, `cancel`. Made by `weft.open`."""
 
     def __init__(self, parts: Parts, worker: Worker) -> None:
         self.parts = parts
@@ -189,7 +190,7 @@ class Engine:
         self._worker = worker
         self._wakes: Wakes | None = None
 
-    # Shortcuts for what most programs do; they are documented where they lead.
+    # Shortcuts for the most common calls, documented at the methods of the topics.
     submit = AwaitedShortcut(lambda engine: engine.runs.submit)
     run = AwaitedShortcut(lambda engine: engine.runs.run)
     wait_finished = AwaitedShortcut(lambda engine: engine.runs.wait_finished)
@@ -217,14 +218,15 @@ class Engine:
         runs_max: int = RUNS_MAX,
         bus: Bus | None = None,
     ) -> Self:
-        """Open the store and start working; a worker that has started has looked for runs that wait, if the database
-        let it. `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which
-        can store no secrets then. `old_secrets`: those before it; what was made with them counts until
-        `secrets.rekey` has given it a time. `key_is_lost`: the database takes this one instead of one that no one has.
-        `clock`: by default that of the database server, or of this machine where there is none. `work=False`: a front
-        that submits and reads while other processes run. `documents`: how large documents may be.
-        `pools`: whose runs it executes, `runs_max`: how many at a time. `bus`: to the other processes on the
-        database."""
+        """Open the store and start working; a worker that has started has looked for waiting runs, if the database let
+        it.
+
+        `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which can store
+        no secrets then. `old_secrets`: earlier ones; what was made with them stays valid until `secrets.rekey` has
+        given it a time. `key_is_lost`: the database takes this key instead of a lost one. `clock`: by default that of
+        the database server, or of this machine where there is none. `work=False`: a front that submits and reads while
+        other processes run. `documents`: how large documents may be. `pools`: whose runs it executes, `runs_max`: how
+        many at a time. `bus`: to the other processes on the database."""
         await store.open()
         parts = Parts.make(
             store,
@@ -286,17 +288,17 @@ class Engine:
 
     @property
     def worker_name(self) -> str:
-        """Of the leases of this process."""
+        """The name in the leases of this process."""
         return self._worker.name
 
     @property
     def pools(self) -> tuple[str, ...]:
-        """From which this process claims runs: none if it executes none."""
+        """The pools from which this process claims runs: none if it executes none."""
         return self._worker.pools if self._worker.is_started else ()
 
     @property
     def figures(self) -> Figures:
-        """What this process does, for metrics."""
+        """Activity of this process, for metrics."""
         return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.stats.commits)
 
     async def healthy(self) -> None:
@@ -323,7 +325,7 @@ class Engine:
 
 
 async def _clock_of(store: Store, lease_ms: int) -> Clock:
-    """That of the database server, measured at each heartbeat, where there is one."""
+    """Return the clock of the database server, measured at each heartbeat, or of this machine where there is none."""
     if await store.time_us() is None:
         return SystemClock()
 

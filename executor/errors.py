@@ -37,9 +37,9 @@ WeftError                      code, message, hint, pointer into the request
 │   ├── WrongKey               this process has another key than the database
 │   └── SchemaTooNew           the file was written by a newer weft
 ├── QueryRefused               SQL of `weft sql` and exports that only reading or the time limit refuses
-└── CorruptJournal             a bug of ours or a damaged file: the run loop stops and says so
+└── CorruptJournal             a bug of ours or a damaged file: the run loop stops and logs it
 
-What HTTP answers for each of them is in server/http/errors.py.
+server/http/errors.py has their HTTP statuses.
 Diagnostics about a document are not errors but data: compiler.diagnostics.
 """
 
@@ -172,8 +172,8 @@ class WebhookNotReady(WeftError):
 
 class BlockError(WeftError):
     """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
-    the attempt need not count, because the other side asked to come later, or because it was not begun. `uncertain`:
-    the other side may have done what was asked, so that another attempt may do it twice. `traceback`: the frames of the
+    the attempt need not count, because the other side asked for a later try, or because it was not begun. `uncertain`:
+    the other side may have carried out the request, so another attempt may do it twice. `traceback`: the frames of the
     user's files, see executor/tracebacks.py."""
 
     code = "block_failed"
@@ -203,8 +203,8 @@ class SandboxError(BlockError):
     """JavaScript or Python failed or was stopped. Never retried: the same text with the same values fails again.
 
     Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs;
-    `python_missing` for a program in Python on a machine where that was not built; `number_inexact` for an integer that
-    JavaScript would change.
+    `python_missing` for a program in Python on a machine without it; `number_inexact` for an integer that JavaScript
+    would change.
     `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
     """
 
@@ -222,7 +222,7 @@ class Fenced(WeftError):
 
 class Lost(WeftError):
     """The process that ran the attempt is gone. `together`: others were lost with it, so it need not be the cause.
-    `ask`: it was looked for what an attempt before did, in vain, and a person has to know."""
+    `ask`: the effect of an earlier attempt was searched for in vain, so a person has to decide."""
 
     code = "attempt_lost"
 
@@ -327,12 +327,12 @@ class CorruptJournal(WeftError):
 
 
 def store_closed() -> StoreError:
-    """What a closed engine raises."""
+    """Return the error of a closed engine."""
     hint = "use the engine inside its `async with weft.open(...)` block"
     return StoreError("the engine is closed", code="store_closed", hint=hint)
 
 
-RESTORE = "restore a backup: `weft restore FILE`"  # the hint of what is damaged
+RESTORE = "restore a backup: `weft restore FILE`"  # the hint for damaged data
 
 
 OUT_OF_RESOURCES: Final = "out_of_resources"
@@ -340,8 +340,8 @@ _ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOB
 
 
 def is_exhausted(error: BaseException) -> bool:
-    """Does `error`, or what led to it, say that this machine has no file descriptors or no memory left? Then nothing
-    was started, and the other side did not fail."""
+    """Return True if `error` or a cause of it means that this machine has no file descriptors or no memory left. Then
+    nothing was started, and the other side did not fail."""
     todo: list[BaseException | None] = [error]
     seen: set[int] = set()
     while todo:

@@ -1,8 +1,8 @@
-"""Files: stored part by part while they arrive, and read part by part. See decision 35 for how they lie in the store.
+"""Files: stored part by part while they arrive, and read part by part. See decision 35 for their form in the store.
 
-Which files a run has is what it holds: those of its input, its answers and signals, those that its blocks make, and
-those that runs below it return. An id that is only written somewhere is a text. So the only way in is `admit`, which
-asks whether the one who sends an id may use that file.
+A run holds the files of its input, of its answers and signals, those that its blocks make, and those that runs below it
+return. An id that is only written somewhere is a text. So the only way in is `admit`, which checks that the sender of
+an id may use that file.
 
 A file that no run holds is deleted by upkeep like other contents that are not used, an hour after its last use at the
 earliest; a file that a run holds is deleted after the last of these runs.
@@ -39,8 +39,8 @@ class Admitted(NamedTuple):
 
 
 class Files:
-    """Of one process. `key` signs who has stored a file; what `old_keys` signed counts as well. `bytes_max`: of a file;
-    `redact` takes secrets out of a text."""
+    """The files of one process. `key` signs who has stored a file; signatures by `old_keys` are valid as well.
+    `bytes_max`: of a file; `redact` removes secrets from a text."""
 
     def __init__(
         self,
@@ -108,15 +108,15 @@ class Files:
             yield part[max(start - n * PART_BYTES, 0) : end - n * PART_BYTES]
 
     async def admit(self, value: Any, at: str = "", reach: Reach | None = None) -> Admitted:
-        """A value from outside: of each file in it the id counts, and the rest is what is stored of it. None of these
-        files is deleted soon. `at`: the pointer of the value. `reach`: of one who sends it without an act. Raises
-        BadRequest, FileNotYours."""
+        """Admit a value from outside: only the id of each file in it counts, and the rest is replaced by the stored
+        data. None of these files is deleted soon. `at`: the pointer of the value. `reach`: of a sender without an act.
+        Raises BadRequest, FileNotYours."""
         reach = reach or present_reach()
         if not _may_have_files(value):
             return Admitted(value)
         try:
             encoded = orjson.dumps(value)
-        except (TypeError, RecursionError):  # it is not JSON, which is said where it is checked
+        except (TypeError, RecursionError):  # not JSON, which is reported where it is checked
             return Admitted(value)
         if not names_files(encoded):
             return Admitted(value)
@@ -140,8 +140,8 @@ class Files:
     async def _within(
         self, reach: Reach, named: Sequence[str], given: Sequence[tuple[str, dict[str, Any]]], at: str
     ) -> list[str]:
-        """Those of the ids that may be used. What is no file value is a text. Raises FileNotYours, whether or not there
-        is such a file."""
+        """Return the ids that may be used. A value that is not a file is a text. Raises FileNotYours, even if there is
+        no such file."""
         proved = {each["id"] for _, each in given if self._is_proved(each, reach.uploaders)}
         usable = [id for id in named if id in proved or await self._store.holds_file(id, reach.workflows)]
         for pointer, each in given:
@@ -154,7 +154,7 @@ class Files:
         return usable
 
     def proof(self, id: str, uploader: str) -> str:
-        """That `uploader` has stored the file. It is the member `proof` of a file value."""
+        """Return a proof that `uploader` has stored the file. It is the member `proof` of a file value."""
         return _proof(self._key, id, uploader)
 
     def _is_proved(self, value: Mapping[str, Any], uploaders: Sequence[str]) -> bool:
@@ -166,7 +166,7 @@ class Files:
         return any(hmac.compare_digest(proof.encode(), sent.encode("utf-8", "surrogatepass")) for proof in proofs)
 
     async def of_run(self, run: str, encoded: bytes) -> list[str]:
-        """Those that this JSON names and the run holds."""
+        """Return the files that this JSON names and the run holds."""
         named = files_in(encoded)
         return await self._store.files_of_run(run, named) if named else []
 
@@ -186,7 +186,7 @@ class Files:
 
 
 class FilesOfRun:
-    """What blocks do with files: `ctx.files`. All raise BlockError."""
+    """The files of a run for its blocks: `ctx.files`. All methods raise BlockError."""
 
     def __init__(self, files: Files, run: str) -> None:
         self._files = files
@@ -201,8 +201,8 @@ class FilesOfRun:
         *,
         bytes_max: int | None = None,
     ) -> File:
-        """Store a file for this run. `File.value` is what a block puts out. Secrets are taken out of bytes that are
-        text, and out of the name; not of what comes in pieces."""
+        """Store a file for this run. A block outputs `File.value`. Secrets are removed from bytes that are text, and
+        from the name; not from content that comes in pieces."""
         name = self._files.redact(name)
         if isinstance(content, bytes):
             content = _once(await asyncio.to_thread(_without_secrets, content, self._files.redact))

@@ -1,4 +1,4 @@
-"""How often values lay below each of some bounds: plain counts, which cost a look into a short tuple."""
+"""A histogram with fixed bucket bounds."""
 
 from __future__ import annotations
 

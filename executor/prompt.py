@@ -1,5 +1,6 @@
-"""A future for the result of a commit, or for a turn: who awaits it continues in the very callback that settles it, and
-not a pass of the event loop later. A step of a run then takes one pass."""
+"""A future for the result of a commit, or for a turn: its awaiter continues in the very callback that settles it, not
+one pass of the event loop later. A step of a run then takes one pass.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ class Prompt(asyncio.Future[T]):
         self._first: list[tuple[_Callback, Context]] = []
 
     def settle(self, result: T, error: BaseException | None) -> None:
-        """Nothing happens to one that was cancelled."""
+        """Set the result or the error. A future that was cancelled stays so."""
         if self.done():
             return
         if error is None:

@@ -1,4 +1,4 @@
-"""Says what happens again and again once a minute, with how often it did."""
+"""Limits a repeated log message to one a minute and counts the rest."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Final, Protocol
 
 EVERY_S = 60.0
 AWAY: Final = frozenset({"db_unavailable", "db_write_failed"})  # one cause, whether something is read or written
-SHOWN_MAX: Final = 8  # of what an outage stops, the most frequent
+SHOWN_MAX: Final = 8  # the most frequent consequences of an outage
 
 
 class Repeated:
-    """For one place in the code that logs. Not for several threads."""
+    """The repeated messages of one place in the code. Not for several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -24,8 +24,7 @@ class Repeated:
         self._count = 0
 
     def due(self, what: str, count: int = 1) -> int:
-        """It happened `count` times more. How often since it was said last, 0: it is not to be said yet. Something else
-        than before is said at once."""
+        """Count `count` more. Returns the number to log, or 0 to stay silent. A new message is logged at once."""
         now_s = self._clock()
         if what != self._what:
             self._what, self._count = what, 0
@@ -50,8 +49,8 @@ class Failure(Protocol):
 
 
 class Outage:
-    """What a database that fails stops in this process. One cause is one line a minute, whichever part of weft notices
-    it; also for several threads."""
+    """Failures of this process because of the database. One cause is one line a minute, whichever part of weft notices
+    it; for several threads, too."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
@@ -60,7 +59,7 @@ class Outage:
         self._stopped: dict[str, Counter[str]] = {}
 
     def log(self, log: logging.Logger, error: Failure, what: str, count: int = 1) -> None:
-        """`what` failed `count` times more, such as "claiming failed"."""
+        """Log that `what` failed `count` times more, such as "claiming failed"."""
         cause = "away" if error.code in AWAY else error.code
         with self._lock:
             stopped = self._stopped.setdefault(cause, Counter())

@@ -1,4 +1,6 @@
-"""What handlers share in one process: HTTP client, sandbox, mail transport, environment. Built once, closed once."""
+"""The services that handlers share in one process: HTTP client, sandbox, mail transport, environment. Built once,
+closed once.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +41,7 @@ class MailSettings:
 
 @dataclass(slots=True)
 class NotifySettings:
-    """Addresses that hear of every wait for a person, whatever the block says."""
+    """Addresses that are notified of every wait for a person, in addition to the block's."""
 
     email: tuple[str, ...] = ()
     webhook: str | None = None
@@ -47,9 +49,9 @@ class NotifySettings:
 
 @dataclass(slots=True)
 class AlertSettings:
-    """Of the installation: addresses that hear of failed runs, of what takes too long (`waiting_ms`: an open wait,
-    `queued_ms`: a run that no worker has begun; None: nothing does) and of missed times of schedules; the workflow that
-    is started for a failed run, unless its own settings name another."""
+    """Settings of the installation: the addresses that are notified of failed runs, of delays (`waiting_ms`: an open
+    wait, `queued_ms`: a run that no worker has begun; None for no limit) and of missed times of schedules; the workflow
+    that is started for a failed run, unless its own settings name another."""
 
     email: tuple[str, ...] = ()
     webhook: str | None = None
@@ -61,7 +63,7 @@ class AlertSettings:
 class RunLimits(Struct, frozen=True):
     """Bounds of what runs leave behind: runs below one run; bytes of the outputs of a run, and of a run with all below
     it; of the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while
-    more are submitted; None: any number."""
+    more are submitted, or None for any number."""
 
     family: FamilyMax = FamilyMax()
     run_bytes: int = 256 * 1024 * 1024
@@ -73,15 +75,13 @@ class RunLimits(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Services:
-    """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is
-    recorded or shown. `kept`: secrets of the environment, which follow the rules of stored ones. `model_keys`: for
-    `endpoints` alone.
-    `base_url` is where this server is reached, for links. `kubernetes`: the namespaces in which `job` blocks may create
-    Jobs. `endpoints`: the servers of language models that `models` reaches.
-    `tool_servers` asks those of MCP. `sqlite_folders` have the files that `sql` blocks may open; `own_database` is the
-    one that they may not.
-    `secrets_command` is asked for secrets that are not stored. `files`: of the engine, which sets it.
-    `tracing`: of a process that exports traces."""
+    """The services of one process. `env` holds the values `${NAME}` may read; those named in `secrets` are removed from
+    everything that is recorded or shown. `kept`: secrets of the environment, which follow the rules of stored ones.
+    `model_keys`: for `endpoints` alone. `base_url` is where this server is reached, for links. `kubernetes`: the
+    namespaces in which `job` blocks may create Jobs. `endpoints`: the servers of language models that `models` reaches.
+    `tool_servers` calls MCP servers. `sqlite_folders` have the files that `sql` blocks may open, except `own_database`.
+    `secrets_command` is called for secrets that are not stored. `files`: of the engine, which sets it. `tracing`: of a
+    process that exports traces."""
 
     sandbox: Sandbox
     http: GuardedClient
@@ -114,7 +114,7 @@ class Services:
 
     @property
     def names(self) -> frozenset[str]:
-        """What `${NAME}` reads of the environment, secrets included."""
+        """The names that `${NAME}` can read from the environment, secrets included."""
         return frozenset(self.env) | frozenset(self.kept)
 
     async def close(self) -> None:

@@ -1,11 +1,10 @@
-"""Threads for plain Python functions: one for each call, at most so many at the same time.
+"""Threads for plain Python functions: one for each call, with a limit on their number.
 
-A thread cannot be stopped. One whose attempt is over (its time, a cancel) is left behind: it gives its place to the
+A thread cannot be stopped. One whose attempt is over (its time, a cancel) is left behind: it frees its place for the
 next call and continues by itself, and neither other work nor the end of the process waits for it. Hence no pool, and
 daemons.
 
-`aside` is for work of weft itself that ends soon: it has threads of its own.
-"""
+`aside` is for short work of weft itself: it has threads of its own."""
 
 from __future__ import annotations
 
@@ -42,7 +41,8 @@ if hasattr(os, "register_at_fork"):
 
 
 async def aside(work: Callable[[], T]) -> T:
-    """What `work` returns, which takes long for some documents, schemas and patterns. The event loop continues."""
+    """Run `work` in a thread, so that the event loop continues, and return its result. For work that takes long with
+    some documents, schemas and patterns."""
     context = contextvars.copy_context()
     return await asyncio.get_running_loop().run_in_executor(_ASIDE[0], context.run, work)
 
@@ -58,7 +58,7 @@ class Held:
 
     @property
     def seconds(self) -> float:
-        """For how long it has been running."""
+        """The seconds that it has been running."""
         return time.monotonic() - self.since_s
 
 
@@ -71,7 +71,7 @@ class FunctionThreads:
         self._held: set[Held] = set()
 
     def held(self) -> list[Held]:
-        """Calls that have not returned, those left behind included; the oldest first."""
+        """The calls that have not returned, those left behind included; the oldest first."""
         return sorted(self._held.copy(), key=lambda call: call.since_s)
 
     async def call(
@@ -82,8 +82,8 @@ class FunctionThreads:
         about: str,
         waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> T:
-        """What `work` returns; `waiting` is entered while there is no place for it. Raises what `work` raises, and
-        BlockError, retryable: functions_left_behind; out_of_resources, which costs no attempt."""
+        """Run `work` in a thread and return its result; `waiting` is entered while there is no place for it. Raises the
+        errors of `work`, and BlockError, retryable: functions_left_behind; out_of_resources, which costs no attempt."""
         with waiting() if self._room.locked() else nullcontext():
             await self._room.acquire()
         try:
@@ -127,7 +127,7 @@ class FunctionThreads:
 
 
 def deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
-    """What a thread has brought, on the loop of its caller. Nothing when the caller has gone."""
+    """Settle the future with the result of a thread, on the loop of its caller, unless the caller has gone."""
     if future.done():
         return
     if failure is not None:

@@ -20,7 +20,7 @@ from executor.errors import BlockError
 TRACEBACK_BYTES: Final = 8 * 1024  # in the journal
 _TEXT_MAX: Final = 64 * 1024  # characters, before secrets are removed and it is cut to the size for the journal
 _FRAMES_MAX: Final = 50  # the last ones of each exception
-_HEAD_BYTES: Final = 2 * 1024  # kept of the beginning of one that is cut
+_HEAD_BYTES: Final = 2 * 1024  # the part of the beginning that is kept if the text is cut
 _CUT: Final = "\n  ...\n"
 _CAUSED: Final = "\nThe above exception was the direct cause of the following exception:\n\n"
 _PACKAGES: Final = ("compiler", "executor", "server", "weft")
@@ -30,14 +30,14 @@ log = logging.getLogger("weft.functions")  # `weft dev` shows it
 
 
 def traceback_of(error: BaseException, work: Any) -> str:
-    """How `error` was raised in `work`, a function or a class. It is "" if `work` is a part of weft, and if no frame is
-    in a file of users. The text may hold secrets, and has at most 64 K characters."""
+    """Format how `error` was raised in `work`, a function or a class. Returns "" if `work` is a part of weft, or if no
+    frame is in a file of users. The text may hold secrets, and has at most 64 K characters."""
     place = _place_of(work)
     if place is not None and place.startswith(_own()):
         return ""
     known = error.traceback if isinstance(error, BlockError) else ""
     shown = TracebackException.from_exception(error, lookup_lines=False, compact=True)
-    if known:  # what led to it is in there
+    if known:  # it has its causes
         shown.__cause__, shown.__suppress_context__ = None, True
     found = False
     for one in _all_of(shown):
@@ -51,7 +51,7 @@ def traceback_of(error: BaseException, work: Any) -> str:
 
 
 def shortened(text: str) -> str:
-    """At most TRACEBACK_BYTES of it: the beginning and, as the last call comes last, more of the end."""
+    """Cut the text to TRACEBACK_BYTES: the beginning and, because the last call comes last, more of the end."""
     data = text.encode(errors="replace")
     if len(data) <= TRACEBACK_BYTES:
         return text

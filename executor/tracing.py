@@ -1,7 +1,7 @@
-"""Traces: the ids of their spans, and what a process does for them while runs go by.
+"""Traces: the ids of their spans, and the state that a process keeps about them while runs execute.
 
-Ids follow from the run and the place in it, so a trace that is exported twice, by any process, is the same one. What a
-trace consists of is read from the journal: `executor/telemetry`.
+Ids follow from the run and the place in it, so a trace that is exported twice, by any process, is the same one. The
+content of a trace is read from the journal: `executor/telemetry`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Parent(NamedTuple):
 
 
 def parent_of(text: str | None) -> Parent | None:
-    """The header `traceparent` of W3C Trace Context. None: it is not one, and counts for nothing."""
+    """Parse the header `traceparent` of W3C Trace Context. Returns None if it is not valid."""
     found = _TRACEPARENT.fullmatch(text) if text else None
     if found is None or not (found[1].strip("0") and found[2].strip("0")):
         return None
@@ -40,7 +40,7 @@ def parent_of(text: str | None) -> Parent | None:
 
 
 def trace_id(root: str) -> str:
-    """Of the traces of a run without a parent, and of the runs below it."""
+    """Return the trace id of a run without a parent, and of the runs below it."""
     return hashlib.sha256(f"weft trace {root}".encode()).hexdigest()[:32]
 
 
@@ -91,8 +91,8 @@ class Served(NamedTuple):
 
 
 class Tracing:
-    """Of a process that exports traces. `endpoint`: the URL of traces by OTLP over HTTP. `recorded_parent`: what the
-    journal of a run says of its parent and its root run; the exporter sets it. `open`: runs with events that are not
+    """The traces of a process that exports them. `endpoint`: the URL of traces by OTLP over HTTP. `recorded_trace`:
+    reads the parent and the root of a run from its journal; the exporter sets it. `open`: runs with events that are not
     exported yet, and since when, the oldest first."""
 
     def __init__(self, endpoint: str, headers: dict[str, str] | None = None) -> None:
@@ -125,7 +125,8 @@ class Tracing:
         self.wake.set()
 
     async def traceparent(self, run: str, key: str, attempt: int) -> str | None:
-        """What an attempt sends along, so that what it calls is below it in the trace. None: it is not known now."""
+        """Return the header that an attempt sends along, so that its requests are below it in the trace, or None if it
+        is not known now."""
         trace = self._trace_of.get(run)
         if trace is None:
             trace = None if self.recorded_trace is None else await self.recorded_trace(run)
