@@ -1,1 +1,1 @@
-"""What the engine offers, one file for each topic: `engine.waits` is the `Waits` of `waits.py`."""
+"""The topics of the engine, one file each: `engine.waits` is the `Waits` of `waits.py`."""

@@ -16,7 +16,7 @@ from executor.values.payload import encode
 from executor.values.schema import violations_aside
 from executor.views import WaitView
 
-# What a block sees of the request's headers: nothing that lets one in, and nothing a proxy wrote.
+# The headers of the request that a block sees: no credentials, and none that proxies write.
 HEADERS: Final = frozenset(
     {"content-type", "date", "idempotency-key", "user-agent", "x-correlation-id", "x-event-id", "x-request-id"}
 )
@@ -24,7 +24,7 @@ BY_CHARS_MAX: Final = 200
 
 
 class Callbacks:
-    """What a request to the address of a `callback` block does; `engine.callbacks`."""
+    """Receives requests to the addresses of `callback` blocks; `engine.callbacks`."""
 
     def __init__(self, parts: Parts, waits: Waits) -> None:
         self._parts = parts

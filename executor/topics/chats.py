@@ -1,10 +1,10 @@
 """Public chat pages: a conversation is a list of runs, one for each message; `engine.chats`.
 
 A page is declared by a `chat_trigger` block and is a row of the webhooks, as a public form is. The token in its address
-says who may begin a conversation; the id of a conversation, which its page has made at random, who may read it.
+permits to begin a conversation; the id of a conversation, which its page has made at random, permits to read it.
 
 Message n of a conversation has an idempotency key of its own. So a message that is sent again starts no second run, of
-two messages with one number one is refused, and what has been said is found by the keys, as long as its runs are kept.
+two messages with one number one is refused, and earlier messages are found by the keys, as long as their runs are kept.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ State = Literal["working", "waiting", "answered", "failed"]
 
 
 class ChatView(Struct, frozen=True):
-    """What visitors see."""
+    """A chat page as visitors see it."""
 
     id: str
     title: str
@@ -56,7 +56,7 @@ class ChatView(Struct, frozen=True):
 
 
 class ChatTurn(Struct, frozen=True):
-    """A message and its answer. `answer` None: there is none yet, or it failed."""
+    """A message and its answer. `answer` is None if there is none yet, or if it failed."""
 
     n: int
     message: str
@@ -173,8 +173,8 @@ class Chats:
 
 
 def _name_in_runs(row: WebhookRow, conversation: str, last: Sequence[RunRow]) -> str:
-    """What the runs of a conversation know it by, which workflows may use as a key for memory: of this page alone, so
-    that no visitor can choose the key of another one. A conversation whose runs know it by the id in its address, as
+    """Return the name of a conversation in its runs, which workflows may use as a key for memory: specific to this
+    page, so that no visitor can choose the key of another one. A conversation whose runs use the id in its address, as
     once all did, keeps that name if a page has made it."""
     said = orjson.loads(last[0].input) if last else None
     if isinstance(said, dict) and said.get("conversation") == conversation and MADE_HERE.fullmatch(conversation):
@@ -194,7 +194,7 @@ def number_of(row: RunRow) -> int:
 
 
 def answer_of(view: RunView, plan: Plan) -> str:
-    """The body of the response; without one what the agent said last; without one the output of the run."""
+    """Return the body of the response; without one the last reply of the agent; without one the output of the run."""
     if view.response is not None:
         body = view.response.get("body")
     else:
@@ -206,8 +206,8 @@ def answer_of(view: RunView, plan: Plan) -> str:
 
 
 def streamed(plan: Plan) -> frozenset[str]:
-    """Blocks whose text may be shown while it comes: agents behind which nothing follows but responses. What other
-    blocks may yet check or change is not shown before they have."""
+    """Return the blocks whose text may be shown while it comes: agents that only responses follow. Other blocks may yet
+    check or change the text, so it is not shown before."""
     nodes = plan.nodes
     root = range(len(plan.regions[0].nodes))  # its nodes come first
     ends = {at for at in root if not nodes[at].out or nodes[at].type == "response"}

@@ -55,8 +55,8 @@ _FIELDS: Final[dict[Kind, tuple[str, ...]]] = {
 
 
 class ConnectionView(Struct, frozen=True):
-    """Without its values, which no one can read. `state`: sign_in: no one has signed in yet; sign_in_again: the
-    provider no longer gives tokens, `problem` says why; unreadable: this server has not the key of it."""
+    """Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if the
+    provider no longer gives tokens, see `problem`; unreadable if this server does not have its key."""
 
     name: str
     kind: Kind | None
@@ -87,12 +87,12 @@ class Connections:
         self.redirect_uri = f"{parts.services.base_url}/settings"
 
     async def all(self) -> list[ConnectionView]:
-        """By name."""
+        """List the connections by name."""
         return [self._view(row) for row in await self._store.list_secrets() if is_connection(row)]
 
     async def put(self, name: str, connection: Connection, hosts: Sequence[str], *, by: str = "") -> ConnectionView:
-        """A new connection, or another one in the place of that of this name: who signed in has to do so again. Raises
-        BadRequest, Conflict, LimitExceeded."""
+        """Store a connection, or replace the one with this name: people then have to sign in again. Raises BadRequest,
+        Conflict, LimitExceeded."""
         keys = self._keys()
         if not NAME.fullmatch(name):
             raise BadRequest(
@@ -123,7 +123,7 @@ class Connections:
             raise _not_found(name)
 
     async def used_by(self, name: str) -> list[EnvUse]:
-        """The active versions and drafts whose blocks name it. Raises NotFound."""
+        """List the active versions and drafts whose blocks name it. Raises NotFound."""
         await self._read(name)
         found: list[EnvUse] = []
         for row in await self._store.list_workflows():
@@ -136,7 +136,7 @@ class Connections:
         return found
 
     async def begin(self, name: str, by: str) -> SignIn:
-        """A sign-in at its provider, in the place of one that was begun before. Only `by` can end it, once. Raises
+        """Begin a sign-in at its provider, which replaces one that was begun before. Only `by` can end it, once. Raises
         NotFound, Conflict."""
         row, connection = await self._read(name)
         if connection.kind != "oauth2_code" or connection.provider is None:
@@ -152,8 +152,8 @@ class Connections:
         return SignIn(url, self.redirect_uri, until_ms)
 
     async def end(self, state: str, by: str, *, code: str = "", said: str = "", issuer: str = "") -> ConnectionView:
-        """What the provider gave the browser. A state counts once, whatever comes of it. Raises BadRequest, Conflict;
-        BlockError when the provider does not answer."""
+        """End a sign-in with the parameters that the provider gave the browser. A state is valid once, whatever the
+        result. Raises BadRequest, Conflict; BlockError if the provider does not answer."""
         name = state.partition(".")[0]
         row, connection = await self._found(name) or (None, None)
         pending = connection.pending if connection is not None else None
@@ -191,7 +191,7 @@ class Connections:
         return await self._store_tokens(name, row, signed_in)
 
     async def _store_tokens(self, name: str, row: SecretRow, signed_in: Connection) -> ConnectionView:
-        """Over what a renewal wrote meanwhile; not over a connection that was set again."""
+        """Store tokens over those of a renewal meanwhile, but not over a connection that was set again."""
         for _ in range(5):
             after = sealed(self._keys(), row, signed_in)
             if await self._store.put_secret(after):

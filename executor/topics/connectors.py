@@ -44,7 +44,7 @@ class Connectors:
         self._parts = parts
 
     async def all(self) -> list[ConnectorView]:
-        """By service."""
+        """List the connectors by service."""
         await self._parts.connectors.refresh()
         return [_view(one) for _, one in sorted(self._parts.connectors.known.items())]
 
@@ -57,8 +57,8 @@ class Connectors:
         return found
 
     async def put(self, service: str, document: dict[str, Any], *, by: str = "") -> tuple[ConnectorView, bool]:
-        """With whether it is a new one. Blocks that are there use it from their next attempt on. Raises BadRequest with
-        all that is wrong, Conflict, LimitExceeded."""
+        """Store a connector; also returns True if it is new. Existing blocks use it from their next attempt on. Raises
+        BadRequest with all problems, Conflict, LimitExceeded."""
         connector = await aside(partial(checked, document))
         if connector.service != service:
             message = f"the document is of the service {connector.service!r}, and the address of {service!r}"
@@ -84,7 +84,7 @@ class Connectors:
     async def from_openapi(
         self, description: dict[str, Any], chosen: list[str], service: str | None, base_url: str | None
     ) -> OpenApiImported:
-        """Nothing is stored. Raises BadRequest, LimitExceeded."""
+        """Make a connector document without storing it. Raises BadRequest, LimitExceeded."""
 
         def imported() -> OpenApiImported:
             known = openapi.known(description)

@@ -25,11 +25,11 @@ from executor.topics.workflows import Workflows
 from executor.views import SavedWorkflow, Submitted, view_of
 
 NAME_LENGTH_MAX = 200
-TO_DO_MAX = 8_000  # characters of what an import left to do
+TO_DO_MAX = 8_000  # the characters of an import's to-do list
 
 
 class DraftView(Struct, frozen=True):
-    """A draft and what is wrong with it. Times are Unix milliseconds. See DraftHead for what it is based on."""
+    """A draft and its diagnostics. Times are Unix milliseconds. See DraftHead for its base."""
 
     id: str
     name: str
@@ -44,7 +44,7 @@ class DraftView(Struct, frozen=True):
 
 
 class Drafts:
-    """What can be done with drafts; `engine.drafts`. `rev` None means: whichever it is."""
+    """The operations on drafts; `engine.drafts`. `rev` None stands for any revision."""
 
     def __init__(self, parts: Parts, runs: Runs, workflows: Workflows) -> None:
         self._parts = parts
@@ -55,9 +55,8 @@ class Drafts:
     async def create(
         self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
     ) -> DraftView:
-        """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost, and
-        so does its description, which stays.
-        Raises NoWorkflow for JSON that has nothing of a workflow."""
+        """Store a draft. A document of another format is converted as far as possible: the diagnostics list the losses,
+        and so does its description, which stays. Raises NoWorkflow for JSON that has nothing of a workflow."""
         if not any(name in document for name in ("format", "blocks", "state")):
             hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
             raise NoWorkflow(pointer="/document", hint=hint)
@@ -112,8 +111,8 @@ class Drafts:
         stop_after: str | None = None,
         idempotency_key: str | None = None,
     ) -> tuple[Submitted, int]:
-        """Run the stored draft; also returns the revision that runs. Raises NotFound, Conflict (draft_changed), and
-        what Runs.submit raises."""
+        """Run the stored draft; also returns the revision that runs. Raises NotFound, Conflict (draft_changed), and the
+        errors of Runs.submit."""
         row = await self._row(id, rev)
         submitted = await self._runs.submit(
             orjson.loads(row.document),
@@ -150,7 +149,7 @@ class Drafts:
 
     async def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
         checked = await self._workflows.validate(row.document)
-        if found:  # of the import, which has the same to say about its blocks
+        if found:  # the import has the same findings about its blocks
             checked = [each for each in checked if each.code != "not_imported"]
         diagnostics = (*found, *checked)
         return view_of(DraftView, row, document=orjson.loads(row.document), diagnostics=diagnostics)
@@ -165,7 +164,7 @@ class Drafts:
 
 
 def _name(name: str | None, document: Mapping[str, Any]) -> str:
-    """The name asked for, else the document's own, cut to what a list can show."""
+    """The given name, else the document's own, cut to the length that a list shows."""
     own = document.get("name")
     return (name or (own if isinstance(own, str) else ""))[:NAME_LENGTH_MAX]
 
@@ -175,7 +174,7 @@ def _not_found(id: str) -> NotFound:
 
 
 def _to_do(findings: Sequence[Diagnostic]) -> str:
-    """What an import left out or changed, for people to work through. Findings about a draft are those of its document
-    as it is now: these would be seen once."""
+    """List what an import left out or changed, for people to work through. Findings about a draft are those of its
+    present document: these would be seen once."""
     lines = [f"- {found.message} {found.hint}".rstrip() for found in findings]
     return "\n".join(("Imported from Sim. To do:", *lines))[:TO_DO_MAX]

@@ -38,7 +38,7 @@ class EnvName(Struct, frozen=True):
 
 
 class Environment:
-    """Remembers what it found in each document, as reading a thousand of them takes a second."""
+    """Caches the names found in each document, because reading a thousand of them takes a second."""
 
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
@@ -47,7 +47,7 @@ class Environment:
         self._found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
 
     async def names(self) -> list[EnvName]:
-        """What is set, and what is read but not set, by name; in active versions and drafts only."""
+        """List the names that are set, and those that are read but not set; in active versions and drafts only."""
         uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.names}
         found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
         for row in await self._store.list_workflows():

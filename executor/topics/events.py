@@ -49,7 +49,7 @@ class Events:
         return Cursor(self._store, self._hub, self._pages, self._lookout, run, after, bell)
 
     def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
-        """Live-only (node key, text) pieces, as handlers emit them; with `so_far` first what they have said. Close
+        """Return live-only (node key, text) pieces, as handlers emit them; with `so_far` after the earlier text. Close
         it."""
         return self._hub.deltas(run, bell, so_far=so_far)
 
@@ -59,7 +59,7 @@ class Events:
             return await self._store.find_events(run, where)
 
     def look(self, run: str | None) -> None:
-        """Another process has committed something to this run; None: to any."""
+        """Note that another process has committed something to this run, or to any if it is None."""
         self._lookout.changed(run)
 
     async def stop(self) -> None:

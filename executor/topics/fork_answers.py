@@ -1,4 +1,4 @@
-"""Answers of people in a fork: where its copy of the journal ends, so that those that do not count are asked for again.
+"""Answers of people in a fork: ends its copy of the journal so that invalid answers are asked for again.
 
 A question is opened again by copying only what was recorded before its block began: the block then runs with the
 outputs that the fork has, and shows them.
@@ -44,7 +44,7 @@ class _Question(Struct, frozen=True):
 
 
 class Kept(Struct, frozen=True):
-    """What a fork takes over: so many events, and of the outputs that its source reuses those of these root nodes."""
+    """The part that a fork takes over: so many events, and the outputs of these root nodes that its source reuses."""
 
     events: int
     reuse: dict[int, str | None]
@@ -53,8 +53,8 @@ class Kept(Struct, frozen=True):
 async def kept(
     store: Store, plan: Plan, run: str, records: Sequence[Record], events: Sequence[Event], changed: Collection[NodeKey]
 ) -> Kept:
-    """`changed`: the nodes whose outputs differ from the recorded ones. Raises Conflict: something that changes the
-    outside would be done again."""
+    """Return the part of the run that a fork keeps. `changed`: the nodes whose outputs differ from the recorded ones.
+    Raises Conflict if a change outside would be repeated."""
     started = events[0]
     assert isinstance(started, RunStarted)
     questions = await _reused(store, plan, started, events)
@@ -81,8 +81,8 @@ async def kept(
 
 
 def _differs(plan: Plan, question: _Question, changed: Collection[NodeKey]) -> bool:
-    """Whether it is to be asked again. One that only certain people may answer lets through what comes after it, so no
-    edit is made behind their back."""
+    """Return True if the question has to be answered again. A question for certain people protects the blocks after it,
+    so it is asked again after any edit."""
     if question.is_answered and (question.once or (question.bound and changed)):
         return True
     return is_changed_for(plan, question.key, changed)
@@ -120,7 +120,7 @@ async def _asked(
 
 
 async def _reused(store: Store, plan: Plan, started: RunStarted, events: Sequence[Event]) -> list[_Question]:
-    """Questions whose answers the run has from the one that it was started from."""
+    """Find questions whose answers the run has from the one that it was started from."""
     if not started.reuse or started.source_run is None:
         return []
     found: list[_Question] = []
@@ -134,7 +134,7 @@ async def _reused(store: Store, plan: Plan, started: RunStarted, events: Sequenc
 
 
 def _has_effects(plan: Plan, events: Sequence[Event], own: Collection[NodeKey]) -> bool:
-    """Whether one of the events that are left out is of work that changes something outside."""
+    """Return True if one of the events that are left out is of work that changes something outside."""
     for event in events:
         match event:
             case NodeSucceeded() | NodeFailed() if event.key not in own:

@@ -1,10 +1,9 @@
 """Forks: a run that continues the beginning of another run's journal, with other outputs if wanted.
 
-What is copied: the records up to the fork point as they are, times included, and the rows of the waits among them, each
-with a token of its own. What was under way there starts again here; what waited still waits, until the same time.
-Outputs are shared with the other run unless they are edited: then the outputs of the containers around them are
-computed again. Blocks that had used an edited output keep what they made of it, as do variables; what runs from here on
-sees the new one.
+A fork copies the records up to the fork point as they are, times included, and the rows of the waits among them, each
+with a token of its own. Work that was under way there starts again here; waits still wait, until the same time. Outputs
+are shared with the other run unless they are edited: then the outputs of the containers around them are computed again.
+Blocks that had used an edited output keep their results, as do variables; later blocks see the new one.
 
 Signals that had come by then and were not consumed are here, too: in both runs a wait of their name consumes them. No
 notification is sent again for a wait that was open there.
@@ -55,8 +54,8 @@ SIGNALS_MAX = 1_000_000  # all
 
 
 class Copied(Struct, frozen=True):
-    """The beginning of a journal, decoded as well. `records[n]` is `events[n]`. `next_ms`: when the event behind it was
-    recorded, None: there is none yet."""
+    """The beginning of a journal, decoded as well. `records[n]` is `events[n]`. `next_ms`: when the next event was
+    recorded, or None if there is none yet."""
 
     records: list[Record]
     events: list[Event]
@@ -70,15 +69,15 @@ class Copied(Struct, frozen=True):
 
 
 async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
-    """What a fork of the run at `seq` takes over; see `fork_point`. Only what `row` knows of is read, which ends with a
-    whole step: what came since may be of another plan."""
+    """Return the part of the run that a fork at `seq` takes over; see `fork_point`. It is read up to the seq of `row`,
+    which ends with a whole step: later events may be of another plan."""
     codec = Codec(plan)
     records: list[Record] = []
     events: list[Event] = []
     async for record in read(store, row.id, upto=row.seq):
         records.append(record)
         events.append(codec.to_event(record))
-        if record.seq > seq and fork_point(events, seq) < len(events):  # else what belongs to it may continue
+        if record.seq > seq and fork_point(events, seq) < len(events):  # else events of the same step may follow
             break
     cut = fork_point(events, seq)
     return Copied(records[:cut], events[:cut], records[cut].at_ms if cut < len(records) else None)
@@ -111,9 +110,9 @@ async def fork(
     records, blobs = await _edited(store, plan, row, copied, edits)
     started = copied.events[0]
     assert isinstance(started, RunStarted)
-    # What it takes over from a third run is found there; it continues where the other run was to stop.
+    # Outputs from a third run are found there; this run continues beyond the stop of the other one.
     source = started.source_run if started.reuse and started.source_run is not None else row.id
-    # `not_starter` of its approvals is about who forks: the outputs may be theirs.
+    # `not_starter` of its approvals is about the person who forks: the outputs may be theirs.
     started = replace(started, run=id, reuse=left.reuse, source_run=source, stop_after=None, by=present_actor())
     records[0] = codec.to_record(1, records[0].at_ms, started)
     state = State.new(plan)
@@ -151,8 +150,8 @@ async def fork(
 
 
 def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
-    """Whether outputs of the run they are reused from are still to be recorded."""
-    recorded = {*DECIDED, None}  # None: all of the root is
+    """Return True if outputs of the run they are reused from are still to be recorded."""
+    recorded = {*DECIDED, None}  # None once all of the root is recorded
     return any(state.status_of(plan, ((), node)) not in recorded for node in reused)
 
 
@@ -194,7 +193,7 @@ async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], match
 
 
 async def _changed(store: Store, copied: Copied, edits: Mapping[NodeKey, bytes]) -> set[NodeKey]:
-    """The nodes whose edited output is another one than what is recorded."""
+    """Return the nodes whose edited output differs from the recorded one."""
     changed = set()
     for record, event in zip(copied.records, copied.events, strict=True):
         if isinstance(event, NodeSucceeded | RegionExited) and event.key in edits:
@@ -236,7 +235,7 @@ async def _edited(
 
 
 def _holds(plan: Plan, event: RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
-    """Whether an edited output lies in a scope of the container that left. A reused one has no scopes."""
+    """Return True if an edited output lies in a scope of the container that left. A reused one has no scopes."""
     path: Path = event.key[0]
     body = plan.nodes[event.key[1]].body
     return not event.reused and any(
@@ -259,7 +258,7 @@ def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Reco
 
 
 def _opened(codec: Codec, events: list[Event]) -> dict[str, bool]:
-    """The ids of the waits among `events`, and whether they are still open behind them."""
+    """Return the ids of the waits among `events`, and if they are still open after them."""
     return {
         codec.wait_id(event.key, event.attempt): isinstance(event, WaitOpened)
         for event in events
@@ -286,9 +285,9 @@ async def _waits(
 
 
 async def _signals(store: Store, source: str, opened: Mapping[str, bool], copied: Copied, run: str) -> list[SignalRow]:
-    """What had come until the event behind the copied ones. A signal keeps who took it if that is copied; the one that
-    then answered a wait which is open again, and had not come before the last copied event, is left out: it made what
-    this run is there to do otherwise."""
+    """Return the signals that had come until the event after the copied ones. A signal keeps its consumer if that is
+    copied. A signal that then answered a wait which is open again, and had not come before the last copied event, is
+    left out: this run is there to get another one."""
     last_ms = copied.records[-1].at_ms
     found: list[SignalRow] = []
     for row in await store.list_signals(source, limit=SIGNALS_MAX):

@@ -27,7 +27,7 @@ class History:
         self._owned = parts.owned
 
     async def state(self, run: str, seq: int | None = None) -> RunState:
-        """The run as it stood after event `seq`, at most the last one; None: as it stands. Raises NotFound."""
+        """Return the run after event `seq`, at most the last one, or as it is now if `seq` is None. Raises NotFound."""
         async with existing_run(self._store, run) as row:
             return await state_view.build(self._store, await load_plan(self._store, row.plan_hash), row, seq)
 
@@ -53,8 +53,8 @@ class History:
         return [why if why.state in _DECIDED else replace(why, reasons=(held_up, *why.reasons)) for why in found]
 
     async def diff(self, a: str, b: str) -> RunDiff:
-        """Where two runs went different ways. Blocks are the same when their ids are, whatever version of the workflow
-        they are of. Raises NotFound."""
+        """Return where two runs differ. Blocks with the same id are the same, in any version of the workflow. Raises
+        NotFound."""
         async with existing_run(self._store, a) as one, existing_run(self._store, b) as two:
             plan_one = await load_plan(self._store, one.plan_hash)
             plan_two = await load_plan(self._store, two.plan_hash)

@@ -1,7 +1,6 @@
-"""New runs that take over what a run did, and moving an open run to another version; `engine.lifecycle`.
+"""New runs that take over results of a run, and moving an open run to another version; `engine.lifecycle`.
 
-A run that has ended stays as it ended: running it again from a block, forking it and retrying a node make a new run.
-"""
+A run that has ended does not change: running it again from a block, forking it and retrying a node make a new run."""
 
 from __future__ import annotations
 
@@ -50,9 +49,9 @@ class Forked(Submitted, frozen=True, kw_only=True):
 
 
 class Retried(Submitted, frozen=True, kw_only=True):
-    """`how`: now (the open run itself: its next attempt need not wait), or a new run: from_block (a block at the root
-    and all behind it run again), from_node (inside a container: what follows this node runs again), whole_container
-    (`block` runs again as a whole, since more than this node had gone on)."""
+    """`how` is now (the open run itself: its next attempt need not wait), or a new run: from_block (a block at the root
+    and all after it run again), from_node (inside a container: the nodes after this one run again), whole_container
+    (`block` runs again as a whole, because other nodes had advanced)."""
 
     how: How
     block: str
@@ -78,9 +77,9 @@ class Lifecycle:
     async def run_from(
         self, run: str, block: str | None = None, *, input: Any = None, idempotency_key: str | None = None
     ) -> Submitted:
-        """A new run that takes over what `run` did before `block` and runs `block` and all that follows from it again;
-        without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict when the block lies inside a
-        container, the run has not ended, answers inside a container do not count for the new run, or `idempotency_key`
+        """Start a run that takes over the outputs of `run` before `block` and runs `block` and all that follows from it
+        again; without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict if the block lies inside a
+        container, the run has not ended, answers inside a container are not valid for the new run, or `idempotency_key`
         was used for a different request."""
         row, plan = await self._ended(run)
         matches = self._parts.services.sandbox.matches
@@ -106,7 +105,7 @@ class Lifecycle:
         return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
 
     async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
-        """What `run_from` would take over and run again. Raises the same NotFound and Conflict."""
+        """Return what `run_from` would take over and run again. Raises the same NotFound and Conflict."""
         async with existing_run(self._store, run):
             _, plan = await self._ended(run)
             return await rerun_view.preview(self._store, plan, run, block or plan.trigger)

@@ -1,4 +1,4 @@
-"""How much there is to do in the whole database: `engine.load`."""
+"""The amount of work in the whole database: `engine.load`."""
 
 from __future__ import annotations
 

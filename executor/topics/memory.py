@@ -1,4 +1,4 @@
-"""What agents remember: list, show and delete; `engine.memory`."""
+"""The memory of agents: list, show and delete; `engine.memory`."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class MemoryTopic:
         return await self._store.list_memories(workflow)
 
     async def turns(self, key: str, *, workflow: str = "", scope: str = "") -> list[TurnView]:
-        """In their order; none of a conversation that there is not. Raises BadRequest."""
+        """List the turns in their order; an unknown conversation has none. Raises BadRequest."""
         rows = await self._store.recall(_conversation(key, workflow, scope), TURNS_MAX)
         return [TurnView(row.run_id, row.at_ms, orjson.loads(row.messages)) for row in rows]
 

@@ -35,9 +35,9 @@ from executor.views import node as node_view
 from executor.views import run as run_view
 from executor.views.usage import usage_view
 
-# Who waits for a run looks so often whether another process has ended it. One that is in memory here says it itself.
+# The interval at which a waiter checks if another process has ended a run. One that is in memory here notifies it.
 WAIT_POLL_S = 1.0
-# Its first looks, where there is a bus: the process that executes the run has yet to hear that it is waited for.
+# The first intervals, where there is a bus: the process that executes the run has yet to be notified of the waiter.
 FIRST_POLL_S = 0.05
 OWNED_POLL_S = 5.0
 FOR_EVER_S = 1e9  # thirty years
@@ -48,7 +48,7 @@ CHILDREN_SHOWN_MAX = 200
 
 
 class _Asked(NamedTuple):
-    """What a caller wants started, checked and not stored."""
+    """A submission, checked but not stored."""
 
     new: NewRun
     plan: Plan
@@ -139,8 +139,8 @@ class Runs:
         timeout_s: float | None = None,
         priority: int | None = None,
     ) -> RunView:
-        """Start a run and wait until it has ended. After `timeout_s` (None: never) the view shows it as it is then: the
-        run continues, and may wait for a person for a long time. Raises as `submit`."""
+        """Start a run and wait until it has ended. After `timeout_s` (None for no limit) the view shows it as it is
+        then: the run continues, and may wait for a person for a long time. Raises like `submit`."""
         asked = await self._asked(workflow, input, trigger, version, idempotency_key, priority=priority)
         left = self._parts.owned.watch_left(asked.new.id)  # before it is there: it may end at once
         watched = Watched()
@@ -163,7 +163,7 @@ class Runs:
         return await self._view_now(stored.id, row)
 
     async def _over(self, run: str, created: bool, left: asyncio.Future[None], watched: Watched) -> RunRow | None:
-        """When it has ended. None: `watched` has all of it."""
+        """Wait for the end of the run. Returns None if `watched` has all of it."""
         if created and watched.is_here:
             await left
         elif created:
@@ -171,7 +171,7 @@ class Runs:
         return await self._ended(run) if watched.ended is None else None
 
     async def _ended(self, run: str) -> RunRow:
-        """When it has, in this or another process."""
+        """Wait for the end of the run, in this or another process."""
         poll_s = FIRST_POLL_S
         while True:
             left = self._parts.owned.watch_left(run)
@@ -184,8 +184,8 @@ class Runs:
                 left.cancel()
 
     async def _may_have_changed(self, run: str, left: asyncio.Future[None], poll_s: float) -> float:
-        """Until its row is worth another look: it has left memory, or another process may have it. Its journal is not
-        followed: reading that once for each commit cost a run a third of its time. Returns `poll_s` for the next
+        """Wait until its row is worth another look: it has left memory, or another process may have it. Its journal is
+        not followed: reading that once for each commit cost a run a third of its time. Returns `poll_s` for the next
         time."""
         elsewhere = self._parts.elsewhere
         if run in self._parts.owned.loops:
@@ -197,8 +197,8 @@ class Runs:
         return 2 * poll_s
 
     async def create(self, new: NewRun, plan: Plan, watched: Watched | None = None) -> tuple[RunRow, bool]:
-        """The stored run, and whether it is new. Raises QueueFull, and Conflict: its idempotency key was used for
-        another request. `watched`: of a caller who waits for its end."""
+        """Return the stored run, and True if it is new. Raises QueueFull, and Conflict if its idempotency key was used
+        for another request. `watched`: of a caller who waits for its end."""
         await self._pressure.admit(new.placement.pool)
         owned = self._parts.owned
         adopted = await owned.adopt(new, plan, watched) if owned.adopt is not None else None
@@ -219,8 +219,8 @@ class Runs:
     # --- one run ---
 
     async def view(self, run: str) -> RunView:
-        """The run as it stands. All that is shown of a waiting run is of one time, so that a reader can tell whether it
-        continues without a person or a signal. Raises NotFound."""
+        """Return the run as it is now. All data of a waiting run is of one time, so it shows if the run continues
+        without a person or a signal. Raises NotFound."""
         return await self._view_now(run)
 
     async def _view_now(self, run: str, row: RunRow | None = None) -> RunView:
@@ -239,7 +239,7 @@ class Runs:
         waits = () if row.status in TERMINAL else tuple(await self._waits.list("pending", row.id))
         view = await _with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
         view = await self._with_usage(view)
-        # After its children: one that ends writes to its parent's inbox in the same transaction.
+        # Read after its children: a child that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
         since_ms = row.stale_since_ms(self._parts.clock.now_ms())
         lacks = self._parts.owned.lacks(row)
@@ -260,7 +260,7 @@ class Runs:
             return await run_view.graph(self._store, await load_plan(self._store, row.plan_hash), row)
 
     async def plan(self, run: str) -> Plan:
-        """What it is pinned to. Raises NotFound."""
+        """Return the plan that it is pinned to. Raises NotFound."""
         async with existing_run(self._store, run) as row:
             return await load_plan(self._store, row.plan_hash)
 
@@ -305,9 +305,10 @@ class Runs:
         return await self._view_now(run, ended)
 
     async def _asleep(self, row: RunRow, until_ms: int) -> bool:
-        """With a timer or a retry that is due by then, with an answer in the inbox, or while its children work or have
-        such a timer, a waiting run only looks asleep. Read in this order, because a child ends and writes to its
-        parent's inbox in one transaction: its message is in the inbox or in the journal."""
+        """Return True if the run does nothing until then. With a timer or a retry that is due by then, with an answer
+        in the inbox, or while its children work or have such a timer, a waiting run only looks asleep. Read in this
+        order, because a child ends and writes to its parent's inbox in one transaction: its message is in the inbox or
+        in the journal."""
         soon = row.next_run_at_ms is not None and row.next_run_at_ms <= until_ms
         if soon and not await self._asks(row.id):
             return False
@@ -316,8 +317,8 @@ class Runs:
         return (await find_run(self._store, row.id)).seq == row.seq
 
     async def _asks(self, run: str) -> bool:
-        """Whether it waits for an answer or a signal. That may expire by itself soon, but the caller who waits for the
-        run may be the one who sends it."""
+        """Return True if it waits for an answer or a signal. That may expire by itself soon, but the caller who waits
+        for the run may be the one who sends it."""
         waits = await self._store.list_waits("pending", run, limit=1_000)
         return any(wait.kind not in ("timer", "child") for wait in waits)
 
@@ -335,12 +336,12 @@ class Runs:
     # --- many runs ---
 
     async def count(self, workflow: str | None = None, draft: str | None = None) -> dict[RunStatus, int]:
-        """By status; all statuses are there. COUNT_MAX: so many or more."""
+        """Count runs by status, for all statuses. COUNT_MAX means so many or more."""
         counts = await self._store.count_runs(workflow, draft)
         return {status: counts.get(status, 0) for status in get_args(RunStatus)}
 
     async def last_inputs(self, workflow: str | None = None, draft: str | None = None, limit: int = 10) -> list[Any]:
-        """Different inputs of the last runs, newest first; what is over 64 KiB is no example for a form."""
+        """Return different inputs of the last runs, newest first; inputs over 64 KiB are left out."""
         found: dict[bytes, Any] = {}
         for data in await self._store.list_inputs(workflow, draft):
             value = orjson.loads(data)

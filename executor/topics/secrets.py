@@ -36,7 +36,7 @@ class SecretView(Struct, frozen=True):
 
 
 class Rekeyed(Struct, frozen=True):
-    """How many secrets are sealed with the present key, and how many open waits have a new link."""
+    """The number of secrets that are sealed with the present key, and of open waits that have a new link."""
 
     resealed: int
     relinked: int
@@ -51,7 +51,7 @@ class Secrets:
         self._redactor = parts.redactor
 
     async def all(self) -> list[SecretView]:
-        """By name."""
+        """List the secrets by name."""
         rows = [row for row in await self._store.list_secrets() if not is_connection(row)]
         self._vault.know(rows)
         return [self._view(row) for row in rows]
@@ -88,8 +88,8 @@ class Secrets:
             self._vault.names -= {name}
 
     async def reseal(self) -> int:
-        """Encrypt with the present key what an older one was used for, in small transactions. Returns how many were.
-        What has neither key is left as it is."""
+        """Encrypt the secrets of older keys with the present key, in small transactions. Returns their number. A secret
+        of an unknown key is left as it is."""
         keys = self._keys()
         old = [row for row in await self._store.list_secrets() if row.key_id != keys.id and keys.has(row.key_id)]
         done = 0
@@ -99,9 +99,9 @@ class Secrets:
         return done
 
     async def rekey(self, grace_ms: int) -> Rekeyed:
-        """This process's key is the one that counts from now on: secrets are sealed with it, and open waits get new
-        links. Links, webhook secrets, addresses of pages and signatures of the keys before count for `grace_ms` more.
-        It can be interrupted and repeated, also with another time."""
+        """Make this process's key the valid one: secrets are sealed with it, and open waits get new links. Links,
+        webhook secrets, addresses of pages and signatures of the keys before stay valid for `grace_ms` more. It can be
+        interrupted and repeated, also with another time."""
         self._keys()
         relinked = await self._key_times.change(grace_ms)
         return Rekeyed(await self.reseal(), relinked)

@@ -40,7 +40,7 @@ class Signals:
         data = parts.redactor.redact_json(check_payload(admitted.value))
         await parts.files.hold(run, admitted.files)
         by = parts.redactor.redact_value(by)
-        # As what a block waits for is recorded: with the names of secrets in place of them.
+        # The name of a wait is recorded like this: with the names of secrets in place of their values.
         label = parts.redactor.label
         name, correlation, dedupe_key = (
             label(name),
@@ -63,7 +63,7 @@ class Signals:
         received_after_ms: int | None = None,
         limit: int = 200,
     ) -> list[SignalView]:
-        """In order of arrival, those that were consumed too. Raises NotFound."""
+        """List signals in order of arrival, consumed ones included. Raises NotFound."""
         label = self._parts.redactor.label
         name, correlation = name and label(name), correlation and label(correlation)
         async with existing_run(self._store, run):

@@ -20,7 +20,7 @@ from executor.runtime.parts import Parts
 from executor.vault.connection import Credential
 
 CHECK_S: Final = 15.0  # of one server: a person waits for it
-# What is wrong with the request itself: no server was asked.
+# Errors of the request itself: no server was called.
 OF_CALLER: Final = frozenset(
     {
         "address_refused",
@@ -41,10 +41,10 @@ class ToolServers:
         self._room = asyncio.Semaphore(CHECKS_MAX)
 
     async def tools(self, mcp: Mapping[str, Any]) -> list[ServerTool]:
-        """All tools of a server. `mcp`: `url`, `headers` and `connection`, as the tool of an agent has them, with
-        `${NAME}` for secrets. The rules are those of the block: permitted addresses, hosts of secrets. What it returns
-        and raises has no secrets in it. Raises BadRequest(mcp_invalid, or one of OF_CALLER);
-        BlockError as ToolClient, or because a secret or the connection could not be read."""
+        """List all tools of a server. `mcp`: `url`, `headers` and `connection`, as the tool of an agent has them, with
+        `${NAME}` for secrets. The rules are those of the block: permitted addresses, hosts of secrets. Results and
+        errors have no secrets in them. Raises BadRequest(mcp_invalid, or one of OF_CALLER); BlockError like ToolClient,
+        or because a secret or the connection could not be read."""
         vault, redactor = self._parts.vault, self._parts.redactor
         try:
             async with self._room:
@@ -62,7 +62,7 @@ class ToolServers:
         return convert(redactor.redact_value(to_builtins(found)), list[ServerTool])
 
     def _server(self, mcp: Mapping[str, Any]) -> ToolServer:
-        """With the values of names. Raises BadRequest, BlockError."""
+        """Return the server with the values of names. Raises BadRequest, BlockError."""
         values = self._parts.vault.values
         headers = {name: _filled(text, f"/headers/{name}", values) for name, text in (mcp.get("headers") or {}).items()}
         url = _filled(mcp["url"], "/url", values)

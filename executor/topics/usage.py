@@ -1,4 +1,4 @@
-"""What steps used and cost: `engine.usage`."""
+"""The usage and cost of steps: `engine.usage`."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Usage:
     async def between(
         self, first: date | None = None, last: date | None = None, *, by: By = "day", workflow: str | None = None
     ) -> tuple[date, date, UsageView]:
-        """Days in UTC, both part of it; without them the last 30. With sums of what was deleted since. Raises
-        BadRequest."""
+        """Sum the usage between two days in UTC, both included; by default the last 30 days. Includes the sums of runs
+        deleted since. Raises BadRequest."""
         if last is None:
             last = max(datetime.fromtimestamp(self._clock.now_ms() / 1000, UTC).date(), first or date.min)
         if first is None:

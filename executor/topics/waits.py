@@ -1,4 +1,4 @@
-"""What runs wait for: the inbox over all runs, answers by link, questions withdrawn; `engine.waits`.
+"""The waits of runs: the inbox over all runs, answers by link, questions withdrawn; `engine.waits`.
 
 The row of a wait decides which was first: an answer, an expiry or a withdrawal; the run then reads a message about it.
 For a wait for a signal, the run itself decides.
@@ -38,8 +38,8 @@ ATTEMPTS_MAX: Final = 200
 
 
 class WaitFilter(Struct, frozen=True):
-    """What of the inbox is wanted; None: any. `before` is the `next` of the previous page. `counts`: whether waits are
-    counted."""
+    """A filter of the inbox; None matches any. `before` is the `next` of the previous page. `counts`: count waits,
+    too."""
 
     status: WaitStatus | None = "pending"
     run: str | None = None
@@ -51,8 +51,8 @@ class WaitFilter(Struct, frozen=True):
 
 
 class WaitPage(Struct, frozen=True):
-    """Oldest first. `counts`: by status, of those that match the filter but for its status; COUNT_MAX: so many or more.
-    None: they were not asked for."""
+    """Oldest first. `counts`: by status, of those that match the filter except for its status; COUNT_MAX means so many
+    or more. None if not requested."""
 
     waits: list[WaitView]
     next: str | None
@@ -85,11 +85,11 @@ class Waits:
         )
 
     async def find(self, link: str) -> WaitView:
-        """By a resume link or its token. Raises NotFound."""
+        """Find a wait by a resume link or its token. Raises NotFound."""
         return await self.view(await self.by_token(token_of(link), "resume"))
 
     async def get(self, run: str, wait: str) -> WaitView:
-        """By its id, or by the key of the node that waits, or waited last. Raises NotFound."""
+        """Find a wait by its id, or by the key of the node that waits, or waited last. Raises NotFound."""
         return await self.view(await self._row(run, wait))
 
     async def answer(
@@ -104,9 +104,9 @@ class Waits:
         node: str | None = None,
     ) -> WaitView:
         """Answer a wait, once: by its resume link or the token in it, or by the wait as `list` returns it, or by `run`
-        and `node`, the key of the node that waits. `by`: the name that they say they have; `who`: whom they have signed
-        in as, which is recorded if the wait is for certain people. Raises NotFound, AnswerInvalid (still open),
-        SignInRequired, NotYours, AlreadyAnswered (`extra["wait"]` says by whom)."""
+        and `node`, the key of the node that waits. `by`: the name that the person gave; `who`: the signed-in user,
+        which is recorded if the wait is for certain people. Raises NotFound, AnswerInvalid (still open),
+        SignInRequired, NotYours, AlreadyAnswered (`extra["wait"]` has who answered)."""
         if isinstance(link, WaitShown):
             return await self.answer_wait(link.run, link.id, fields, action, by, who)
         if link is None and run is not None and node is not None:
@@ -124,7 +124,7 @@ class Waits:
         by: str | None = None,
         who: Answerer | None = None,
     ) -> WaitView:
-        """As `answer`, by the run and the wait, as in `get`: for callers who need no link to prove that they may."""
+        """Like `answer`, by the run and the wait, as in `get`: for callers who need no link to prove their right."""
         return await self._answer(await self._row(run, wait), fields, action, by, who)
 
     async def _answer(
@@ -219,8 +219,8 @@ class Waits:
         return views[0]
 
     async def views(self, rows: Sequence[WaitRow], run: RunRow | None = None) -> list[WaitView]:
-        """But for those whose run was deleted since they were read. `run`: that of all of them, if it was read just
-        now."""
+        """Return views of the waits, except those whose run was deleted since they were read. `run`: the run of all of
+        them, if it was read just now."""
         runs: dict[str, tuple[RunRow, Plan]] = {}
         for run_id in {row.run_id for row in rows}:
             if (found := run or await self._store.get_run(run_id)) is not None:
@@ -245,7 +245,7 @@ class Waits:
         ]
 
     def link(self, row: WaitRow) -> str | None:
-        """Where it is answered while it is pending; None when no link answers it."""
+        """Return the address of the answer while it is pending, or None if no link answers it."""
         if row.status != "pending" or row.kind not in CANCELLABLE:
             return None
         return self._links.url_of(row.run_id, row.id, row.kind, row.token_hash)

@@ -51,7 +51,7 @@ class Workflows:
         self._called: set[FunctionWorkflow[Any, Any]] = set()  # stored already
 
     async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
-        """Plan and diagnostics; never raises for what is wrong with the document."""
+        """Return the plan and the diagnostics; never raises for errors of the document."""
         return await self._parts.compiler.compile(document, trigger)
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
@@ -59,8 +59,8 @@ class Workflows:
         return [*(await self.compile(document, trigger)).diagnostics, *await self.missing(document)]
 
     async def missing(self, document: Any) -> list[Diagnostic]:
-        """What a document names and this server lacks: connections. Read at this moment, as another process may have
-        added them."""
+        """Return diagnostics for the connections that a document names and this server lacks. They are read at this
+        moment, because another process may have added them."""
         data = document if isinstance(document, bytes) else orjson.dumps(document)
         if b'"connection"' not in data:
             return []
@@ -105,7 +105,7 @@ class Workflows:
         return await self._saved(stored, document, compiled, off)
 
     async def _declared(self, name: str, document: Any, activate: bool) -> tuple[Declared, list[Diagnostic]]:
-        """The triggers of a version, and what there is to say about them."""
+        """Return the triggers of a version, and the diagnostics about them."""
         declared = await declared_by(self._parts, name, document)
         rows: list[ScheduleRow | WebhookRow] = [*declared.schedules, *declared.webhooks]
         on = sorted(row.trigger or "" for row in rows if row.enabled)
@@ -152,12 +152,12 @@ class Workflows:
         return await aside(partial(as_ours, document, self._parts.services.names, self._parts.registry))
 
     async def plan(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
-        """What a run of it would be pinned to, if it started at `trigger`. Raises NotFound, CompileError."""
+        """Return the plan of a run that starts at `trigger` now. Raises NotFound, CompileError."""
         row = await find_version(self._store, name, version)
         return await self._parts.compiler.plan(row.document, trigger)
 
     async def heads(self) -> list[WorkflowHead]:
-        """By name, each with its last run."""
+        """List the workflows by name, each with its last run."""
         return await self._store.list_heads()
 
     async def get(self, name: str) -> WorkflowHead:
@@ -190,7 +190,7 @@ class Workflows:
     async def _saved(
         self, stored: Stored, document: Any, compiled: Compiled, off: Sequence[Diagnostic]
     ) -> SavedWorkflow:
-        """A version was made active: what there is to say about it."""
+        """Return the result and all diagnostics for a version that was made active."""
         self._scheduler.wake()
         row, replaced = stored.row, stored.replaced
         warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []
@@ -198,8 +198,8 @@ class Workflows:
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
 
     async def delete(self, name: str) -> DeletedWorkflow:
-        """With its versions, schedules and webhooks. Runs that have ended stay, and keep their documents. Raises
-        NotFound, Conflict (workflow_has_open_runs)."""
+        """Delete a workflow with its versions, schedules and webhooks. Runs that have ended stay, and keep their
+        documents. Raises NotFound, Conflict (workflow_has_open_runs)."""
         deleted = await self._store.delete_workflow(name)
         if deleted is None:
             raise _not_found(name)
@@ -220,9 +220,9 @@ def _not_found(name: str) -> NotFound:
 
 
 async def _removed_blocks(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
-    """Warnings about blocks that the new version lacks and open runs hold, in the order of their ids. A run holds a
-    block when its journal has a record of it. It ends under its own version: it cannot move to one that lacks the
-    block, where a block under another id is another block."""
+    """Return warnings about blocks that the new version lacks and open runs hold, in the order of their ids. A run
+    holds a block when its journal has a record of it. It ends under its own version: it cannot move to one that lacks
+    the block, where a block under another id is another block."""
     present = (await aside(partial(as_ours, document))).document.get("blocks") or {}
     holders: dict[str, int] = {}
     looks = 0

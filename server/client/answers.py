@@ -208,8 +208,8 @@ class ConnectionUses(TypedDict):
 
 
 class ConnectionView(TypedDict):
-    """Without its values, which no one can read. `state`: sign_in: no one has signed in yet; sign_in_again: the
-    provider no longer gives tokens, `problem` says why; unreadable: this server has not the key of it."""
+    """Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if
+    the provider no longer gives tokens, see `problem`; unreadable if this server does not have its key."""
 
     name: str
     kind: Literal["api_key", "basic", "bearer", "oauth2_client", "oauth2_code"] | None
@@ -370,7 +370,7 @@ class DraftVersion(TypedDict):
 
 
 class DraftView(TypedDict):
-    """A draft and what is wrong with it. Times are Unix milliseconds. See DraftHead for what it is based on."""
+    """A draft and its diagnostics. Times are Unix milliseconds. See DraftHead for its base."""
 
     id: str
     name: str
@@ -618,8 +618,8 @@ class Invited(TypedDict):
 
 
 class KnownProvider(TypedDict):
-    """What a connection of kind `oauth2_code` begins with. `scopes`: a first choice, as the provider separates
-    them; `hosts`: those of its API; `docs`: where it says how to register a client."""
+    """The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
+    `hosts`: those of its API; `docs`: its page about registering a client."""
 
     id: str
     title: str

@@ -213,8 +213,8 @@ export interface ConnectionUses {
   used_by: EnvUse[]
 }
 
-/** Without its values, which no one can read. `state`: sign_in: no one has signed in yet; sign_in_again: the
- * provider no longer gives tokens, `problem` says why; unreadable: this server has not the key of it. */
+/** Without its values, which no one can read. `state` is sign_in if no one has signed in yet; sign_in_again if the
+ * provider no longer gives tokens, see `problem`; unreadable if this server does not have its key. */
 export interface ConnectionView {
   name: string
   kind: 'api_key' | 'basic' | 'bearer' | 'oauth2_client' | 'oauth2_code' | null
@@ -360,7 +360,7 @@ export interface DraftVersion {
   rev: number
 }
 
-/** A draft and what is wrong with it. Times are Unix milliseconds. See DraftHead for what it is based on. */
+/** A draft and its diagnostics. Times are Unix milliseconds. See DraftHead for its base. */
 export interface DraftView {
   id: string
   name: string
@@ -583,8 +583,8 @@ export interface Invited {
   expires_in_s: number
 }
 
-/** What a connection of kind `oauth2_code` begins with. `scopes`: a first choice, as the provider separates them;
- * `hosts`: those of its API; `docs`: where it says how to register a client. */
+/** The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
+ * `hosts`: those of its API; `docs`: its page about registering a client. */
 export interface KnownProvider {
   id: string
   title: string
