@@ -1,3 +1,3 @@
-"""The types of what `weft.Client` answers: the JSON of docs/reference/http-api.md, as TypedDicts."""
+"""The types of the answers of `weft.Client`: the JSON of docs/reference/http-api.md, as TypedDicts."""
 
 from server.client.answers import *  # noqa: F403

@@ -1,5 +1,5 @@
-"""How a block of a document is written in Python: as a call of its class, `Http("https://…", id="hit")`, or of `Block`
-where the class cannot say all of it. A call can be carried out, which makes sure of that, or printed (`text.py`)."""
+"""Blocks of a document as Python calls: of their class, `Http("https://…", id="hit")`, or of `Block` if the class
+cannot express all of it. A call can be carried out, which proves that it fits, or printed (`text.py`)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ _POLICY: Final = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
 
 
 def carry_out(value: Any) -> Any:
-    """What the calls in `value` make. Raises BuildError."""
+    """Return the objects that the calls in `value` make. Raises BuildError."""
     if isinstance(value, Call):
         arguments = [carry_out(one) for one in value.args]
         return value.cls(*arguments, **{key: carry_out(one) for key, one in value.kwargs.items()})
@@ -147,7 +147,7 @@ def _branch(params: dict[str, Any], options: dict[str, Any]) -> Call:
 
 
 def _arguments(cls: type[Block]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Names of those by position, and of the others."""
+    """Return the names of the positional arguments, and of the others."""
     found = list(signature(cls.__init__).parameters.values())[1:]
     positional = tuple(one.name for one in found if one.kind is Parameter.POSITIONAL_OR_KEYWORD)
     return positional, tuple(one.name for one in found if one.kind is Parameter.KEYWORD_ONLY)

@@ -15,8 +15,8 @@ Then = Step | Sequence[Step] | None
 
 
 class Case:
-    """One way of a `Branch`: the first case whose expression `when` is true is taken; without one it is the else case,
-    the last. `then`: its step; None: it leads to the next step of the sequence."""
+    """One way of a `Branch`: the first case whose expression `when` is true is taken; a case without `when` is the else
+    case, the last. `then` is its step; if it is None, the case leads to the next step of the sequence."""
 
     def __init__(
         self, id: str, when: str | bool | UnsetType = UNSET, then: Then = None, *, title: str | UnsetType = UNSET
@@ -50,8 +50,8 @@ class Branch(Block):
 
 
 class Router(Block):
-    """Compares a value: `Router("<input.kind>", on={"a": Http(...), "b": Set(...)})`. The ways are those of `on` unless
-    `routes` says more; `default` names the one of all other values."""
+    """Compares a value: `Router("<input.kind>", on={"a": Http(...), "b": Set(...)})`. The ways are those of
+    `routes`, or without it those of `on`; `default` names the one of all other values."""
 
     def __init__(
         self,

@@ -13,8 +13,8 @@ USUAL: Final = "workflow"
 
 
 def defined_in(names: Mapping[str, Any]) -> dict[str, Any]:
-    """Of the names of a module: those with a `document()`, each once, in the order of the file; without one what is
-    called `workflow`. A name that begins with `_` is for the file alone."""
+    """Return the workflows among the names of a module: values with a `document()`, each once, in the order of the
+    file; if there are none, the value called `workflow`. A name that begins with `_` is for the file alone."""
     found: dict[str, Any] = {}
     seen: set[int] = set()
     for name, value in names.items():
@@ -28,8 +28,8 @@ def defined_in(names: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def document_of(value: Any, name: str) -> dict[str, Any]:
-    """Of a workflow, a tree of steps, or a function without arguments that returns either. `name`: where it has none.
-    Raises BuildError, and what the function raises."""
+    """Return the document of a workflow, a tree of steps, or a function without arguments that returns either. `name`
+    is used if it has none. Raises BuildError, and any error of the function."""
     if not hasattr(value, "document") and not isinstance(value, Step) and callable(value):
         value = value()
     if isinstance(value, Step | list):

@@ -1,4 +1,4 @@
-"""What is wrong with a workflow in Python, before it is a document."""
+"""Errors in workflows in Python, found before there is a document."""
 
 from __future__ import annotations
 

@@ -12,8 +12,8 @@ from compiler.builder.step import Block, Options
 
 
 class Approval(Block):
-    """The decision of a person. Each action is an exit: `on={"reject": SendEmail(...)}`; those without a step go on to
-    the next one."""
+    """The decision of a person. Each action is an exit: `on={"reject": SendEmail(...)}`; actions without a step
+    continue at the next one."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
-"""The steps in the graph of a document: which blocks follow each other, which begin side by side, which are behind an
-exit. What is found is built again and compared; where it makes other connections, the blocks and connections are
-written one by one (`Graph`). So nothing is lost, whatever was drawn.
+"""The steps in the graph of a document: which blocks follow each other, begin side by side, or follow an exit. The
+steps are built again and compared; where their connections differ, the blocks and connections are written one by one
+(`Graph`). So nothing is lost, whatever was drawn.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from compiler.builder.shapes import Edge, End, Graph, Parallel
 from compiler.builder.step import BODY, ERROR, EXITS, FINALLY, OUT, TRIGGERS, Container, Exit, Sequence
 from compiler.builder.workflow import Workflow
 
-NESTING_MAX: Final = 30  # branches in branches; deeper ones are not read more easily as steps
+NESTING_MAX: Final = 30  # branches in branches; deeper ones are no easier to read as steps
 
 
 def recover(document: Mapping[str, Any]) -> Call:
-    """The call of `Workflow` that makes `document`. The document must be one that can be compiled."""
+    """Return the call of `Workflow` that makes `document`, which must be one that can be compiled."""
     graph = _Document(document)
     odd = {region for region in graph.regions if graph.has_odd_edges(region)}
     for _ in range(2):
@@ -42,7 +42,7 @@ def recover(document: Mapping[str, Any]) -> Call:
 
 
 def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Equal for documents that say the same: connections in one order, each with its exit."""
+    """Return a form that is equal for equivalent documents: connections in one order, each with its exit."""
     edges = [{**edge, "handle": edge.get("handle") or OUT} for edge in document.get("edges") or []]
     edges.sort(key=lambda edge: (edge["source"], edge["handle"], edge["target"], repr(sorted(edge.items(), key=repr))))
     return {"format": "weft/1", **document, "edges": edges}
@@ -108,7 +108,7 @@ class _Document:
         return Call(Workflow, [name, *steps], named | _finally(cleanup) | ({"more": more} if more else {}))
 
     def steps(self, region: str | None, odd: set[str | None]) -> tuple[list[Call], list[Call]]:
-        """Those of the root, or of a container; and those of its cleanup."""
+        """Return the steps of the root or of a container, and those of its cleanup."""
         if region not in odd:
             try:
                 return _Region(self, region, odd).steps()
@@ -119,7 +119,7 @@ class _Document:
         return [Call(Graph, list(blocks), {"edges": edges})], []
 
     def call(self, block_id: str, odd: set[str | None]) -> Call:
-        """Of a block with what is inside of it, and nothing behind it."""
+        """Return the call of a block with the steps inside it, without those after it."""
         contains = block_id in self.inside
         call = of_block(block_id, self.blocks[block_id], self.parent(block_id), contains)
         if contains or issubclass(call.cls, Container):
@@ -136,7 +136,7 @@ class _Document:
 
 
 class _Region:
-    """The root, or what is in a container, as steps. Raises _Odd."""
+    """The steps of the root, or of a container. Raises _Odd."""
 
     def __init__(self, graph: _Document, region: str | None, odd: set[str | None]) -> None:
         self._graph = graph
@@ -146,7 +146,7 @@ class _Region:
         self._depth = 0
 
     def steps(self) -> tuple[list[Call], list[Call]]:
-        """And those of the cleanup."""
+        """Return the steps of the region, and those of its cleanup."""
         graph, region = self._graph, self._region
         notes = [one for one in graph.inside.get(region, []) if graph.blocks[one]["type"] == "note"]
         if region is not None:
@@ -184,7 +184,7 @@ class _Region:
         return [call, *more]
 
     def _sequence(self, exits: list[Exit]) -> tuple[list[Call], list[Exit]]:
-        """What follows these exits together, until other paths join in; and the exits there."""
+        """Return the steps that follow these exits together, until other paths join; and the exits there."""
         graph = self._graph
         steps: list[Call] = []
         while exits:
@@ -207,7 +207,7 @@ class _Region:
         return Call(Parallel, [_one(steps) for steps, _ in branches]), [one for _, left in branches for one in left]
 
     def _block(self, block_id: str) -> tuple[Call, list[Exit]]:
-        """With the steps behind its exits."""
+        """Return the call of a block with the steps after its exits, and its open exits."""
         graph = self._graph
         self._left.discard(block_id)
         call = graph.call(block_id, self._odd)
@@ -234,7 +234,7 @@ class _Region:
         return call, [exit for _, left in ways.values() for exit in left]
 
     def _handles(self, block_id: str) -> tuple[list[str], set[str]]:
-        """Those that lead on where nothing is written, and those that have a connection."""
+        """Return the exits that continue by default, and those with a connection."""
         block = self._graph.blocks[block_id]
         inner = (BODY, FINALLY) if block["type"] in TRIGGERS else (BODY,)
         used = {handle for handle in graph_handles(self._graph, block_id) if handle not in inner}
@@ -258,14 +258,14 @@ class _Region:
         return any(self._graph.after.get(exit) for exit in exits)
 
     def _ended(self, steps: list[Call], exits: list[Exit]) -> tuple[list[Call], list[Exit]]:
-        """A path that leads to nothing says so, if others beside it lead on."""
+        """Add an `End` to a path without a continuation, if other paths beside it continue."""
         if self._goes_on(exits) or not exits:
             return steps, exits
         return [*steps, Call(End)], []
 
 
 def graph_handles(graph: _Document, block_id: str) -> list[str]:
-    """Exits of the block that have a connection, without those that lead into it."""
+    """Return the exits of the block that have a connection, without those into the block itself."""
     return [
         handle
         for (source, handle), targets in graph.after.items()
@@ -284,7 +284,7 @@ def _one(steps: list[Call]) -> Any:
 
 
 def _put_ways(call: Call, on: dict[str, Any]) -> None:
-    """Steps behind exits: in the cases of a branch, else in `on`."""
+    """Put the steps after exits into the cases of a branch, else into `on`."""
     if call.cls is Branch:
         cases = {case.args[0]: case for case in call.args}
         if len(cases) == len(call.args):

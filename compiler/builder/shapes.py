@@ -1,4 +1,4 @@
-"""How steps are connected, beside `Sequence`: side by side, not at all, or as a list of connections says."""
+"""Connections of steps besides `Sequence`: side by side, none at all, or a list of connections."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Edge:
 
 
 class Graph(Step):
-    """Blocks, and connections between them that are no sequence. It is all of a workflow, of a container, or of a
+    """Blocks, and connections between them that are not a sequence. It is all of a workflow, of a container, or of a
     cleanup. In a container the first blocks have a connection from its exit `body`, in a cleanup from `finally`."""
 
     def __init__(self, *steps: Step, edges: Steps[Edge]) -> None:

@@ -12,8 +12,9 @@ __all__ = ["canonical", "source"]
 
 
 def source(document: Mapping[str, Any]) -> str:
-    """Of a document in the format weft/1 that can be compiled. Sequences, branches and containers are written as such;
-    blocks that are connected otherwise, with their connections. Connections may come in another order."""
+    """Return the Python source of a document in the format weft/1 that can be compiled. Sequences, branches and
+    containers are written as such; blocks that are connected otherwise, with their connections. The order of
+    connections may change."""
     module = Module()
     workflow = module.write(recover(document), before=len("workflow = "))
     names = ", ".join(sorted(module.names, key=str.lower) + (["ref"] if module.uses_ref else []))

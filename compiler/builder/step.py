@@ -1,8 +1,8 @@
-"""Blocks as Python objects: `Block` for any type, `Container` for those with a body. They only hold what was written;
-`workflow.py` makes the document of them.
+"""Blocks as Python objects: `Block` for any type, `Container` for those with a body. They only hold the arguments;
+`workflow.py` makes the document.
 
-A step is anything that has a place in a sequence: a block, or a shape (`shapes.py`). It is built behind `Exits`: the
-exits of blocks that it is connected to. None: nothing comes before it.
+A step is anything that has a place in a sequence: a block, or a shape (`shapes.py`). It is built after `Exits`: the
+exits of blocks that it is connected to, or None if nothing comes before it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from compiler.builder.errors import BuildError
 from compiler.builder.values import plain
 from compiler.diagnostics import suggest
 
-Exit = tuple[str, str]  # the id of a block, and one of its handles
+Exit = tuple[str, str]  # the id of a block, and the name of its handle
 Exits = list[Exit] | None
 OUT: Final = "out"
 ERROR: Final = "error"
@@ -31,20 +31,20 @@ _OWN: Final = "compiler.builder"
 
 
 class Options(TypedDict, total=False):
-    """What every block takes.
+    """Arguments of every block.
 
-    id            of the block, which never changes; else made of the name or the class, the second with a number
+    id            of the block, which never changes; else derived from the name or the class, the second with a number
     name          what people see, and references use
     assign_to     `"$.hit"`: the output is stored in this workflow variable as well
-    on            steps behind exits, by handle: `on={"reject": SendEmail(...)}`
-    on_error      a step for when the last attempt failed; `"continue"`: the output is then null
+    on            steps after exits, by handle: `on={"reject": SendEmail(...)}`
+    on_error      a step that runs when the last attempt has failed; `"continue"`: the output is then null
     retry         attempts including the first, or all settings: {"max_attempts": 5, "backoff": "fixed"}
     timeout       seconds for one attempt
-    on_lost       when the server dies meanwhile: "retry", "ask" a person, or "fail"
+    on_lost       if the server dies meanwhile: "retry", "ask" a person, or "fail"
     cache, limit, group, runner, skip_if    as in the policy of a document
     policy        other fields of the policy
     output        JSON Schema that the output must fit
-    params        params of the type that the class has no argument for
+    params        params of the type for which the class has no argument
     description   a text for people
     enabled       False: the block is not compiled
     at, size      place on the canvas, in pixels
@@ -79,7 +79,7 @@ _POLICY = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
 
 
 class Site(Protocol):
-    """Where steps are built: see `workflow.py`."""
+    """The interface for building steps: see `workflow.py`."""
 
     def id_of(self, block: Block) -> str: ...
 
@@ -104,8 +104,8 @@ class Step:
 
 
 class Sequence(Step):
-    """One step after another. An empty one leads on to whatever comes next. `id` is for people who read the source:
-    the document has the blocks alone."""
+    """One step after another. An empty sequence continues at the next step. `id` is for readers of the source: the
+    document has the blocks alone."""
 
     def __init__(self, *steps: Step | Steps[Step], id: str | None = None) -> None:
         super().__init__()
@@ -129,7 +129,7 @@ class Block(Step):
         self._begin(type, {}, options)
 
     def _begin(self, type: str, own: Mapping[str, Any], options: Options) -> None:
-        """`own`: params by the names of their arguments; UNSET ones are left out."""
+        """Set up a block. `own` has params by the names of their arguments; UNSET ones are left out."""
         super().__init__()
         for key in options:
             if key not in Options.__annotations__:
@@ -155,7 +155,7 @@ class Block(Step):
 
     @property
     def stem(self) -> str:
-        """What an id is made of where none is written."""
+        """The base of a generated id."""
         own = _class(self)
         text = self.options.get("name") or (self.type if own in ("Block", "Container") else own)
         words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[^A-Za-z0-9]+", "_", text).strip("_").lower()
@@ -230,8 +230,8 @@ class Block(Step):
 
 
 class Container(Block):
-    """A block with a body: a sequence of steps. `Loop` and `Each` are the usual ones. `finally_`: a step for when the
-    body has ended, however it has: its cleanup."""
+    """A block with a body: a sequence of steps. `Loop` and `Each` are the usual ones. `finally_` is its cleanup: a step
+    that runs after the body has ended in any way."""
 
     def __init__(
         self,
@@ -292,7 +292,7 @@ def _of_router(params: Mapping[str, Any]) -> list[str]:
     return [*_ids(params.get("routes")), *_texts([params.get("default")])]
 
 
-# Types whose exits are not `out`. Those without a step continue at the next one.
+# Types whose exits are not `out`. Exits without a step continue at the next step.
 EXITS: Final[Mapping[str, Callable[[Mapping[str, Any]], list[str]]]] = {
     "condition": lambda params: _ids(params.get("cases")),
     "router": _of_router,

@@ -1,4 +1,4 @@
-"""Where runs begin. A workflow without any of them begins at a `start` block."""
+"""Triggers, at which runs begin. A workflow without one begins at a `start` block."""
 
 from __future__ import annotations
 

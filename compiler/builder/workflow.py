@@ -34,7 +34,7 @@ class Workflow:
     input       JSON Schema of the input of a run
     variables   workflow variables with their first values
     settings    of the document: `{"max_concurrency": 10}`
-    finally_    the cleanup of a run: a step for when all others have ended, however they have
+    finally_    the cleanup of a run: a step that runs after all others have ended in any way
     order       ids in the order of the document, if it is not that of the steps; the others follow
     more        other fields of the document, such as `notes`
     """
@@ -88,8 +88,8 @@ class Workflow:
 
 
 def as_workflow(value: Any, name: str | None = None) -> Workflow:
-    """A workflow, or the one of a tree of steps, in which each variable that a step is assigned to begins as null.
-    `name`: of a tree. Raises BuildError."""
+    """Return a workflow as it is, or make one from a tree of steps, in which each variable that a step is assigned to
+    begins as null. `name` is the name for a tree. Raises BuildError."""
     if isinstance(value, Workflow):
         return value
     step = as_step(value)

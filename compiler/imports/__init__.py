@@ -24,8 +24,8 @@ class OurDocument(Struct, frozen=True):
 def as_ours(
     document: Mapping[str, Any], env_names: Collection[str] | None = None, catalog: Catalog | None = None
 ) -> OurDocument:
-    """Never raises: a document in no known format is returned as it is. Without a catalog, blocks that have no
-    counterpart stay as they are: enough for those who read its structure."""
+    """Return the document in the format weft/1. Never raises: a document in no known format is returned as it is.
+    Without a catalog, blocks without a counterpart stay as they are, which is enough for readers of its structure."""
     if sim.detect(document) != "sim":
         return OurDocument(dict(document))
     imported = sim.import_workflow(document, env_names=env_names, catalog=catalog)

@@ -12,7 +12,7 @@ blocks;
   a `start` block;
 - blocks of services become blocks of our connectors where an operation does the same; their accounts are not imported;
 - code that is neither JavaScript nor Python, and settings without a counterpart are lost; a block of a type that the
-  catalog lacks becomes one that fails: it is said, by block, with what to do.
+  catalog lacks becomes one that fails: a finding for each block has the next step.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _HANDLES = {
 _STARTS = ("start", "starter", "start_trigger", "input_trigger", "manual_trigger", "api_trigger", "chat_trigger")
 _KEPT = ("schedule", *WEBHOOKS)  # triggers with a counterpart
 _TRIGGERS = frozenset([*_STARTS, *_KEPT, "webhook_request"])
-# Blocks whose unlabelled edges stand for every way out.
+# Blocks whose unlabelled edges stand for all exits.
 _BRANCHING = ("condition", "router", "router_v2")
 # What Sim calls its blocks.
 _TITLES = {
@@ -91,7 +91,7 @@ class Imported(Struct):
 
 
 def detect(document: Mapping[str, Any]) -> Literal["weft", "sim"] | None:
-    """Whose document this is, by its shape."""
+    """Return the format of a document, by its shape."""
     if isinstance(document.get("format"), str):
         return "weft"
     state = document.get("state")
@@ -113,9 +113,9 @@ def import_workflow(
     name: str | None = None,
     catalog: Catalog | None = None,
 ) -> Imported:
-    """Convert. Blocks of types that `catalog` lacks are replaced; without one they stay. `variables` (Sim's {id:
-    {name, type, value}}, which the serialized form does not hold) and `name` override what the document says. Never
-    raises: parts that cannot be read are left out with a warning."""
+    """Convert. Blocks of types that `catalog` lacks are replaced; without one they stay. `variables` (Sim's {id: {name,
+    type, value}}, which the serialized form does not hold) and `name` override those of the document. Never raises:
+    parts that cannot be read are left out with a warning."""
     return _Import(document, env_names, variables, name, catalog).run()
 
 
@@ -298,7 +298,7 @@ class _Import:
         return self._blocks.get(block_id) if isinstance(block_id, str) else None
 
     def _ways(self, source: SimBlock, target: SimBlock, handle: str) -> list[str]:
-        """Our handles for one of Sim's."""
+        """Return our handles for one of Sim's."""
         if handle == "error":
             return ["error"]
         if source.id in self._foreign:
@@ -308,7 +308,8 @@ class _Import:
         for prefix in ("condition-", "router-"):
             if handle.startswith(prefix):
                 return [handle.removeprefix(prefix)]
-        if source.type == "guardrails" and handle in ("", "source"):  # it says what it found and continues in any case
+        # it returns its findings and continues in any case
+        if source.type == "guardrails" and handle in ("", "source"):
             return ["pass", "fail"]
         if source.type in _BRANCHING and handle in ("", "source"):
             cases = parse_json(source.params.get("conditions" if source.type == "condition" else "routes"))

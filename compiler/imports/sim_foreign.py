@@ -1,7 +1,7 @@
 """Blocks of Sim without a counterpart, most of them services of vendors. Each becomes a `function` block in its place
-that fails when it runs and says what to do; its settings are kept in the notes. So the rest of the workflow can be
-compiled, looked at and run up to there. Such a tool of an agent becomes one that fails when the model calls it.
-`not_imported` finds both in a document of ours."""
+that fails when it runs, with the next step in its message; its settings are kept in the notes. So the rest of the
+workflow can be compiled, shown and run up to there. Such a tool of an agent becomes a tool that fails when the model
+calls it. `not_imported` finds both in a document of ours."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def title_of(kind: str) -> str:
 
 
 def advice(kind: str) -> str:
-    """What to do about a block of this type."""
+    """Return the next step for a block of this type."""
     service = service_of(kind)
     if service in _CONNECTORS:
         return f"Replace it with the block connector.{_CONNECTORS[service]}."
@@ -70,7 +70,7 @@ def advice(kind: str) -> str:
 
 
 def tool_advice(kind: str) -> str:
-    """What to do about a tool of an agent."""
+    """Return the next step for a tool of an agent."""
     service = service_of(kind)
     if service in _CONNECTORS:
         return f"Make a workflow with the block connector.{_CONNECTORS[service]}, and choose it in the tool."
@@ -105,8 +105,8 @@ def _free_name(name: str, taken: Collection[str]) -> str:
 
 
 def not_imported(document: Mapping[str, Any]) -> list[Diagnostic]:
-    """What stands in for blocks and tools that were not imported, in a document of ours. A disabled block does not
-    count."""
+    """Return findings for the substitutes of blocks and tools that were not imported, in a document of ours. Disabled
+    blocks do not count."""
     found: list[Diagnostic] = []
     for id, block in _mapping(document.get("blocks")).items():
         if not isinstance(block, Mapping) or block.get("enabled") is False:

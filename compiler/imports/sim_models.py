@@ -20,7 +20,7 @@ _OTHERS = (
 )
 _NO_MODEL = "default:model"
 _CHECKS = {"json": "json", "regex": "regex", "pii": "pii", "hallucination": "model"}
-# Of theirs, those that have a pattern here.
+# Sim's kinds that have a pattern here.
 _PERSONAL = {
     "EMAIL_ADDRESS": "email",
     "PHONE_NUMBER": "phone",
@@ -69,7 +69,7 @@ def _model(named: str, losses: list[Loss]) -> str:
 
 
 def _served(endpoint: str, model: str, losses: list[Loss]) -> str:
-    """A model whose endpoint the operator has to set."""
+    """Return a model whose endpoint the operator has to set."""
     hint = f"Start the server with WEFT_MODEL_{endpoint.upper()}=<URL>."
     losses.append(Loss(f"Its model is served by {endpoint}.", hint))
     return f"{endpoint}:{model}"
@@ -85,7 +85,7 @@ _MEMORIES = {
 
 def agent(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     """Newer agents have a list of messages, older ones two texts. Sim's tools belong to its vendors' services: each is
-    named, with what to do."""
+    named in a finding with the next step."""
     out = model_params(params, texts, losses)
     if "model" not in out:
         out["model"] = _NO_MODEL
@@ -148,7 +148,7 @@ def _memory(params: Mapping[str, Any], texts: Texts, losses: list[Loss]) -> dict
 
 
 def _output_schema(given: Any, losses: list[Loss]) -> dict[str, Any] | None:
-    """A JSON Schema, or {name, schema, strict} around one, or {type, json_schema} around that."""
+    """Return the schema in a JSON Schema, or in {name, schema, strict} or {type, json_schema} around one."""
     found = parse_json(given)
     if found in (None, ""):
         return None
@@ -203,7 +203,7 @@ def metric_name(name: str) -> str:
 
 
 def guardrails(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
-    """Theirs continues in one way and says whether the text passed; ours has a way for each."""
+    """Sim's block has one exit, and its output shows whether the text passed; ours has an exit for each case."""
     kind = str(params.get("validationType") or "json")
     given = params.get("input")
     out: dict[str, Any] = {"input": texts.value("" if given is None else given), "check": _CHECKS.get(kind, "json")}

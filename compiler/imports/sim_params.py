@@ -43,7 +43,7 @@ def translate(kind: str, name: str, params: Mapping[str, Any], texts: Texts) -> 
 
 
 def is_known(kind: str) -> bool:
-    """Whether a block that is no container is translated, not only copied."""
+    """Return whether a block that is not a container is translated, not only copied."""
     return kind in _TABLE
 
 
@@ -192,7 +192,7 @@ def _function(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss
 
 
 def notes_of(kind: str, params: Mapping[str, Any]) -> str:
-    """What is kept for people to read because it has no other place."""
+    """Return the settings that are kept for people to read because they have no other place."""
     lines: list[str] = []
     if kind == "function" and params.get("language") not in (*_LANGUAGES, "python"):
         code = params.get("code", "")
@@ -311,7 +311,7 @@ def _field_type(kind: Any) -> str:
 
 
 def _input_type(kind: Any) -> str:
-    """Of a field of the input, which can be a file or a list of files."""
+    """Return the type of a field of the input, which can be a file or a list of files."""
     return {"file": "file", "file[]": "array"}.get(str(kind)) or _field_type(kind)
 
 
@@ -344,7 +344,7 @@ _TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[Loss]], tuple[str, 
     "api": _http,
     "response": _response,
 }
-# The params that are read, or mean nothing here; others that have a value are lost, which is said.
+# Params that are read, or mean nothing here; other params with a value are lost, which is reported.
 _READ: dict[str, Collection[str]] = {
     "start_trigger": ("inputFormat",),
     "schedule": (

@@ -1,9 +1,9 @@
 """Sim's blocks of services -> blocks of our connectors, where an operation of ours does the same. Others have no
 counterpart (`sim_foreign`).
 
-A field that the connector requires and the block does not have stays open: it is the finding `required` until someone
-fills it in. Exports of Sim have no channels, no databases and no accounts; for the account the block gets the
-connection that is named like the service, which is said.
+A field that the connector requires and the block does not have stays open: it is the finding `required` until it is
+filled in. Exports of Sim have no channels, no databases and no accounts; for the account the block gets the connection
+that is named like the service, which is reported.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ Kind = Literal["text", "number", "list", "json", "rows"]
 
 
 class Field(NamedTuple):
-    """`names`: of Sim's settings, of which the first that has a value counts. `list`: text with commas."""
+    """A field. `names` are Sim's settings, of which the first with a value counts. `list`: text with commas."""
 
     names: tuple[str, ...]
     kind: Kind = "text"
 
 
 class Operation(NamedTuple):
-    """`fixed`: what Sim's operation always does, as a param of ours."""
+    """An operation. `fixed` is what Sim's operation always does, as a param of ours."""
 
     name: str
     fields: dict[str, Field]
@@ -56,7 +56,7 @@ _DATABASE: Final = "databaseId databaseSelector"
 _PAGE: Final = "pageId pageSelector"
 _MESSAGE: Final = "actionMessageId"
 _LABELS: Final = "labelActionMessageId"
-# By service and operation; the first operation is that of a block without one.
+# By service and operation; the first operation is that of a block that names none.
 _OPERATIONS: Final[dict[str, dict[str, Operation]]] = {
     "slack": {
         "send": _of("send_message", channel=_CHANNEL, text="text", thread_ts="threadTs", blocks=("json", "blocks")),
@@ -188,15 +188,16 @@ _OPERATIONS: Final[dict[str, dict[str, Operation]]] = {
         ),
     },
 }
-# Those whose first operation is the one that Sim's block has without a choice.
+# Services whose first operation is the one of a Sim block that names none.
 _DEFAULTED: Final = frozenset({"slack", "gmail", "google_sheets", "discord", "telegram"})
 
 
 def connector(
     kind: str, settings: Mapping[str, Any], texts: Texts, catalog: Catalog | None
 ) -> tuple[str, dict[str, Any], list[Loss]] | None:
-    """(our type, our params, what was lost). None: no operation of a connector in the catalog does what this block
-    does."""
+    """Return our type, our params, and the losses, or None if no operation of a connector in the catalog does
+    the same.
+    """
     service = service_of(kind)
     spec = None if catalog is None else catalog.get(f"connector.{service}")
     operation = _operation(service, settings)
@@ -254,8 +255,8 @@ def _range(settings: Mapping[str, Any], texts: Texts) -> str:
 def _account(
     service: str, settings: Mapping[str, Any], texts: Texts, properties: Mapping[str, Any]
 ) -> tuple[dict[str, Any], list[Loss]]:
-    """A token that was an environment name stays one. For accounts, and for tokens in the document, a connection takes
-    the place, or a secret where the service can have none."""
+    """Return the params for the account. A token that was an environment name stays one. A connection replaces
+    accounts, and tokens in the document; a secret does if the service can have no connection."""
     names = ("accessKeyId", "secretAccessKey") if service == "s3" else ("botToken",)
     names = ("apiKey",) if service == "github" else names
     title = title_of(service)
@@ -272,7 +273,7 @@ def _account(
 
 
 def _unread(operation: Operation, service: str, settings: Mapping[str, Any]) -> list[str]:
-    """Settings with a value that nothing here has. Sim keeps those of other operations, too."""
+    """Return the settings with a value that are not used here. Sim keeps those of other operations, too."""
     read = {name for field in operation.fields.values() for name in field.names} | _FORM
     if service == "google_sheets":
         read |= {"sheetName", "manualSheetName", "cellRange"}

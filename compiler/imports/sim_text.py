@@ -1,4 +1,5 @@
-"""What texts of a Sim workflow become: environment names, references to blocks and fields with other names here."""
+"""Translation of the texts of a Sim workflow: environment names, references to blocks and fields with other
+names here."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _ENV = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _UPPER = re.compile(r"[A-Z_][A-Z0-9_]*")
 # Names that mean something here but may be block names there.
 _OURS = ("input", "workflow")
-# Output fields of another name: (block type, field) -> ours; None: the field is the whole output.
+# Output fields of another name: (block type, field) -> ours, or None if the field is the whole output.
 _FIELDS: dict[tuple[str, str], str | None] = {
     ("human_in_the_loop", "submission"): None,
     ("human_in_the_loop", "resumeInput"): None,
@@ -35,7 +36,7 @@ _FIELDS: dict[tuple[str, str], str | None] = {
     ("workflow_input", "result"): None,
     ("workflow_input", "response"): None,
 }
-# Of an agent with a response format each field of that is one; ours has them in `content`.
+# An agent with a response format has each field of that in its output; ours has them in `content`.
 _OF_AGENT = ("content", "model", "tokens", "toolCalls", "cost", "error")
 # Of an evaluator each metric is a field; ours has them in `scores`.
 _OF_EVALUATOR = ("content", "model", "tokens", "cost", "error")
@@ -47,7 +48,7 @@ _WEBHOOK_FIELDS = ("body", "headers", "query", "method")
 
 
 class Loss(NamedTuple):
-    """What the import of a block left out or changed, and what to do about it."""
+    """A part of a block that the import left out or changed, and the next step."""
 
     message: str
     hint: str = ""
@@ -56,7 +57,7 @@ class Loss(NamedTuple):
 class Texts:
     """Translates texts: environment names, and references whose block or field has another name here.
 
-    `blocks`: id -> (Sim's type, name). `env_names` None: every UPPER_CASE name counts as one. `foreign`: ids of
+    `blocks`: id -> (Sim's type, name). If `env_names` is None, every UPPER_CASE name counts as one. `foreign`: ids of
     blocks without a counterpart.
     """
 
@@ -86,7 +87,7 @@ class Texts:
         return self._references(text) if "<" in text else text
 
     def secret(self, text: Any, losses: list[Loss], what: str) -> str | None:
-        """A name of the environment in a field for secrets: it stays one, also if no value is known for it."""
+        """Return the environment name in a field for secrets as one of ours, even if no value is known for it."""
         name = _ENV.fullmatch(str(text or "").strip())
         if name is None:
             return None
@@ -152,7 +153,7 @@ class Texts:
 
 
 def typed_value(kind: str, value: Any) -> Any:
-    """A value whose text has to be read as the type beside it; texts with references stay texts."""
+    """Convert a text by the type beside it; texts with references stay texts."""
     if not isinstance(value, str) or find(value) or "{{" in value:
         return value
     match kind:
@@ -168,7 +169,7 @@ def typed_value(kind: str, value: Any) -> Any:
 
 
 def parse_json(value: Any) -> Any:
-    """The value of a JSON text; what is no text, or no JSON, as it is."""
+    """Return the value of a JSON text; anything else is returned as it is."""
     if not isinstance(value, str):
         return value
     try:

@@ -59,7 +59,7 @@ def _number(value: Any, low: int, high: int) -> int | None:
 
 
 def webhook(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
-    """Its URL is another one, and secrets are not taken over: they would be in the document."""
+    """Convert a webhook. Its URL is another one, and secrets are not imported: they would be in the document."""
     losses.append(Loss("It gets a new URL.", "Publish the workflow and give the URL of the block to the sender."))
     if params.get("requireAuth") in (True, "true"):
         header = params.get("secretHeaderName")

@@ -1,5 +1,5 @@
-"""What workflow functions call beside their steps: `each`, `when`, `attempt`, `sleep`, `approve` and others. Each
-records blocks that the canvas has as well; all raise TraceError."""
+"""Functions that workflow functions call besides their steps: `each`, `when`, `attempt`, `sleep`, `approve` and others.
+Each records blocks that the canvas has as well; all raise TraceError."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ def each(
     on_error: Literal["fail", "continue", "collect"] = "fail",
     id: str | None = None,
 ) -> list[U]:
-    """`function` for each item: side by side, or one at a time. The value is the list of what it returns, in the order
+    """Call `function` for each item: side by side, or one at a time. The value is the list of its results, in the order
     of the items.
 
     function      a step, or a function that calls steps; it is traced once
-    concurrency   items that are worked on at the same time; without it 100
-    on_error      an item that fails: `fail` the run, `continue` with None in its place, or `collect`: with
+    concurrency   items in progress at the same time; 100 by default
+    on_error      effect of a failed item: `fail` the run, `continue` with None in its place, or `collect`: with
                   `{"error": {...}}` in its place. Not with one_at_a_time
     """
     trace = current("each")
@@ -81,11 +81,11 @@ def attempt(
     finally_: Callable[..., Any] | None = None,
     id: str | None = None,
 ) -> T | U:
-    """What `do` returns, or if a step in it fails for good, what `failed` returns. All of them are traced.
+    """Return the value of `do`, or that of `failed` if a step in `do` fails for good. All functions are traced.
 
     failed     gets the error: `code`, `message`; without it, the run fails as it would have without `attempt`
-    cancelled  its calls run when `do` ends because the run does: it is cancelled, takes too long, or fails elsewhere
-    finally_   the cleanup: its calls run when those of `do` have ended, also if these failed or were cancelled
+    cancelled  its calls run if `do` ends because the run does: it is cancelled, takes too long, or fails elsewhere
+    finally_   the cleanup: its calls run when those of `do` have ended, even if these failed or were cancelled
 
     `cancelled` and `finally_` may take an argument, which has the calls of `do` by name: `lambda done: undo(done.pay)`.
     The value of a call that did not succeed is None.
@@ -94,7 +94,7 @@ def attempt(
     if failed is None and cancelled is None and finally_ is None:
         raise TraceError("weft.attempt takes what to do after a failure or a cancel, or finally_.")
     if cancelled is not None and finally_ is not None:
-        # An attempt in the other one: finally_ comes after the calls of `cancelled`, also if one of them fails.
+        # One attempt inside another: finally_ runs after the calls of `cancelled`, also if one of them fails.
         do, cancelled = cast(Callable[[], T], partial(attempt, do, cancelled=cancelled)), None
     box = trace.add("attempt", "parallel", {"mode": "count", "count": 1, "results": "value"}, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
@@ -164,8 +164,8 @@ def _takes_one(handler: Callable[..., Any]) -> bool:
 
 
 def _done_in(box: Node) -> list[Node]:
-    """The calls in it that its cleanup can read, which are not those of each item. Attempts become loops that run once:
-    a cleanup reads the blocks of a loop, and not those of a parallel."""
+    """Return the calls in it that its cleanup can read; calls made for each item are not. Attempts become loops that
+    run once: a cleanup reads the blocks of a loop, and not those of a parallel."""
     assert box.body is not None
     inner = nodes_of(box.body)
     for node in (box, *inner):
@@ -209,10 +209,10 @@ def when(
     *,
     id: str | None = None,
 ) -> Any:
-    """Run `then()` if the condition holds in the run, else `otherwise()`; the value is what that one returns. Both are
-    traced. Without them: `with weft.when(a.score > 5):`, whose values exist only inside.
+    """Run `then()` if the condition holds in the run, else `otherwise()`; the value is that of the function that ran.
+    Both are traced. Without them: `with weft.when(a.score > 5):`, whose values exist only inside.
 
-    condition   a comparison of traced values, with & | ~, or a traced value: JavaScript decides if it is true
+    condition   a comparison of traced values, with & | ~, or a traced value: JavaScript decides whether it is true
     """
     trace = current("when")
     holds = Condition.of(condition)
@@ -302,8 +302,8 @@ def approve(
 
 
 def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:
-    """A run of another workflow. A workflow function is stored together with this one; one that is named is stored when
-    the run starts. The value is its output."""
+    """Start a run of another workflow. A workflow function is stored together with this one; a workflow given by name
+    must be stored when the run starts. The value is its output."""
     trace = current("call")
     called = None if isinstance(workflow, str) else workflow
     name = workflow if isinstance(workflow, str) else workflow.name
@@ -331,8 +331,8 @@ def _check_input(called: FunctionWorkflow[Any, Any], input: Any) -> None:
 
 
 def continue_as_new(input: Any = None, *, id: str | None = None) -> None:
-    """The run ends here, and a new run of this workflow continues it with this input. It waits for all calls before it.
-    In `with weft.when(...)` that is so in this case, and all calls behind wait until it is known."""
+    """End the run here; a new run of this workflow continues it with this input. It waits for all calls before it.
+    Inside `with weft.when(...)` this happens only in that case, and all later calls wait until it is known."""
     trace = current("continue_as_new")
     params = {} if input is None else {"input": input}
     trace.add("continue", "continue_as_new", params, id=id, barrier=True).ends = True
@@ -375,7 +375,7 @@ def _of_way(trace: Trace, value: Any) -> list[str]:
     if value is None:
         return []
     if not isinstance(value, Traced) or value._scope is not trace.scope:
-        # A value from outside is there whichever way the run takes: a block of the way has it only in this one.
+        # A value from outside exists whichever way the run takes; a block of the way has it only in this one.
         node = trace.add("value", "set", {"value": value}, items=trace.scope.last())
         value = Traced(node, node.scope)
     value._node.needed = True

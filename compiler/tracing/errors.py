@@ -1,4 +1,4 @@
-"""What a workflow function cannot do, and the line of the user's file that did it."""
+"""Errors of workflow functions, with the line of the user's file."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Final
 
 _HERE: Final = str(PurePath(__file__).parent)
 _STANDARD: Final = str(PurePath(inspect.__file__).parent)
-# Those of the trace under way: code of the user may have caught one.
+# Errors of the present trace: user code may have caught one.
 raised: ContextVar[list[TraceError] | None] = ContextVar("weft_trace_errors", default=None)
 
 
 class TraceError(Exception):
     """A workflow function cannot become a document. The text is `flow.py, line 12: what is wrong. What to write.`
 
-    file, line   the statement of the user that it is about; "" and 0 when there is none
+    file, line   the statement of the user; "" and 0 without one
     message      without the place
     """
 

@@ -1,6 +1,6 @@
-"""The graph that a trace records: blocks in scopes, and which of them wait for which.
+"""The graph that a trace records: blocks in scopes, and which blocks wait for others.
 
-A scope is the root, the body of a container, or a way behind a block (a case of a condition, an `error` exit). A block
+A scope is the root, the body of a container, or a way after a block (a case of a condition, an `error` exit). A block
 waits for the blocks of its own scope whose values it uses; for a value from further out, the block that owns the scope
 waits instead, because a block starts as soon as one of its edges is live. A block that waits for nothing follows the
 entry of its scope.
@@ -15,8 +15,9 @@ Exit = tuple[str, str]  # id of a block, handle
 
 
 class Scope:
-    """`entry`: what its first blocks follow. `owner`: the block in `parent` whose edges lead here; None: the root.
-    `container`: id of the container around it. `ordered`: each block waits for all before it."""
+    """A scope. `entry` is the exit that its first blocks follow, `owner` the block in `parent` whose edges lead here,
+    or None for the root. `container` is the id of the container around it. If `ordered`, each block waits for all
+    before it."""
 
     def __init__(
         self, entry: Exit, parent: Scope | None = None, owner: Node | None = None, container: str | None = None
@@ -30,16 +31,18 @@ class Scope:
         self.ordered = False
 
     def last(self) -> list[Item]:
-        """What nothing in this scope waits for yet."""
+        """Return the items that nothing in this scope waits for yet."""
         followed = {id(one) for item in self.items for one in item.after}
         return [item for item in self.items if id(item) not in followed]
 
     def exits(self) -> list[Exit]:
-        """What follows the scope waits for these. Of a scope that runs, at least one edge is live."""
+        """Return the exits that items after the scope wait for. If the scope runs, at least one of their edges
+        is live."""
         return [end for item in self.last() for end in item.exits()] if self.items else [self.entry]
 
     def ends_here(self) -> None:
-        """The run does: calls behind the blocks around this scope wait until it is known that it does not."""
+        """Mark that the run ends here: calls after the blocks around this scope wait until it is known whether
+        it does."""
         scope = self
         while scope.parent is not None:
             around = (item for item in scope.parent.items if scope in item.scopes())
@@ -54,7 +57,7 @@ class Scope:
 
 
 class Item:
-    """What is in a scope. `after`: the items of this scope that it waits for."""
+    """An item of a scope. `after` are the items of this scope that it waits for."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -64,7 +67,7 @@ class Item:
         raise NotImplementedError
 
     def scopes(self) -> Iterable[Scope]:
-        """Those in it."""
+        """The scopes in it."""
         raise NotImplementedError
 
     def wait_for(self, others: Iterable[Item]) -> None:
@@ -72,9 +75,9 @@ class Item:
 
 
 class Node(Item):
-    """A block. `body`, `cleanup`: of a container. `needed`: false for one that only prepares a value; without readers
-    it is left out. `joins`: it makes one value of those of several ways. `ends`: the run ends with it, and nothing
-    follows."""
+    """A block. `body` and `cleanup` are those of a container. `needed` is false for a block that only prepares a value;
+    it is left out if nothing reads it. `joins`: it makes one value of those of several ways. `ends`: the run ends with
+    it, and nothing follows."""
 
     def __init__(self, scope: Scope, id: str, type: str, params: dict[str, Any]) -> None:
         super().__init__(scope)
@@ -109,7 +112,8 @@ class Node(Item):
 
 
 class Junction(Item):
-    """Where ways that leave one block end. `done`: ends that are no scope of ours, such as `out` of a container."""
+    """The end of the ways that leave one block. `done` are exits that are not a scope of ours, such as `out` of a
+    container."""
 
     def __init__(self, scope: Scope, owner: Node) -> None:
         super().__init__(scope)
@@ -126,7 +130,7 @@ class Junction(Item):
 
 
 def edges_of(scope: Scope) -> list[dict[str, str]]:
-    """Of all blocks of the scope and of the scopes in it, in the order in which they were made."""
+    """Return the edges of all blocks of the scope and of the scopes in it, in the order in which they were made."""
     edges: list[dict[str, str]] = []
     for item in scope.items:
         if isinstance(item, Junction):
@@ -153,8 +157,8 @@ def nodes_of(scope: Scope) -> list[Node]:
 
 
 def _direct(item: Item) -> list[Item]:
-    """What it waits for, without those that one of the others waits for already. The owner of a junction is among its
-    own, so that an edge from both would say the same."""
+    """Return the items that it waits for, without those that are implied by another. A junction waits for its owner
+    too, so an edge from both would be redundant."""
     behind: set[int] = set()
     for one in item.after:
         behind |= _all_before(one)

@@ -1,6 +1,6 @@
-"""Finds in the source of a workflow function what no placeholder can refuse: `a is None` and `match` look at the
-placeholder instead of the value, and `try` ends before the steps run. Without source, as in an interactive session,
-they are not found."""
+"""Finds constructs in the source of a workflow function that placeholders cannot refuse: `a is None` and `match` look
+at the placeholder instead of the value, and `try` ends before the steps run. Without source, as in an interactive
+session, they are not found."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Sources:
         self._protected: dict[CodeType, list[tuple[int, int, str]]] = {}
 
     def function(self, code: CodeType) -> _Function | None:
-        """Its definition; None: there is no source, or two lambdas in one line."""
+        """Return its definition, or None without source, or if two lambdas are in one line."""
         file = code.co_filename
         if file not in self._files:
             self._files[file] = _functions_in(file)
@@ -59,7 +59,8 @@ class Sources:
             frame = frame.f_back
 
     def _protections(self, code: CodeType) -> list[tuple[int, int, str]]:
-        """First and last line of what `try` protects in this function, and what is wrong with a call there."""
+        """Return the first and last line of each part of the function inside `try`, and the message for a call
+        there."""
         if code not in self._protected:
             node = self.function(code)
             self._protected[code] = [] if node is None else list(_protections_of(node))
@@ -67,15 +68,15 @@ class Sources:
 
 
 def refuse_silent(function: Callable[..., Any], sources: Sources) -> None:
-    """Read the function, and those that it calls with traced values, for `is` and `match`. Raises TraceError."""
+    """Check the function, and those that it calls with traced values, for `is` and `match`. Raises TraceError."""
     node = sources.function(inspect.unwrap(function).__code__)
     if node is not None:
         _Reading(sources, function, node, frozenset(_parameters(node)), None, set()).check()
 
 
 class _Reading:
-    """One function. `given`: the parameters that are traced; `around`: the function around it; `seen`: what was read
-    already. A name is traced if all that it is set to is."""
+    """Reads one function. `given` are the parameters that are traced; `around` is the function around it; `seen` are
+    the functions already read. A name is traced if all its values are."""
 
     def __init__(
         self,
@@ -224,7 +225,7 @@ def _protections_of(function: _Function) -> Iterator[tuple[int, int, str]]:
 
 
 def _bindings(nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:
-    """By name the values that it gets; None: one that is not a plain expression."""
+    """Return the values assigned to each name; None stands for a value that is not a plain expression."""
     found: dict[str, list[ast.expr | None]] = {}
     bound: set[int] = set()
 
@@ -266,7 +267,7 @@ def _without_default(function: _Function) -> frozenset[str]:
 
 
 def _names_of(function: Callable[..., Any]) -> dict[str, Any]:
-    """Global names, and those of the functions around it."""
+    """Return the global names, and those of the functions around it."""
     plain = inspect.unwrap(function)
     names = dict(getattr(plain, "__globals__", {}))
     for name, cell in zip(plain.__code__.co_freevars, getattr(plain, "__closure__", None) or (), strict=False):

@@ -62,10 +62,10 @@ class Step(Generic[P, R]):
         timeout: float | None = None,
         cache: bool | float | Mapping[str, Any] | None = None,
     ) -> Step[P, R]:
-        """The same step for one call: `charge.with_options(id="deposit", after=[packed])(order)`.
+        """Return the same step with options for one call: `charge.with_options(id="deposit", after=[packed])(order)`.
 
         id      of the block; without it, that of the function, with a number from the second call on
-        after   what earlier calls returned: the call waits for them, although it does not use them
+        after   results of earlier calls that the call waits for without using them
         others  as in `step`
         """
         policy = {**self.policy, **policy_of(retries=retries, timeout=timeout, cache=cache)}
@@ -90,7 +90,7 @@ class Step(Generic[P, R]):
         return Traced(node, node.scope, (), self.result_schema)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """Arguments by name; those without traced values are checked now. Raises TraceError."""
+        """Return the arguments by name; those without traced values are checked now. Raises TraceError."""
         shown = self.function.__name__
         plain = inspect.signature(self.function)
         plain = plain.replace(parameters=[one for name, one in plain.parameters.items() if name != "ctx"])
@@ -138,12 +138,12 @@ def step(
     timeout: float | None = None,
     cache: bool | float | Mapping[str, Any] | None = None,
 ) -> Any:
-    """A function, sync or async, as a step of workflows.
+    """Make a function, sync or async, a step of workflows.
 
-    name      by which documents call it; without it `module.function`. It must stay the same while runs are open
-    effect    what it does outside: `none`, `read`, or `write`. A call that was under way when the process ended is
+    name      the name in documents, `module.function` by default. It must stay the same while runs are open
+    effect    its effect outside: `none`, `read`, or `write`. A call that was under way when the process ended is
               repeated; of `write` a person is asked first, because it may be done already
-    retries   how often a call that raised is repeated, or the fields of `policy.retry`
+    retries   how often a call is repeated after an exception, or the fields of `policy.retry`
     timeout   seconds that one call may last; without it 300
     cache     True, or seconds, or the fields of `policy.cache`: equal calls return the stored result
 
@@ -190,7 +190,7 @@ def policy_of(
 
 
 def module_of(function: Callable[..., Any]) -> str:
-    """Of a program that is run as a file: the name of the file, as if it were imported."""
+    """Return the module's name; for a program that is run as a file, the name of the file, as if it were imported."""
     module = function.__module__
     if module == "__main__":
         file = getattr(sys.modules.get("__main__"), "__file__", None)
@@ -226,7 +226,7 @@ def _defined(function: Callable[..., Any]) -> tuple[str, int]:
 
 
 def steps_in(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
-    """The steps among these, by name. Raises ValueError: two functions have one name."""
+    """Return the steps among these, by name. Raises ValueError if two functions have one name."""
     found: dict[str, Step[Any, Any]] = {}
     for value in values:
         if isinstance(value, Step):

@@ -124,7 +124,7 @@ class Trace:
         self._place(junction, False)
 
     def touch(self, node: Node, values: Iterable[Traced]) -> None:
-        """`node` waits for these, which a block behind it reads."""
+        """Make `node` wait for these values, which a later block reads."""
         for value in values:
             self._reads(node, value)
 
@@ -182,7 +182,7 @@ class Trace:
         self._refs.setdefault((value._node.id, *(p for p in value._path if isinstance(p, str))), user_place())
         source, waiting = value._node, node
         if value._scope is not source.scope or source is self.start:
-            return  # an item of the body around, or the error of what leads here, or the input
+            return  # an item of the body around, or the error of the block before, or the input
         while waiting.scope is not source.scope:
             assert waiting.scope.owner is not None
             waiting = waiting.scope.owner
@@ -225,7 +225,7 @@ class Trace:
         self._reads(node, Traced(source, scope, path))
 
     def _free_id(self, name: str, wanted: str | None) -> str:
-        """`fetch`, then `fetch-2`: as stable as the order of the calls of one name."""
+        """Return `fetch`, then `fetch-2`: stable as long as the calls of one name keep their order."""
         if wanted is not None:
             if not re.fullmatch(r"[A-Za-z0-9_-]{1,100}", wanted) or normalize(wanted) in RESERVED:
                 raise TraceError(f"{wanted!r} cannot be an id: use letters, digits, _ and -.")
@@ -240,7 +240,7 @@ class Trace:
         while normalize(free) in self._nodes:
             number += 1
             free = f"{name}-{number}"
-        self._numbers[name] = number  # those below stay taken
+        self._numbers[name] = number  # lower numbers stay taken
         return free
 
     def _left_out(self, nodes: list[Node]) -> list[Node]:

@@ -37,7 +37,7 @@ _COMPUTE = "a traced value cannot be computed with: it is not known yet. Compute
 
 
 class Traced:
-    """Of `node`, or inside the body of container `node`; `scope`: where it can be used."""
+    """A value of `node`, or inside the body of container `node`. `scope` is where it can be used."""
 
     __slots__ = ("_node", "_path", "_schema", "_scope")
     _node: Node
@@ -202,7 +202,7 @@ class Condition:
 
 
 def reference(value: Traced) -> str:
-    """`<fetch.items[0].title>`; `<when-value ?? null>` of a value that the compiler cannot know to be there."""
+    """Return `<fetch.items[0].title>`, or `<when-value ?? null>` for a value that the compiler cannot rely on."""
     parts = [value._node.id]
     for part in value._path:
         if isinstance(part, int):
@@ -213,7 +213,7 @@ def reference(value: Traced) -> str:
 
 
 def kind_of(schema: Mapping[str, Any] | None) -> str:
-    """The type of all values that fit, if it is one; integers are numbers."""
+    """Return the type of all values that fit, if it is a single one; integers are numbers."""
     found = (schema or {}).get("type")
     if not isinstance(found, str):
         return ""
@@ -221,7 +221,8 @@ def kind_of(schema: Mapping[str, Any] | None) -> str:
 
 
 def field_of(schema: Mapping[str, Any] | None, part: str | int) -> dict[str, Any] | None:
-    """The schema of a field or of an item; None: nothing is known of it. Raises KeyError: there is no such field."""
+    """Return the schema of a field or of an item, or None if nothing is known of it. Raises KeyError if there is no
+    such field."""
     if not schema:
         return None
     if isinstance(part, int):

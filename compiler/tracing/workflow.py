@@ -53,16 +53,16 @@ class FunctionWorkflow(Generic[P, R]):
 
     @property
     def steps(self) -> dict[str, Step[Any, Any]]:
-        """Those that it calls, by name. Raises TraceError."""
+        """The steps that it calls, by name. Raises TraceError."""
         return self._trace()[1].steps
 
     @property
     def calls(self) -> dict[str, FunctionWorkflow[Any, Any] | None]:
-        """The workflows that it calls, by name; None: one that is only named. Raises TraceError."""
+        """The workflows that it calls, by name; None for a workflow given only by its name. Raises TraceError."""
         return self._trace()[1].workflows
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """In another workflow function: a run of its own, as `weft.call`. Raises TraceError elsewhere."""
+        """Call it in another workflow function: a run of its own, as with `weft.call`. Raises TraceError elsewhere."""
         if active() is None:
             hint = f"Start a run with engine.run({self.function.__name__}, {{...}}), or call its steps in a unit test."
             raise TraceError(f"{self.name} is a workflow, which runs in an engine. {hint}")
@@ -129,9 +129,9 @@ def workflow(
     name: str | None = None,
     settings: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A function that composes steps, as a workflow.
+    """Make a function that composes steps a workflow.
 
-    name      under which it is stored; without it, that of the function with `-` in place of `_`
+    name      its name; by default that of the function with `-` in place of `_`
     settings  `settings` of the document, such as `{"timeout_s": 3600}`
 
     Raises TraceError: a parameter has no JSON form.
@@ -146,8 +146,8 @@ def workflow(
 def called_by(
     workflows: Iterable[FunctionWorkflow[Any, Any]], given: Iterable[FunctionWorkflow[Any, Any]] = ()
 ) -> dict[str, FunctionWorkflow[Any, Any]]:
-    """The workflow functions that these call, also through others, by name; of those that are only named, the ones
-    among `workflows` and `given`. Raises TraceError: two have one name."""
+    """Return the workflow functions that these call, also through others, by name. Those called by name are looked up
+    in `workflows` and `given`. Raises TraceError if two have one name."""
     left = list(workflows)
     known = {one.name: one for one in (*given, *left)}
     found: dict[str, FunctionWorkflow[Any, Any]] = {}
@@ -163,7 +163,7 @@ def called_by(
 
 
 def _return(trace: Trace, value: Any) -> None:
-    """The output of a run is that of its one last block."""
+    """Make the value the output of the one last block, which is the output of a run."""
     if value is None:
         return
     last = trace.root.last()
