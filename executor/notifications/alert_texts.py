@@ -1,4 +1,4 @@
-"""What alerts say, and what the input of an error workflow is. Documented in docs/howto/alerts.md."""
+"""The texts of alerts, and the input of an error workflow. Documented in docs/howto/alerts.md."""
 
 from __future__ import annotations
 

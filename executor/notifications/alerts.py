@@ -1,10 +1,10 @@
-"""Alerts on their way: one task of the engine that groups what has come up, sends it, and starts error workflows;
+"""Alerts on their way: one task of the engine that groups new alerts, sends them, and starts error workflows;
 `engine.alerts`.
 
-What happened is in the database already (`executor.runtime.alerts`). Here all that is due for one address becomes one
+The causes are in the database already (`executor.runtime.alerts`). Here all that is due for one address becomes one
 message, and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. Messages
 are claimed, sent and settled as those about waits are, at least once, with the same key in each try. The run of an
-error workflow has the run that failed in its idempotency key, so there is one, however often it is asked for.
+error workflow has the run that failed in its idempotency key, so there is only one, even after several tries.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Alerts:
         self._claims.start()
 
     async def stop(self, grace_s: float = 0.0) -> None:
-        """Claim no more, and hand over what is not sent when the grace is over."""
-        await self._task.end(within_s=min(grace_s, STOP_S))  # what a claim under way brings is freed as well
+        """Claim no more, and hand over unsent messages when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
         await self._task.stop()
         if await self._claims.stop(grace_s):
             self._parts.elsewhere.tell(MESSAGES, "")
@@ -101,7 +101,7 @@ class Alerts:
     # --- one message ---
 
     async def _try(self, claim: Claim[AlertMessage]) -> None:
-        """One attempt. What goes wrong with it is recorded."""
+        """Try to send a message once. A failure is recorded."""
         message = claim.row
         try:
             error = await self._attempt(claim)
@@ -131,7 +131,7 @@ class Alerts:
         await self._claims.settle(claim, record)
 
     async def _attempt(self, claim: Claim[AlertMessage]) -> BlockError | None:
-        """Why it was not sent; None when it was. Raises StoreError."""
+        """Return why it was not sent, or None if it was. Raises StoreError."""
         message = claim.row
         try:
             if message.channel == "workflow":
@@ -155,7 +155,7 @@ class Alerts:
             return
         key = f"{ERROR_KEY}{failed.id}"
         if await self._store.runs_by_key(message.target, key, key, 1):
-            return  # by a process that ended before it could say so
+            return  # by a process that ended before it could record it
         try:
             await self._runs.submit(
                 message.target, input=error_input(failed, self._parts.services.base_url), idempotency_key=key

@@ -1,8 +1,8 @@
-"""Claims of messages: which ones this process is sending, and how long no other process does.
+"""Claims of messages: the messages that this process is sending, and for how long no other process does.
 
 A claim lasts as long as the lease of a worker and is renewed as often, so after a crash messages wait no longer than
-runs. A process that stops frees its claims: what is being sent then has STOP_S to end, and is sent again otherwise,
-with the same key. A claim that is freed before anything was sent is not counted as a try.
+runs. A process that stops frees its claims: messages being sent then have STOP_S to finish, and are sent again
+otherwise, with the same key. A claim that is freed before anything was sent is not counted as a try.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ class Claim(Generic[Row]):
 
 
 class Claims(Generic[Row]):
-    """Those of one kind. `keep` writes until when a claim lasts, and whether it counts as a try; it returns False when
-    another process has the message. `wake` is set when there is room for another one."""
+    """The claims of one kind. `keep` writes until when a claim lasts, and whether it counts as a try; it returns False
+    if another process has the message. `wake` is set when there is room for another one."""
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Claims(Generic[Row]):
         self._held.discard(claim)
 
     async def stop(self, within_s: float) -> bool:
-        """Let what is being sent end, then free the claims. Returns whether there were any to free."""
+        """Let messages being sent finish, then free the claims. Returns True if there were any to free."""
         tasks = [claim.task for claim in self._held if claim.task is not None]
         if tasks:
             await asyncio.wait(tasks, timeout=min(within_s, STOP_S))

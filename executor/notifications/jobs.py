@@ -24,7 +24,7 @@ _BATCH: Final = "batch/v1"
 
 
 class Next(NamedTuple):
-    """What becomes of the message."""
+    """The next state of the message."""
 
     status: NotificationStatus
     after_ms: int | None = None
@@ -72,7 +72,7 @@ class KubernetesJobs:
         return Next("sent")
 
     async def _succeed(self, wait: WaitView, name: str) -> None:
-        """It has ended, and did not call back."""
+        """Handle a Job that has ended and did not call back."""
         body = {"job": name, "status": "succeeded"}
         try:
             await self._callbacks.receive(token_of(wait.link or "", "callback"), body, {"user-agent": "Kubernetes"})
@@ -87,12 +87,12 @@ class KubernetesJobs:
 
 
 def job_name(row: NotificationRow) -> str:
-    """Of at most 63 characters; the same at each try."""
+    """Return a name of at most 63 characters, the same at each try."""
     return "weft-" + hashlib.sha256(f"{row.run_id}:{row.wait_id}".encode()).hexdigest()[:40]
 
 
 def manifest(row: NotificationRow, target: dict[str, Any], wait: WaitView) -> dict[str, Any]:
-    """The Job. It is not repeated by Kubernetes: that is what the retries of the block are for."""
+    """Return the Job. Kubernetes does not repeat it: the retries of the block do."""
     own = {
         "WEFT_CALLBACK_URL": wait.link or "",
         "WEFT_RUN": row.run_id,
@@ -117,7 +117,7 @@ def manifest(row: NotificationRow, target: dict[str, Any], wait: WaitView) -> di
 
 
 def _ended(job: dict[str, Any]) -> tuple[bool, str] | None:
-    """Whether it succeeded, and what Kubernetes says; None: it has not ended."""
+    """Return (True if it succeeded, the message of Kubernetes), or None if it has not ended."""
     for condition in (job.get("status") or {}).get("conditions") or ():
         if condition.get("status") == "True" and condition.get("type") in ("Complete", "Failed"):
             return condition["type"] == "Complete", str(condition.get("message") or condition.get("reason") or "")
@@ -125,7 +125,7 @@ def _ended(job: dict[str, Any]) -> tuple[bool, str] | None:
 
 
 async def _request(method: str, namespace: str, name: str = "", json: Any = None) -> dict[str, Any] | None:
-    """What the API answers; None: there is no such Job, or (POST) it exists. Raises BlockError."""
+    """Return the answer of the API, or None if there is no such Job, or (POST) if it exists. Raises BlockError."""
     try:
         import kr8s
         import kr8s.asyncio

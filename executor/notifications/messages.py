@@ -1,4 +1,4 @@
-"""What a mail or a request about a wait says. It is made when it is sent: the link is a credential."""
+"""The text of a mail or a request about a wait. It is made when it is sent: the link is a credential."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final
 from executor.values.payload import render
 from executor.views import WaitView
 
-SHOWN_CHARS_MAX: Final = 20_000  # of what a mail shows; the page behind the link has the rest
+SHOWN_CHARS_MAX: Final = 20_000  # for the text of a mail; the page of the link has the rest
 
 
 def webhook_body(wait: WaitView) -> dict[str, Any]:
@@ -29,7 +29,8 @@ def webhook_body(wait: WaitView) -> dict[str, Any]:
 
 
 def request_body(wait: WaitView, body: Any) -> dict[str, Any]:
-    """What the `send` of a callback block posts: the `body` of its params, with the address of the callback."""
+    """Return the body that `send` of a callback block posts: the `body` of its params, with the address of the
+    callback."""
     if isinstance(body, dict):
         return {**body, "callback_url": wait.link}
     return {"callback_url": wait.link, "run": wait.run, "wait": wait.id, "data": body}
@@ -41,7 +42,7 @@ def mail_subject(wait: WaitView) -> str:
 
 
 def mail_body(wait: WaitView) -> str:
-    """Title, text, what is shown, the link."""
+    """Return the title, the text, the values to show and the link."""
     request = wait.request if isinstance(wait.request, dict) else {}
     parts = [wait.title]
     if isinstance(request.get("text"), str):

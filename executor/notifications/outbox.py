@@ -1,8 +1,8 @@
-"""The outbox at work: one task of the engine that takes what is due and sends it; `engine.notifications`.
+"""The outbox: one task of the engine that claims due messages and sends them; `engine.notifications`.
 
 At least once: a message is claimed (`claims`), sent, and settled. A process that dies in between leaves it to the next
 one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No run
-waits for a message, and a message that cannot be sent fails nothing: it says so where its wait is shown.
+waits for a message, and a message that cannot be sent fails nothing: its error is shown with its wait.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ class Notifications:
         self._claims.start()
 
     async def stop(self, grace_s: float = 0.0) -> None:
-        """Claim no more, and hand over what is not sent when the grace is over."""
-        await self._task.end(within_s=min(grace_s, STOP_S))  # what a claim under way brings is freed as well
+        """Claim no more, and hand over unsent messages when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
         await self._task.stop()
         if await self._claims.stop(grace_s):
             self._parts.elsewhere.tell(MESSAGES, "")
@@ -73,7 +73,7 @@ class Notifications:
     # --- the loop ---
 
     async def _send_due(self) -> float:
-        """Start to send what is due. Returns the seconds until more may be."""
+        """Start to send due messages. Returns the seconds until more may be due."""
         room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
         rows = await self._store.claim_notifications(self._clock.now_ms(), lease_ms, room) if room else []
         for row in rows:
@@ -91,7 +91,7 @@ class Notifications:
     # --- one message ---
 
     async def _try(self, claim: Claim[NotificationRow]) -> None:
-        """One attempt. What goes wrong with it is recorded."""
+        """Try to send a message once. A failure is recorded."""
         row = claim.row
         try:
             if row.channel == JOB_CHANNEL:
@@ -139,7 +139,7 @@ class Notifications:
         await self._claims.settle(claim, record)
 
     async def _attempt(self, claim: Claim[NotificationRow]) -> BlockError | None:
-        """Why it was not sent; None when it was. Raises StoreError."""
+        """Return why it was not sent, or None if it was. Raises StoreError."""
         row = claim.row
         try:
             wait = await self._waits.get(row.run_id, row.wait_id)
@@ -161,7 +161,7 @@ class Notifications:
         return None
 
     async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], Hosts]:
-        """With the secrets as they are now, and where these may be sent to. Raises BlockError, StoreError."""
+        """Return the target with the present secrets, and where these may be sent. Raises BlockError, StoreError."""
         vault = self._parts.vault
         names = sealed_names(row.content)
         hosts = await vault.open(names) if names else {}

@@ -1,4 +1,4 @@
-"""How a message leaves: a signed request, and the pause before the next try."""
+"""Sends a message as a signed request, and computes the pause before the next try."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ async def post_signed(
 ) -> None:
     """`key`: the Idempotency-Key, the same in each try. While the key before the present one counts, receivers may know
     that one alone: it signs as ever, and the present one beside it. Raises BlockError."""
-    content = opened_bytes(written_as(orjson.dumps(body).decode(), "j").encode())  # what is signed is what is sent
+    content = opened_bytes(
+        written_as(orjson.dumps(body).decode(), "j").encode()
+    )  # exactly the bytes that are sent are signed
     at_s = parts.clock.now_ms() // 1000
     own = {
         "Content-Type": "application/json",
@@ -57,11 +59,11 @@ async def post_signed(
             content=content,
             timeout_s=REQUEST_S,
             max_bytes=64 * 1024,
-            waiting=None,  # the outbox has a bound; a lease runs, so it must not wait behind blocks
+            waiting=None,  # the outbox has a bound; a lease runs, so it must not wait for blocks
         )
     except BlockError as error:
         if error.code == "response_too_large":
-            return  # it was accepted; what the answer says does not matter
+            return  # accepted; the content of the answer does not matter
         raise BlockError(_without_path(error.message, url), code=error.code, retryable=error.retryable) from None
     if answer.status >= 400:
         raise BlockError(

@@ -1,9 +1,9 @@
 """Exports the traces of runs, and of requests that continue the trace of a caller: one task of the engine,
 `engine.traces`.
 
-Of a run that is open, the spans that have ended are exported some seconds after they were recorded; the others, and
-that of the run itself, when they have ended. At least once, as far as a process knows of an end: one that starts also
-exports what ended in the last LOOK_BACK_MS, in any process, because the one before it may have been killed in between.
+For an open run, the spans that have ended are exported some seconds after they were recorded; the others, and that of
+the run itself, when they have ended. At least once, as far as a process has seen an end: at its start it also exports
+the runs that ended in the last LOOK_BACK_MS, in any process, because the one before it may have been killed in between.
 The ids of spans follow from the run, so a collector sees the same trace again, and not another one.
 """
 
@@ -65,7 +65,7 @@ class Traces:
             self._task.start()
 
     async def stop(self) -> None:
-        """What is not exported yet is found by the next process that starts."""
+        """Stop. The next process that starts finds the traces that are not exported yet."""
         if self._collector is not None:
             await asyncio.to_thread(self._collector.close)
         if self._task is not None:
@@ -138,7 +138,7 @@ class Traces:
         return True
 
     async def _export_open(self, collector: Collector) -> float:
-        """What has ended in the runs that have not, run by run. Returns the seconds until the next one is due."""
+        """Export the ended spans of open runs, run by run. Returns the seconds until the next one is due."""
         assert self._tracing is not None
         runs = self._tracing.open
         while runs:
@@ -173,12 +173,13 @@ class Traces:
         return True
 
     async def _open_trace(self, run: str) -> Trace | None:
-        """None: it has ended, was deleted, or its journal cannot be read."""
+        """Return the trace, or None if the run has ended, was deleted, or its journal cannot be read."""
         row = await self._store.get_run(run)
         return None if row is None or row.status in TERMINAL else await self._readable(row)
 
     async def _ended(self, run: str) -> Trace | None:
-        """Its trace. None: it was deleted, or its journal cannot be read, which no later try would change."""
+        """Return the trace, or None if the run was deleted, or its journal cannot be read, which no later try would
+        change."""
         row = await self._store.get_run(run)
         return None if row is None or row.status not in TERMINAL else await self._readable(row)
 
@@ -190,8 +191,8 @@ class Traces:
             return None
 
     def _put_back(self, run: str) -> None:
-        """Behind the others: a collector may refuse one trace and take the rest. It is left out after REFUSALS_MAX
-        refusals with others taken in between."""
+        """Put a run after the others: a collector may refuse one trace and take the rest. It is left out after
+        REFUSALS_MAX refusals with others taken in between."""
         assert self._tracing is not None
         ended = self._tracing.ended
         taken, refusals = self._refused.pop(run, (self._taken, 0))
@@ -216,7 +217,7 @@ class Traces:
                     self._tracing.run_ended(row.id)
 
     async def _recorded_trace(self, run: str) -> str | None:
-        """Of the first event. None: it is not on disk yet, or the database cannot be read."""
+        """Return the trace of the first event, or None if it is not on disk yet, or the database cannot be read."""
         try:
             records = await self._store.read_events(run, 0, 1)
             row = await self._store.get_run(run) if records else None

@@ -19,7 +19,7 @@ from executor.tracing import Served
 
 BATCH: Final = 512  # spans of one request
 TIMEOUT_S: Final = 10.0
-# With what OTEL_RESOURCE_ATTRIBUTES says, and an id of the process.
+# With OTEL_RESOURCE_ATTRIBUTES and an id of the process.
 _RESOURCE: Final = Resource.create(
     {"service.name": os.environ.get("OTEL_SERVICE_NAME", "weft"), "service.version": version("weft")}
 )
@@ -28,7 +28,7 @@ _SCOPE: Final = InstrumentationScope("weft")
 
 
 class Collector:
-    """Where traces are sent. Its methods block: call them in a thread."""
+    """The collector of traces. Its methods block: call them in a thread."""
 
     def __init__(self, endpoint: str, headers: Mapping[str, str]) -> None:
         self._exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers), timeout=TIMEOUT_S)
@@ -52,7 +52,7 @@ class Collector:
 
 
 def readable(trace: Trace, span: Span) -> ReadableSpan:
-    """As the library wants it."""
+    """Convert a span to the library's form."""
     failed = span.status == "failed"
     error = span.error or {}
     attributes = dict(span.attributes)

@@ -21,7 +21,7 @@ Value = str | int | float | bool
 
 
 class TracedRun(Struct, frozen=True):
-    """What the row of a run says. `parent`: run and wait that it was started by."""
+    """The row of a run, as far as spans need it. `parent`: run and wait that it was started by."""
 
     id: str
     workflow: str
@@ -35,7 +35,7 @@ class TracedRun(Struct, frozen=True):
 
 
 class Span(Struct, frozen=True):
-    """`end_ms` None: it has not ended. `events`: time, name, attributes."""
+    """A span. `end_ms` is None if it has not ended. `events`: time, name, attributes."""
 
     id: str
     parent: str | None
@@ -50,7 +50,8 @@ class Span(Struct, frozen=True):
 
 
 class Trace(Struct, frozen=True):
-    """`spans`: parents before what is below them. `link`: trace and span of the run that this one was made from."""
+    """A trace. `spans`: parents before their children. `link`: trace and span of the run that this one was made
+    from."""
 
     id: str
     spans: list[Span]
@@ -65,12 +66,13 @@ class Sent(Struct, frozen=True):
     ids: frozenset[str] = frozenset()
 
     def rest_of(self, trace: Trace) -> Trace:
-        """Without what was exported. The times in a journal only grow, so what ended before `at_ms` was."""
+        """Return the trace without the exported spans. The times in a journal only grow, so all that ended before
+        `at_ms` were."""
         spans = [each for each in trace.spans if each.end_ms is None or each.end_ms >= self.at_ms]
         return replace(trace, spans=[each for each in spans if each.end_ms is None or each.id not in self.ids])
 
     def then(self, part: Trace) -> Sent:
-        """After this rest was exported, too."""
+        """Return the position after this rest was exported, too."""
         ends = {each.id: each.end_ms for each in part.spans if each.end_ms is not None}
         at_ms = max(ends.values(), default=self.at_ms)
         ids = frozenset(id for id, end_ms in ends.items() if end_ms == at_ms)
@@ -216,7 +218,7 @@ class TraceMaker:
         return found
 
     def _above(self, path: str) -> str:
-        """The container in whose scope `path` is."""
+        """Return the span of the container in whose scope `path` is."""
         if not path:
             return run_span(self._run.id)
         outer, _, last = path.rpartition("/")

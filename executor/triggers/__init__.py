@@ -1,1 +1,1 @@
-"""What starts runs without a person: schedules and webhooks."""
+"""Schedules and webhooks, which start runs without a person."""

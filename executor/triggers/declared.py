@@ -1,6 +1,6 @@
 """The schedules, webhooks and public pages that a document declares, as rows. Storing a version stores them with it.
 
-A public form and a chat are rows of the webhooks: what they have of their own is a page, so the id says so
+A public form and a chat are rows of the webhooks with a page of their own, so the id has a prefix
 (`form:orders:intake`, `chat:orders:ask`), and the token in its address stands for the secret that a webhook has. Ids of
 blocks and of the API hold no colon.
 """
@@ -36,7 +36,7 @@ TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"}
 FORM: Final = "form:"
 CHAT: Final = "chat:"
 Pages = Literal["form", "chat"]
-# As it is, a name may be part of an address: no percent signs in what people copy.
+# Such a name may be part of an address: no percent signs in addresses that people copy.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 SHORT: Final = 60
 WEBHOOK_TIMEOUT_S: Final = 30.0
@@ -44,7 +44,7 @@ Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
 
 
 def trigger_id(workflow: str, block: str) -> str:
-    """`workflow:block`. A name that would need escaping in an address is shortened to what would not, and a hash."""
+    """Return `workflow:block`. A name that would need escaping in an address becomes a short safe form and a hash."""
     if not _PLAIN.fullmatch(workflow):
         short = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow).strip("-")[:SHORT]
         workflow = f"{short}~{hashlib.sha256(workflow.encode()).hexdigest()[:10]}"
@@ -52,7 +52,7 @@ def trigger_id(workflow: str, block: str) -> str:
 
 
 def page_of(id: str) -> tuple[Pages, str] | None:
-    """("form", `orders:intake`) of `form:orders:intake`; None for what has no public page."""
+    """Return ("form", `orders:intake`) for `form:orders:intake`, or None if the id has no public page."""
     if id.count(":") != 2:
         return None
     if id.startswith(FORM):
@@ -61,8 +61,9 @@ def page_of(id: str) -> tuple[Pages, str] | None:
 
 
 async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
-    """What `document` declares, stored as `workflow`. Raises CompileError when one of its triggers cannot start runs,
-    InputInvalid when the input of a schedule does not fit: a schedule that can only fail is no version."""
+    """Return the triggers that `document` declares, stored as `workflow`. Raises CompileError if one of its triggers
+    cannot start runs, InputInvalid if the input of a schedule does not fit: a schedule that can only fail is no
+    version."""
     now_ms = parts.clock.now_ms()
     schedules: list[ScheduleRow] = []
     webhooks: list[WebhookRow] = []
@@ -81,8 +82,8 @@ async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
 
 
 def turned_off(declared: Declared) -> Declared:
-    """The same, with no schedule and no webhook that starts runs. A document that declares its triggers off leaves
-    what people switch, so one that is turned on by hand stays on."""
+    """Return the same with all schedules and webhooks off. Triggers that a document declares off keep the state that
+    people set, so one that is turned on by hand stays on."""
     return Declared(
         tuple(replace(row, enabled=False, declared=False) for row in declared.schedules),
         tuple(replace(row, enabled=False, declared=False) for row in declared.webhooks),
@@ -90,7 +91,7 @@ def turned_off(declared: Declared) -> Declared:
 
 
 class StartOf(NamedTuple):
-    """A stored workflow as one trigger starts it: what it is stored as, its plan, and the trigger's node."""
+    """A stored workflow as one trigger starts it: its name and version, its plan, and the trigger's node."""
 
     workflow: str
     version: int
@@ -104,7 +105,7 @@ class StartOf(NamedTuple):
 
 
 async def start_of(parts: Parts, row: ScheduleRow | WebhookRow) -> StartOf:
-    """What `row` starts, as things are now. Raises NotFound, CompileError."""
+    """Return the start that `row` stands for now. Raises NotFound, CompileError."""
     stored = await find_version(parts.store, row.workflow, row.version)
     plan = await parts.compiler.plan(stored.document, row.trigger)
     return StartOf(stored.name, stored.version, plan, plan.nodes[plan.regions[0].entries[0]])

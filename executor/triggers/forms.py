@@ -1,7 +1,7 @@
-"""Public forms: what a page shows, and how what was filled in becomes a run; `engine.forms`.
+"""Public forms: the page's content, and how a submission becomes a run; `engine.forms`.
 
 A form is declared by a `form_trigger` block and is a row of the webhooks (see `declared.py`), which lists it, switches
-it off and gives it another address. Its token proves that the visitor has the link; nothing else is asked for.
+it off and gives it another address. Its token proves that the visitor has the link; no other proof is needed.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from executor.triggers.pages import PageTokens
 from executor.triggers.requests import Proof
 from executor.triggers.webhooks import Delivered, Webhooks
 
-# A page that was loaded once is one submission: what its browser sends again counts as the same delivery.
+# A page that was loaded once is one submission: a repeated request of its browser is the same delivery.
 NONCE: Final = re.compile(r"[A-Za-z0-9_-]{8,64}")
 
 
 class FormView(Struct, frozen=True):
-    """What visitors see. `schema` is of type object."""
+    """A form as visitors see it. `schema` is of type object."""
 
     id: str
     title: str
@@ -50,9 +50,9 @@ class Forms:
         return _view(row, await self._webhooks.ready(row))
 
     async def submit(self, name: str, token: str, fields: dict[str, Any], nonce: str) -> Delivered:
-        """Start a run with what was filled in. Raises NotFound, WebhookDisabled, WebhookNotReady, BadRequest,
-        InputInvalid with pointers into the fields, FileNotYours (only those that came with it count), and Conflict
-        (delivery_replayed, `run`) for what was sent before."""
+        """Start a run with the submitted fields. Raises NotFound, WebhookDisabled, WebhookNotReady, BadRequest,
+        InputInvalid with pointers into the fields, FileNotYours (only files uploaded with the form are allowed), and
+        Conflict (delivery_replayed, `run`) for a repeated submission."""
         if not NONCE.fullmatch(nonce):
             raise BadRequest("the form is incomplete", code="delivery_invalid", hint="load the page again")
         row = await self._row(name, token)

@@ -17,7 +17,7 @@ class PageTokens:
         self._parts = parts
 
     async def row(self, id: str, token: str, message: str, code: str) -> WebhookRow:
-        """Raises NotFound, which does not say whether id or token is wrong."""
+        """Return the row of a page. Raises NotFound, which does not reveal if the id or the token is wrong."""
         row = await self._parts.store.get_webhook(id)
         generation = row.generation if row is not None else 0
         links = self._parts.links

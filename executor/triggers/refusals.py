@@ -1,9 +1,8 @@
-"""Requests to webhooks that were refused, for operators who look why no run starts.
+"""Requests to webhooks that were refused, for operators who find out why no run starts.
 
-Strangers send these, so what they can make us write is bounded: the database has one row for each webhook and reason,
+Strangers send these, so the writes that they cause are bounded: the database has one row for each webhook and reason,
 with a count and the last request, and all of them are written at most every few seconds, in one transaction. The last
-ones, one by one, are only remembered here. A process that is killed takes with it what it has counted since it wrote
-last.
+requests, one by one, are only kept in memory. A process that is killed loses its counts since the last write.
 """
 
 from __future__ import annotations
@@ -31,10 +30,10 @@ class Refusals:
         self._last: dict[str, deque[RefusalRow]] = {}
         self._unwritten: dict[tuple[str, str], RefusalRow] = {}
         self._task: asyncio.Task[None] | None = None
-        self._lock = asyncio.Lock()  # what is being written is in neither place
+        self._lock = asyncio.Lock()  # rows that are being written are in neither place
 
     def record(self, row: RefusalRow) -> None:
-        """Of a webhook that is there: others must not be able to make this grow."""
+        """Record a refusal, only for a webhook that exists: strangers must not be able to make this grow."""
         self._last.setdefault(row.webhook_id, deque(maxlen=REMEMBERED)).append(row)
         key = (row.webhook_id, row.outcome)
         self._unwritten[key] = row.after(self._unwritten.get(key))
@@ -42,13 +41,13 @@ class Refusals:
             self._task = asyncio.create_task(self._write_for_a_while(), name="refusals")
 
     def forget(self, webhook: str) -> None:
-        """It has been deleted."""
+        """Forget a webhook that has been deleted."""
         self._last.pop(webhook, None)
         for key in [key for key in self._unwritten if key[0] == webhook]:
             del self._unwritten[key]
 
     def last(self, webhook: str) -> list[RefusalRow]:
-        """Those that this process has refused, one by one, oldest first."""
+        """Return the requests that this process has refused, one by one, oldest first."""
         return list(self._last.get(webhook, ()))
 
     async def by_reason(self, webhook: str) -> list[RefusalRow]:
@@ -60,7 +59,7 @@ class Refusals:
         return sorted((stored | added).values(), key=lambda row: row.last_at_ms, reverse=True)[:REASONS_KEPT]
 
     async def stop(self) -> None:
-        """What is counted is written now."""
+        """Stop, and write the counts now."""
         task, self._task = self._task, None
         if task is not None:
             async with self._lock:

@@ -1,12 +1,12 @@
-"""A request that wants to start a run: is it from who it should be from, and what of it does the run see?
+"""Requests that start runs: checks who sent one, and selects the part that the run sees.
 
-Pure functions over names, texts and bytes; how they came here is the server's business. The schemes:
+Pure functions over names, texts and bytes; receiving requests is the server's part. The schemes:
 
 hmac    X-Weft-Timestamp: Unix seconds, at most 300 from now. X-Weft-Signature: `v1=` and the hexadecimal HMAC-SHA256 of
         timestamp, a dot, and the body as it was sent, keyed with the secret's text. X-Weft-Delivery: a name, optional
 github  X-Hub-Signature-256: `sha256=` and the hexadecimal HMAC-SHA256 of the body. X-GitHub-Delivery: a name
 token   Authorization: Bearer and the secret. X-Weft-Delivery: a name, optional
-none    nothing is asked for
+none    no proof is needed
 
 The sender's name for a delivery is not signed, so it proves nothing: a signed delivery is the same again when its
 signature is.
@@ -50,15 +50,16 @@ class Received(Struct, frozen=True):
 
 
 class Proof(Struct, frozen=True):
-    """`delivery`: the sender's name for it, None: he gave none. `digest`: of the signature, None: it has none."""
+    """`delivery` is the sender's name for the delivery, or None if there is none. `digest` is that of the signature, or
+    None."""
 
     delivery: str | None
     digest: str | None
 
 
 def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Proof:
-    """Raises DeliveryRefused, and BadRequest for an invalid delivery name. `secret` None: it is not known here, and
-    nothing can be proved with it."""
+    """Check the proof of a request. Raises DeliveryRefused, and BadRequest for an invalid delivery name. `secret` is
+    None if it is not known here, so nothing can be proved with it."""
     headers = request.headers
     match auth:
         case "none":
@@ -76,7 +77,7 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
                     "the header X-Weft-Timestamp is missing or is not a time in Unix seconds", code="signature_missing"
                 )
             _compare(signature, secret, stamp.encode() + b"." + request.body)
-            # Only now: who cannot sign need not know our clock.
+            # Checked last: a sender without the secret need not learn our clock.
             if abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
                 raise DeliveryRefused(
                     f"the signature is more than {SKEW_S_MAX} seconds old or in the future",
@@ -96,7 +97,7 @@ def sign(secret: str, body: bytes, timestamp_s: int) -> str:
 
 
 def envelope(request: Received, more_headers: Iterable[str], delivery: str, now_ms: int) -> dict[str, Any]:
-    """What a `webhook` block puts out. Raises BadRequest for a body that says it is JSON and is not."""
+    """Return the output of a `webhook` block. Raises BadRequest for a body that is labelled JSON and is not."""
     passed = PASSED | {name.lower() for name in more_headers if header_problem(name) is None}
     return {
         "body": body_of(request),

@@ -1,8 +1,9 @@
-"""When schedules are due: one task of the engine that sleeps until the next fire time and fires what is due.
+"""The scheduler: one task of the engine that sleeps until the next fire time and fires what is due.
 
-Any number of processes may do so on one database: a fire time belongs to the process that records it first (store rule
-27). The database is looked at every 5 seconds at least, as other processes write schedules, too. Times come from the
-engine's clock. If that is set back, what was started is not started again: the next fire time stays where it is.
+Any number of processes may do so on one database: a fire time belongs to the process that records it first (see the
+rules of `store.contract`). The database is read every 5 seconds at least, because other processes write schedules, too.
+Times come from the engine's clock. If that is set back, a fired time is not fired again: the next fire time stays where
+it is.
 """
 
 from __future__ import annotations
@@ -34,13 +35,14 @@ CATCH_UP_MAX: Final = 100
 
 
 class Starter(Protocol):
-    """What the scheduler needs of `Schedules`."""
+    """The part of `Schedules` that the scheduler needs."""
 
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
-        """Create the run of a fire time and record the fire. None: another process has. Raises StoreError."""
+        """Create the run of a fire time and record the fire. Returns None if another process has done so. Raises
+        StoreError."""
 
     async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:
-        """What operators hear of a fire time that was missed. Raises StoreError."""
+        """Return the alerts about a fire time that was missed. Raises StoreError."""
 
 
 class Scheduler:
@@ -61,7 +63,7 @@ class Scheduler:
         self._task.start()
 
     async def stop(self) -> None:
-        """What is being dealt with is finished or left for the next process; nothing is half done."""
+        """Stop. Fires under way are finished or left for the next process; nothing is half done."""
         await self._task.stop()
 
     def wake(self) -> None:
@@ -74,7 +76,7 @@ class Scheduler:
         self._task.wake.set()
 
     def _run_left(self) -> None:
-        """A run of this process has ended, or waits: it may be the one that a queued fire time waits for."""
+        """Called when a run of this process ends or waits: a queued fire time may wait for it."""
         if self._queued:
             self._task.wake.set()
 
@@ -87,11 +89,11 @@ class Scheduler:
         return RETRY_S if due else await self._idle_s()
 
     async def deal_with_due(self) -> tuple[int, int]:
-        """One round over what is due now: how many schedules were, and with how many something was done. Raises
-        StoreError."""
+        """Do one round over the schedules that are due now. Returns their number, and the number of those for which
+        something was done. Raises StoreError."""
         now_ms = self._clock.now_ms()
         rows = await self._store.due_schedules(now_ms, BATCH)
-        # All at once: what is due at the full hour shares a few commits.
+        # All at once: schedules that are due at the full hour share a few commits.
         results = await asyncio.gather(*(self._deal_with(row, now_ms) for row in rows), return_exceptions=True)
         done = 0
         for row, result in zip(rows, results, strict=True):

@@ -37,12 +37,12 @@ log = logging.getLogger("weft.triggers")
 UPCOMING: Final = 5
 FIRES_SHOWN: Final = 50
 ERROR_CHARS_MAX: Final = 500
-# What people name through the API. Those of documents have a colon in them.
+# Ids that people choose through the API. Those of documents have a colon in them.
 API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ScheduleSpec(Struct, forbid_unknown_fields=True):
-    """What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
+    """The settings of a schedule. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
 
     workflow: str
     cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]
@@ -56,9 +56,9 @@ class ScheduleSpec(Struct, forbid_unknown_fields=True):
 
 
 class ScheduleView(Struct, frozen=True):
-    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at_ms`:
-    a scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
-    `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it."""
+    """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
+    `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
+    scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it."""
 
     id: str
     workflow: str
@@ -91,7 +91,7 @@ class Schedules:
         self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
-        """By id, of one workflow or of all."""
+        """List schedules by id, of one workflow or of all."""
         return [_view(row) for row in await self._store.list_schedules(workflow)]
 
     async def made_by(self, actor: str) -> list[str]:
@@ -103,12 +103,12 @@ class Schedules:
         return _view(await self._row(id))
 
     async def fires(self, id: str) -> list[FireRow]:
-        """What became of its last fire times, newest first."""
+        """List the last fire times and their results, newest first."""
         return await self._store.list_fires((await self._row(id)).id, FIRES_SHOWN)
 
     async def put(self, id: str, spec: ScheduleSpec) -> tuple[ScheduleView, bool]:
-        """Make or change one of the API's own; second value: made now. Raises BadRequest, NotFound, CompileError,
-        InputInvalid, and Conflict for one that a document declares."""
+        """Make or change a schedule of the API; also returns True if it is new. Raises BadRequest, NotFound,
+        CompileError, InputInvalid, and Conflict for one that a document declares."""
         if not API_ID.fullmatch(id) and ":" not in id:
             raise BadRequest(
                 f"{id[:80]!r} is not a valid schedule id", code="id_invalid", hint="use only letters, digits, _ . and -"
@@ -135,20 +135,21 @@ class Schedules:
             updated_at_ms=now_ms,
             made_by=present_actor(),
         )
-        await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # it can be started: else say why now
+        await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # raises now if it cannot be started
         row = await self._store.put_schedule(row)
         self.scheduler.wake()
         return _view(row), old is None
 
     async def delete(self, id: str) -> None:
-        """Raises NotFound, and Conflict for one that a document declares. Its runs stay."""
+        """Delete a schedule; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
         if (await self._row(id)).origin == "document":
             raise _of_document(id)
         await self._store.delete_schedule(id)
 
     async def switch(self, id: str, enabled: bool) -> ScheduleView:
-        """On: the next fire time is the first from now. Switching on what is on changes nothing, unless it has no next
-        fire time: its time zone was not known. Raises NotFound, ZoneUnknown."""
+        """Enable or disable a schedule. When enabled, the next fire time is the first from now. Enabling an enabled one
+        changes nothing, unless it has no next fire time because its time zone was not known. Raises NotFound,
+        ZoneUnknown."""
         row = await self._row(id)
         while row.enabled != enabled or (enabled and row.next_run_at_ms is None):
             now_ms, times = self._parts.clock.now_ms(), (row.cron, row.tz)
@@ -159,7 +160,7 @@ class Schedules:
             row = switched
             self.scheduler.wake()
             if (row.cron, row.tz) == times:
-                break  # else it was changed meanwhile: what was reckoned is not of its times
+                break  # else it was changed meanwhile, and the computed time is not of its new times
         return _view(row)
 
     async def run_now(self, id: str) -> str:
@@ -179,7 +180,8 @@ class Schedules:
         return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
 
     async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:
-        """What operators hear of a fire time that was missed, at the addresses of the workflow as it is now, too."""
+        """Return the alerts about a fire time that was missed, for operators and for the present addresses of the
+        workflow."""
         try:
             settings = (await start_of(self._parts, row)).plan.settings
         except StoreError:
@@ -190,8 +192,8 @@ class Schedules:
         return alerts_of_missed(row.id, row.workflow, due_ms, now_ms, settings, self._parts.services.alerts)
 
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
-        """Fire once, for the scheduler: the run is created here, or why there is none is recorded. None: another
-        process has dealt with it. Raises StoreError."""
+        """Fire once, for the scheduler: create the run, or record why there is none. Returns None if another process
+        has done so. Raises StoreError."""
         key = f"cron:{row.id}:{fire.due_ms}"
         try:
             start = await start_of(self._parts, row)
@@ -223,7 +225,7 @@ class Schedules:
         if start.node.type == "schedule":
             checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
         requested = f.StartRequested(now_ms, new_run_id(now_ms))
-        # Who may make schedules may use all files; a document may be of one who may not.
+        # A person who may make schedules may use all files; the author of a document may not.
         files = files_in(row.input) if row.origin == "api" else []
         origin = Origin(start.workflow, start.version)
         return new_run(start.plan, requested, origin, checked, idempotency_key=key, files=files)

@@ -1,8 +1,7 @@
-"""Webhooks as people see them, and how a request to one becomes a run; `engine.webhooks`. What proves a request is in
+"""Webhooks as people see them, and how a request to one becomes a run; `engine.webhooks`. The proof of a request is in
 `requests.py`.
 
-A request names a webhook and brings data, nothing else: what runs was stored before, by an authorized client.
-"""
+A request names a webhook and brings data, nothing else: the workflow was stored before, by an authorized client."""
 
 from __future__ import annotations
 
@@ -46,14 +45,14 @@ log = logging.getLogger("weft.triggers")
 
 DELIVERIES_SHOWN: Final = 50
 ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-# Described here and checked in `_check`, which says more than that a pattern did not match.
+# Described here and checked in `_check`, whose message is better than that of a pattern.
 HeaderName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{HEADER_NAME.pattern}$"})]
 EnvName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ENV_NAME.pattern}$"})]
 
 
 class WebhookSpec(Struct, forbid_unknown_fields=True):
-    """What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow. A trigger of
-    type `webhook` gets the whole request, other triggers get its body."""
+    """The settings of a webhook. `version` defaults to the active one, `trigger` to the trigger of the workflow. A
+    trigger of type `webhook` gets the whole request, other triggers get its body."""
 
     workflow: str
     version: Version | None = None
@@ -70,8 +69,8 @@ Kind = Literal["webhook", "form", "chat"]
 
 
 class WebhookView(Struct, frozen=True):
-    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `problem`: why
-    requests cannot be accepted. `kind` form or chat: a public page, whose address is `url`."""
+    """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it. `problem`:
+    why requests cannot be accepted. `kind` is form or chat for a public page, whose address is `url`."""
 
     id: str
     kind: Kind
@@ -115,7 +114,7 @@ class RefusalView(Struct, frozen=True):
 
 
 class Delivered(Struct, frozen=True):
-    """`timeout_s` None: the sender does not wait for the run."""
+    """An accepted delivery. `timeout_s` is None if the sender does not wait for the run."""
 
     delivery: str
     submitted: Submitted
@@ -132,7 +131,7 @@ class Webhooks:
         self._seen: set[str] = set()  # webhooks that something has come to; no other ids
 
     async def all(self, workflow: str | None = None) -> list[WebhookView]:
-        """By id, of one workflow or of all."""
+        """List webhooks by id, of one workflow or of all."""
         return [self._view(row) for row in await self._store.list_webhooks(workflow)]
 
     async def get(self, id: str) -> WebhookView:
@@ -140,8 +139,8 @@ class Webhooks:
         return self._view(await self._row(id))
 
     async def secret(self, id: str) -> str | None:
-        """What senders sign with, or send as token; None when the environment has it, or none is needed: the address of
-        a page is its secret."""
+        """Return the secret with which senders sign, or which they send as token; None if the environment has it, or
+        none is needed: the address of a page is its secret."""
         row = await self._row(id)
         made_here = row.auth != "none" and row.secret_env is None and page_of(id) is None
         return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
@@ -157,7 +156,7 @@ class Webhooks:
         return sorted([*started, *refused], key=lambda one: one.at_ms, reverse=True)[:DELIVERIES_SHOWN]
 
     async def refused(self, id: str) -> list[RefusalView]:
-        """By reason, the last one first. Raises NotFound."""
+        """List refusals by reason, the last one first. Raises NotFound."""
         rows = await self._refusals.by_reason((await self._row(id)).id)
         return [
             RefusalView(row.outcome, row.count, row.first_at_ms, row.last_at_ms, row.delivery, row.run_id)
@@ -165,8 +164,8 @@ class Webhooks:
         ]
 
     async def put(self, id: str, spec: WebhookSpec) -> tuple[WebhookView, bool]:
-        """Make or change one of the API's own; second value: made now. Raises BadRequest, NotFound, CompileError, and
-        Conflict for one that a document declares."""
+        """Make or change a webhook of the API; also returns True if it is new. Raises BadRequest, NotFound,
+        CompileError, and Conflict for one that a document declares."""
         if ":" in id:
             raise _of_document(id)
         if not API_ID.fullmatch(id):
@@ -193,11 +192,11 @@ class Webhooks:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        await start_of(self._parts, row)  # it can be started: else say why now
+        await start_of(self._parts, row)  # raises now if it cannot be started
         return self._view(await self._store.put_webhook(row)), old is None
 
     async def delete(self, id: str) -> None:
-        """Raises NotFound, and Conflict for one that a document declares. Its runs stay."""
+        """Delete a webhook; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
         if (await self._row(id)).origin == "document":
             raise _of_document(id)
         await self._store.delete_webhook(id)
@@ -212,8 +211,8 @@ class Webhooks:
         return self._view(row)
 
     async def rotate(self, id: str) -> str:
-        """A new secret; the old one counts no more. Of a page it is the last part of its new address.
-        Raises NotFound, and Conflict when there is none to rotate."""
+        """Return a new secret, which replaces the old one. For a page it is the last part of its new address. Raises
+        NotFound, and Conflict if there is none to rotate."""
         row = await self._row(id)
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
@@ -223,9 +222,9 @@ class Webhooks:
         return secret(row.id, row.generation)
 
     async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
-        """Start the run that a request asks for. `admit` is called once the request has proved what the webhook asks
-        for, before anything is done with it, and may raise. Raises NotFound, DeliveryRefused, WebhookDisabled,
-        BadRequest, InputInvalid, WebhookNotReady, and Conflict (delivery_replayed, `run`) for a copy."""
+        """Start the run that a request is for. `admit` is called once the request has the proof that the webhook needs,
+        before anything is done with it, and may raise. Raises NotFound, DeliveryRefused, WebhookDisabled, BadRequest,
+        InputInvalid, WebhookNotReady, and Conflict (delivery_replayed, `run`) for a copy."""
         if page_of(id) is not None:
             raise _unknown(id)
         row = await self._row(id)
@@ -234,7 +233,7 @@ class Webhooks:
 
     @contextmanager
     def noted(self, id: str) -> Iterator[None]:
-        """Around what comes in for a webhook that exists: what is refused is counted."""
+        """Count refusals of requests for an existing webhook."""
         self._seen.add(id)
         try:
             yield
@@ -272,13 +271,13 @@ class Webhooks:
             return await self._receive(await self._row(row.id), request, admit)
 
     async def ready(self, row: WebhookRow) -> StartOf:
-        """What it starts. Raises WebhookDisabled, WebhookNotReady."""
+        """Return the start of the webhook. Raises WebhookDisabled, WebhookNotReady."""
         if not row.enabled:
             raise WebhookDisabled()
         try:
             return await start_of(self._parts, row)
         except (NotFound, CompileError) as error:
-            # A stranger need not know what is in the workflow.
+            # A stranger must not learn the content of the workflow.
             log.error("webhook %s cannot start its workflow: %s", row.id, error)
             raise WebhookNotReady() from error
 
@@ -325,7 +324,7 @@ class Webhooks:
             ) from error
 
     async def _proof(self, row: WebhookRow, request: Received, now_ms: int) -> Proof:
-        """With the secret of a key before the present one as well, while that counts. Raises as `prove`."""
+        """Check the proof, also with the secrets of earlier keys while they are valid. Raises like `prove`."""
         try:
             return prove(row.auth, self._known_secret(row), request, now_ms)
         except DeliveryRefused:

@@ -1308,7 +1308,7 @@ class ScheduleList(TypedDict):
 
 
 class ScheduleSpec(TypedDict):
-    """What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
+    """The settings of a schedule. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
 
     workflow: str
     cron: str
@@ -1322,7 +1322,7 @@ class ScheduleSpec(TypedDict):
 
 
 class ScheduleView(TypedDict):
-    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow.
+    """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
     `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
     scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed
     it."""
@@ -1831,8 +1831,8 @@ class WebhookRotated(TypedDict):
 
 
 class WebhookSpec(TypedDict):
-    """What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow. A trigger
-    of type `webhook` gets the whole request, other triggers get its body."""
+    """The settings of a webhook. `version` defaults to the active one, `trigger` to the trigger of the workflow. A
+    trigger of type `webhook` gets the whole request, other triggers get its body."""
 
     workflow: str
     version: NotRequired[int | None]
@@ -1846,8 +1846,8 @@ class WebhookSpec(TypedDict):
 
 
 class WebhookView(TypedDict):
-    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `problem`:
-    why requests cannot be accepted. `kind` form or chat: a public page, whose address is `url`."""
+    """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
+    `problem`: why requests cannot be accepted. `kind` is form or chat for a public page, whose address is `url`."""
 
     id: str
     kind: Literal["chat", "form", "webhook"]

@@ -1226,7 +1226,7 @@ export interface ScheduleList {
   schedules: ScheduleView[]
 }
 
-/** What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow. */
+/** The settings of a schedule. `version` defaults to the active one, `trigger` to the trigger of the workflow. */
 export interface ScheduleSpec {
   workflow: string
   cron: string
@@ -1239,9 +1239,9 @@ export interface ScheduleSpec {
   catch_up?: 'all' | 'none' | 'one'
 }
 
-/** Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at_ms`:
- * a scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
- * `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it. */
+/** Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it.
+ * `queued_at_ms`: a scheduled time that waits for an open run to end. `error`: why no run started at the last
+ * scheduled time. `upcoming_ms`: the next five times, empty while disabled. `made_by`: who made or last changed it. */
 export interface ScheduleView {
   id: string
   workflow: string
@@ -1702,8 +1702,8 @@ export interface WebhookRotated {
   secret: string
 }
 
-/** What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow. A trigger of
- * type `webhook` gets the whole request, other triggers get its body. */
+/** The settings of a webhook. `version` defaults to the active one, `trigger` to the trigger of the workflow. A
+ * trigger of type `webhook` gets the whole request, other triggers get its body. */
 export interface WebhookSpec {
   workflow: string
   version?: number | null
@@ -1716,8 +1716,8 @@ export interface WebhookSpec {
   enabled?: boolean
 }
 
-/** Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `problem`: why
- * requests cannot be accepted. `kind` form or chat: a public page, whose address is `url`. */
+/** Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it. `problem`:
+ * why requests cannot be accepted. `kind` is form or chat for a public page, whose address is `url`. */
 export interface WebhookView {
   id: string
   kind: 'chat' | 'form' | 'webhook'
