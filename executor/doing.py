@@ -1,10 +1,11 @@
-"""Log context: the run and the attempt of the current task."""
+"""Context of the current task: the run and the attempt for lines of the log, and what `weft.context()` returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Doing(NamedTuple):
@@ -16,6 +17,7 @@ class Doing(NamedTuple):
     attempt: int | None = None
 
 
+_context: ContextVar[Any] = ContextVar("context", default=None)
 _doing: ContextVar[Doing | Callable[[], Doing] | None] = ContextVar("doing", default=None)
 
 
@@ -28,3 +30,18 @@ def begin(doing: Doing | Callable[[], Doing]) -> None:
 def doing() -> Doing | None:
     now = _doing.get()
     return now() if callable(now) else now
+
+
+@contextmanager
+def inside(context: Any) -> Generator[None]:
+    """A function of the user is called in this block: it finds the context of the attempt by `current`."""
+    token = _context.set(context)
+    try:
+        yield
+    finally:
+        _context.reset(token)
+
+
+def current() -> Any:
+    """Return the context of the attempt whose function calls this; None outside."""
+    return _context.get()

@@ -73,6 +73,7 @@ if TYPE_CHECKING:
     from executor.blocks.base import Done as Done
     from executor.blocks.base import Patch as Patch
     from executor.blocks.base import Suspend as Suspend
+    from executor.blocks.base import context as context
     from executor.blocks.typed import TypedBlock as TypedBlock
     from executor.blocks.typed import block as block
     from executor.embed import open_engine as open
@@ -166,6 +167,7 @@ _NAMES = {
     "attempt": "compiler.tracing.calls",
     "block": "executor.blocks.typed",
     "call": "compiler.tracing.calls",
+    "context": "executor.blocks.base",
     "continue_as_new": "compiler.tracing.calls",
     "each": "compiler.tracing.calls",
     "http": "compiler.tracing.calls",
@@ -248,6 +250,7 @@ __all__ = [
     "attempt",
     "block",
     "call",
+    "context",
     "continue_as_new",
     "each",
     "http",

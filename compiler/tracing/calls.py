@@ -4,10 +4,10 @@ Each records blocks that the canvas has as well; all raise TraceError."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast, overload
 
 from compiler.document import SettingsDoc
 from compiler.schema_of import TypeUnknown, schema_of
@@ -22,6 +22,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 U = TypeVar("U")
 
+
+class Failed(Any):  # type: ignore[misc]  # it may be passed to a step, whatever that takes
+    """For type checkers: the error that `failed` of `attempt` gets."""
+
+    code: str
+    message: str
+
+
 _THEN, _ELSE = "then", "else"
 _EACH_MAX = SettingsDoc().max_executions
 _ERROR = {
@@ -31,15 +39,83 @@ _ERROR = {
 }
 
 
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[T], Coroutine[Any, Any, U]],
+    *,
+    one_at_a_time: bool = ...,
+    concurrency: int | None = None,
+    on_error: Literal["fail"] = "fail",
+    id: str | None = None,
+) -> list[U]: ...
+
+
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[T], U],
+    *,
+    one_at_a_time: bool = ...,
+    concurrency: int | None = None,
+    on_error: Literal["fail"] = "fail",
+    id: str | None = None,
+) -> list[U]: ...
+
+
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[T], Coroutine[Any, Any, U]],
+    *,
+    concurrency: int | None = None,
+    on_error: Literal["continue"],
+    id: str | None = None,
+) -> list[U | None]: ...
+
+
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[T], U],
+    *,
+    concurrency: int | None = None,
+    on_error: Literal["continue"],
+    id: str | None = None,
+) -> list[U | None]: ...
+
+
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[T], Coroutine[Any, Any, U]],
+    *,
+    concurrency: int | None = None,
+    on_error: Literal["collect"],
+    id: str | None = None,
+) -> list[U | dict[str, Any]]: ...
+
+
+@overload
+def each(
+    items: Iterable[T],
+    function: Callable[[T], U],
+    *,
+    concurrency: int | None = None,
+    on_error: Literal["collect"],
+    id: str | None = None,
+) -> list[U | dict[str, Any]]: ...
+
+
 def each(
     items: Any,
-    function: Callable[[Any], U],
+    function: Callable[[Any], Any],
     *,
     one_at_a_time: bool = False,
     concurrency: int | None = None,
     on_error: Literal["fail", "continue", "collect"] = "fail",
     id: str | None = None,
-) -> list[U]:
+) -> list[Any]:
     """Call `function` for each item: side by side, or one at a time. The value is the list of its results, in the order
     of the items.
 
@@ -70,17 +146,83 @@ def each(
         returned = finished(function, function(Traced(box, box.body, ("item",), field_of(items._schema, 0))))
         one = _end_with(trace, returned, f"weft.each: {name}")
     schema = {"type": "array", "items": one if on_error == "fail" else {}}
-    return cast(list[U], Traced(box, box.scope, ("results",), schema))
+    return cast(list[Any], Traced(box, box.scope, ("results",), schema))
 
 
+@overload
 def attempt(
-    do: Callable[[], T],
-    failed: Callable[[Any], U] | None = None,
+    do: Callable[[], Coroutine[Any, Any, T]],
+    failed: None = None,
     *,
     cancelled: Callable[..., Any] | None = None,
     finally_: Callable[..., Any] | None = None,
     id: str | None = None,
-) -> T | U:
+) -> T: ...
+
+
+@overload
+def attempt(
+    do: Callable[[], T],
+    failed: None = None,
+    *,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
+    id: str | None = None,
+) -> T: ...
+
+
+@overload
+def attempt(
+    do: Callable[[], Coroutine[Any, Any, T]],
+    failed: Callable[[Failed], Coroutine[Any, Any, U]],
+    *,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
+    id: str | None = None,
+) -> T | U: ...
+
+
+@overload
+def attempt(
+    do: Callable[[], Coroutine[Any, Any, T]],
+    failed: Callable[[Failed], U],
+    *,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
+    id: str | None = None,
+) -> T | U: ...
+
+
+@overload
+def attempt(
+    do: Callable[[], T],
+    failed: Callable[[Failed], Coroutine[Any, Any, U]],
+    *,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
+    id: str | None = None,
+) -> T | U: ...
+
+
+@overload
+def attempt(
+    do: Callable[[], T],
+    failed: Callable[[Failed], U],
+    *,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
+    id: str | None = None,
+) -> T | U: ...
+
+
+def attempt(
+    do: Callable[[], Any],
+    failed: Callable[[Any], Any] | None = None,
+    *,
+    cancelled: Callable[..., Any] | None = None,
+    finally_: Callable[..., Any] | None = None,
+    id: str | None = None,
+) -> Any:
     """Return the value of `do`, or that of `failed` if a step in `do` fails for good. All functions are traced.
 
     failed     gets the error: `code`, `message`; without it, the run fails as it would have without `attempt`
@@ -95,7 +237,7 @@ def attempt(
         raise TraceError("weft.attempt takes what to do after a failure or a cancel, or finally_.")
     if cancelled is not None and finally_ is not None:
         # One attempt inside another: finally_ runs after the calls of `cancelled`, also if one of them fails.
-        do, cancelled = cast(Callable[[], T], partial(attempt, do, cancelled=cancelled)), None
+        do, cancelled = cast(Callable[[], Any], partial(attempt, do, cancelled=cancelled)), None
     box = trace.add("attempt", "parallel", {"mode": "count", "count": 1, "results": "value"}, id=id)
     box.body = Scope((box.id, "body"), box.scope, box, box.id)
     with trace.inside(box.body):
@@ -108,7 +250,7 @@ def attempt(
                 item.policy = {**item.policy, "skip_if": f'<{box.id}.outcome> !== "cancelled"'}
     done = Traced(box, box.scope, ("results", 0), schema)
     if failed is None:
-        return cast(T, done)
+        return done
     junction = Junction(box.scope, box)
     junction.done = [(box.id, "out")]
     way = Scope((box.id, "error"), box.scope, box, box.scope.container)
@@ -117,7 +259,7 @@ def attempt(
     with trace.inside(way):
         other = _of_way(trace, finished(failed, failed(Traced(box, way, ("error",), _ERROR))))
     values = [_or_null(done), *other]
-    return cast(T | U, _first(trace, f"{box.id}-value", values, {} if other else schema, junction))
+    return _first(trace, f"{box.id}-value", values, {} if other else schema, junction)
 
 
 class Done:
@@ -200,6 +342,46 @@ class When:
 
     def __exit__(self, *error: Any) -> None:
         self._left.__exit__(*error)
+
+
+@overload
+def when(condition: Any, then: None = None, otherwise: None = None, *, id: str | None = None) -> When: ...
+
+
+@overload
+def when(
+    condition: Any, then: Callable[[], Coroutine[Any, Any, T]], otherwise: None = None, *, id: str | None = None
+) -> T | None: ...
+
+
+@overload
+def when(condition: Any, then: Callable[[], T], otherwise: None = None, *, id: str | None = None) -> T | None: ...
+
+
+@overload
+def when(
+    condition: Any,
+    then: Callable[[], Coroutine[Any, Any, T]],
+    otherwise: Callable[[], Coroutine[Any, Any, U]],
+    *,
+    id: str | None = None,
+) -> T | U: ...
+
+
+@overload
+def when(
+    condition: Any, then: Callable[[], Coroutine[Any, Any, T]], otherwise: Callable[[], U], *, id: str | None = None
+) -> T | U: ...
+
+
+@overload
+def when(
+    condition: Any, then: Callable[[], T], otherwise: Callable[[], Coroutine[Any, Any, U]], *, id: str | None = None
+) -> T | U: ...
+
+
+@overload
+def when(condition: Any, then: Callable[[], T], otherwise: Callable[[], U], *, id: str | None = None) -> T | U: ...
 
 
 def when(
@@ -299,6 +481,18 @@ def approve(
     params = {key: value for key, value in given.items() if value is not None}
     node = trace.add("approve", "approval", params, id=id, barrier=True)
     return Traced(node, node.scope)
+
+
+@overload
+def call(workflow: FunctionWorkflow[..., Coroutine[Any, Any, T]], input: Any = None, *, id: str | None = None) -> T: ...
+
+
+@overload
+def call(workflow: FunctionWorkflow[..., T], input: Any = None, *, id: str | None = None) -> T: ...
+
+
+@overload
+def call(workflow: str, input: Any = None, *, id: str | None = None) -> Any: ...
 
 
 def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:

@@ -214,7 +214,7 @@ def _own(function: _Function) -> Iterator[ast.AST]:
 def _protections_of(function: _Function) -> Iterator[tuple[int, int, str]]:
     for one in _own(function):
         if isinstance(one, ast.Try | ast.TryStar):
-            if one.handlers:
+            if not all(_only_raises(handler) for handler in one.handlers):
                 yield one.body[0].lineno, one.body[-1].end_lineno or 0, _TRY.format("try")
             if one.finalbody:
                 yield one.finalbody[0].lineno, one.finalbody[-1].end_lineno or 0, _FINALLY
@@ -222,6 +222,11 @@ def _protections_of(function: _Function) -> Iterator[tuple[int, int, str]]:
             called = [item.context_expr.func for item in one.items if isinstance(item.context_expr, ast.Call)]
             if "suppress" in [getattr(name, "attr", getattr(name, "id", "")) for name in called]:
                 yield one.body[0].lineno, one.body[-1].end_lineno or 0, _TRY.format("suppress")
+
+
+def _only_raises(handler: ast.ExceptHandler) -> bool:
+    """`except ...: raise` changes nothing."""
+    return all(isinstance(one, ast.Raise) and one.exc is None for one in handler.body)
 
 
 def _bindings(nodes: list[ast.AST]) -> dict[str, list[ast.expr | None]]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from pathlib import PurePath
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, cast, overload
 
 import msgspec
 
@@ -22,17 +22,25 @@ from compiler.tracing.values import Condition, Traced, kind_of, reference
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 NAME_LENGTH_MAX: Final = 200
 _POLICY: Final = ("retries", "timeout", "cache")
 
 
+class _WithContext(Protocol[P, R_co]):
+    """A function whose first parameter is `ctx`: a workflow does not pass it."""
+
+    def __call__(self, ctx: Any, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+
+
 class Step(Generic[P, R]):
-    """A function that blocks of type `python` call by `name`. `policy`: of these blocks."""
+    """A function that blocks of type `python` call by `name`. `policy`: of these blocks. `function`: with its
+    parameter `ctx`. A call has the type of the function's call: `await` that of an async step."""
 
     __name__: str
 
-    def __init__(self, function: Callable[P, R], name: str, effect: Effect, policy: Mapping[str, Any]) -> None:
+    def __init__(self, function: Callable[..., R], name: str, effect: Effect, policy: Mapping[str, Any]) -> None:
         update_wrapper(self, function)
         self.function = function
         self.name = name
@@ -113,6 +121,20 @@ class Step(Generic[P, R]):
         return dict(bound.arguments)
 
 
+class _Decorator(Protocol):
+    """`@step(...)` with options."""
+
+    @overload
+    def __call__(self, function: _WithContext[P, R], /) -> Step[P, R]: ...
+
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> Step[P, R]: ...
+
+
+@overload
+def step(function: _WithContext[P, R], /) -> Step[P, R]: ...
+
+
 @overload
 def step(function: Callable[P, R], /) -> Step[P, R]: ...
 
@@ -125,7 +147,7 @@ def step(
     retries: int | Mapping[str, Any] | None = None,
     timeout: float | None = None,
     cache: bool | float | Mapping[str, Any] | None = None,
-) -> Callable[[Callable[P, R]], Step[P, R]]: ...
+) -> _Decorator: ...
 
 
 def step(

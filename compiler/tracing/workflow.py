@@ -14,7 +14,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
-from typing import Any, Final, Generic, ParamSpec, TypeVar, cast, overload
+from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
 from compiler.document import FORMAT
 from compiler.schema_of import TypeUnknown
@@ -27,14 +27,15 @@ from compiler.tracing.values import Traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 
 
-class FunctionWorkflow(Generic[P, R]):
+class FunctionWorkflow(Generic[P, R_co]):
     """`name`: under which it is stored. `settings`: of the document."""
 
-    def __init__(self, function: Callable[P, R], name: str, settings: Mapping[str, Any]) -> None:
+    def __init__(self, function: Callable[P, R_co], name: str, settings: Mapping[str, Any]) -> None:
         update_wrapper(self, function)
         self.function = function
         self.name = name
@@ -61,7 +62,7 @@ class FunctionWorkflow(Generic[P, R]):
         """The workflows that it calls, by name; None for a workflow given only by its name. Raises TraceError."""
         return self._trace()[1].workflows
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co:
         """Call it in another workflow function: a run of its own, as with `weft.call`. Raises TraceError elsewhere."""
         if active() is None:
             hint = f"Start a run with engine.run({self.function.__name__}, {{...}}), or call its steps in a unit test."
@@ -72,7 +73,7 @@ class FunctionWorkflow(Generic[P, R]):
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
             raise TraceError(f"{self.name}: {error}.") from None
-        return cast(R, call(self, dict(bound.arguments)))
+        return call(self, dict(bound.arguments))
 
     def _trace(self) -> tuple[dict[str, Any], Trace]:
         if self._traced is None:

@@ -61,7 +61,7 @@ def branch(amount: int) -> str:
 
 # --- run
 
-INPUTS = {"fan": [["a", "bb", "ccc"]], "branch": [5]}
+INPUTS: dict[str, list[object]] = {"fan": [["a", "bb", "ccc"]], "branch": [5]}
 FLOWS = {"chain": chain, "fan": fan, "approval": approval, "sleep": sleep, "branch": branch}
 
 

@@ -4,6 +4,7 @@ import json
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.func import entrypoint, task
@@ -21,30 +22,30 @@ apologise = task(outside.apologise)
 deadline = task(lambda seconds: time.time() + seconds, name="deadline")
 
 
-def workflows(saver: SqliteSaver):
+def workflows(saver: SqliteSaver) -> dict[str, Any]:
     @entrypoint(checkpointer=saver)
-    def chain(_):
+    def chain(_: str) -> int:
         return store(parse(fetch().result()).result()).result()
 
     @entrypoint(checkpointer=saver)
-    def fan(words: list[str]):
+    def fan(words: list[str]) -> int:
         return total([one.result() for one in [count(word) for word in words]]).result()
 
     @entrypoint(checkpointer=saver)
-    def approval(_):
+    def approval(_: str) -> str:
         text = draft().result()
         answer = interrupt(f"Publish {text}?")
         return publish(text).result() if answer == "approve" else "rejected"
 
     @entrypoint(checkpointer=saver)
-    def sleep(_):  # there is no timer: the end is stored, and the process waits
+    def sleep(_: str) -> str:  # there is no timer: the end is stored, and the process waits
         first = before().result()
         until = deadline(6).result()
         time.sleep(max(0, until - time.time()))
         return after(first).result()
 
     @entrypoint(checkpointer=saver)
-    def branch(amount: int):
+    def branch(amount: int) -> str:
         if amount > 100:
             return by_invoice(amount).result()
         try:

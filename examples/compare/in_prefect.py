@@ -59,7 +59,7 @@ def branch(amount: int) -> str:
 
 # --- run
 
-INPUTS_OF = {"fan": [["a", "bb", "ccc"]], "branch": [5]}
+INPUTS_OF: dict[str, list[object]] = {"fan": [["a", "bb", "ccc"]], "branch": [5]}
 FLOWS = {"chain": chain, "fan": fan, "approval": approval, "sleep": sleep, "branch": branch}
 
 

@@ -22,31 +22,31 @@ apologise = weft.step(outside.apologise)
 
 
 @weft.workflow
-def chain():
+def chain() -> int:
     return store(parse(fetch()))
 
 
 @weft.workflow
-def fan(words: list[str]):
+def fan(words: list[str]) -> int:
     return total(weft.each(words, count))
 
 
 @weft.workflow
-def approval():
+def approval() -> str:
     text = draft()
     answer = weft.approve(f"Publish {text}?")
     return weft.when(answer.action == "approve", lambda: publish(text), lambda: "rejected")
 
 
 @weft.workflow
-def sleep():
+def sleep() -> str:
     first = before()
     weft.sleep(6)
     return after(first)
 
 
 @weft.workflow
-def branch(amount: int):
+def branch(amount: int) -> str:
     return weft.when(
         amount > 100,
         lambda: by_invoice(amount),

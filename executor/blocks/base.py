@@ -20,6 +20,7 @@ from executor.blocks.client import Http
 from executor.blocks.over import NEVER, Over
 from executor.blocks.steps import Kind as StepKind
 from executor.core.events import StepEffect, WaitKind
+from executor.doing import current
 from executor.errors import BlockError
 from executor.files import FilesOfRun
 from executor.sandbox import Bound
@@ -274,6 +275,18 @@ class Context:
                 raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
             self.steps = self.make_steps()
         return self.steps
+
+
+def context() -> Context:
+    """Return the context of the attempt, inside of a step, of a function of a `python` block or of a block type; also
+    in what these call and in threads that `asyncio.to_thread` starts. Raises RuntimeError outside."""
+    found: Context | None = current()
+    if found is None:
+        raise RuntimeError(
+            "weft.context() works while a run executes a step: there is no run here. A workflow function and a unit "
+            "test have no context. Call it inside of the step, and test the step in a run, with weft.testing."
+        )
+    return found
 
 
 class Block(Protocol):

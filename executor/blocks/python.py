@@ -23,6 +23,7 @@ from executor.blocks.base import Block, Context, Done
 from executor.blocks.elsewhere import call_elsewhere
 from executor.blocks.python_modules import load_module, steps_of
 from executor.blocks.shared_params import invalid
+from executor.doing import inside
 from executor.errors import BlockError, Fenced
 from executor.runners.call import place_of
 from executor.tracebacks import log_raised, traceback_of
@@ -110,11 +111,12 @@ class Python:
                 log_raised(name, about, error)
                 raise
         try:
-            if inspect.iscoroutinefunction(function):
-                returned = await function(**keywords)
-            else:
-                work = partial(_called, function, keywords)
-                returned = await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting)
+            with inside(ctx):
+                if inspect.iscoroutinefunction(function):
+                    returned = await function(**keywords)
+                else:
+                    work = partial(_called, function, keywords)
+                    returned = await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting)
             return Done(returned if step is None else write(returned))
         except Fenced:
             raise

@@ -23,6 +23,7 @@ from compiler.schema_of import Unfit, write
 from compiler.signature import CONTEXT, Signature, fields_of, is_struct, output_of, returns_of, signature_of
 from executor.blocks.base import Context, Done, Outcome, Suspend
 from executor.blocks.shared_params import invalid
+from executor.doing import inside
 from executor.errors import BlockError, Fenced
 from executor.tracebacks import log_raised, traceback_of
 
@@ -65,11 +66,12 @@ class TypedBlock(Generic[P, R]):
             arguments[CONTEXT] = ctx
         about = f"run {ctx.run_id}, block {ctx.key}"
         try:
-            if self._waits:
-                return _outcome(await self._call(**arguments))
-            work = partial(self._in_thread, arguments)
-            functions = ctx.services.functions
-            return _outcome(await functions.call(work, function=self.spec.type, about=about, waiting=ctx.waiting))
+            with inside(ctx):
+                if self._waits:
+                    return _outcome(await self._call(**arguments))
+                work = partial(self._in_thread, arguments)
+                functions = ctx.services.functions
+                return _outcome(await functions.call(work, function=self.spec.type, about=about, waiting=ctx.waiting))
         except Fenced:
             raise
         except BlockError as error:

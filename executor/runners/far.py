@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
+from executor.doing import inside
 from executor.errors import BlockError, Fenced
 from executor.runners.call import Answer, Call, Failure, Said, decode_call, encode, failure_of, found
 from executor.tracebacks import traceback_of
@@ -100,9 +101,10 @@ def _call(call: Call, voice: Voice) -> Any:
     if call.context is not None:
         arguments[call.context] = context
     try:
-        if inspect.iscoroutinefunction(function):
-            return asyncio.run(function(**arguments))
-        return function(**arguments)
+        with inside(context):
+            if inspect.iscoroutinefunction(function):
+                return asyncio.run(function(**arguments))
+            return function(**arguments)
     finally:
         if context.has_said:
             voice.ask(Said("sync"))  # earlier messages have arrived before the result does

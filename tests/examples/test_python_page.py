@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.base import Context
+from executor.blocks.base import context
 from executor.embed import open_engine
 
 ROOT = Path(__file__).parents[2]
@@ -75,10 +75,10 @@ async def test_the_import_continues_where_it_stopped(capsys: pytest.CaptureFixtu
         "edges": [{"source": "start", "target": "import"}],
     }
 
-    async def import_mails(files: list[str], ctx: Context) -> int:
-        if ctx.attempt == 2:
-            return int(await names["import_mails"](files, ctx))
-        await names["import_mails"](files[:2], ctx)
+    async def import_mails(files: list[str]) -> int:
+        if context().attempt == 2:
+            return int(await names["import_mails"](files))
+        await names["import_mails"](files[:2])
         raise ValueError("the third cannot be read")
 
     async with open_engine(functions={"import_mails": import_mails}) as engine:

@@ -40,7 +40,7 @@ def _escapes_with(found: Any) -> None:
 
 def _escapes_body(found: Any) -> None:
     kept: list[Any] = []
-    each(found.items, lambda item: kept.append(item) or mail("x"))  # type: ignore[func-returns-value]
+    each(found.items, lambda item: kept.append(item) or mail("x"))  # type: ignore[arg-type, func-returns-value, return-value]
     mail(kept[0].name)
 
 
@@ -76,7 +76,7 @@ REFUSED: list[tuple[Callable[[Any], Any], str]] = [
     (lambda found: mail(found.customer == "x"), "is a condition: use it in weft.when"),
     (lambda found: found.customer == [1], "is compared with a text"),
     (lambda found: when(True, lambda: pay(1)), "use a plain `if`"),
-    (lambda found: when(found.customer, otherwise=lambda: pay(1)), "without `then`"),
+    (lambda found: when(found.customer, otherwise=lambda: pay(1)), "without `then`"),  # type: ignore[call-overload]
     (lambda found: found.items[0].price.amount, "<load.items.0..price> is of type number: it has no 'amount'"),
     (lambda found: each(found.customer, pay), "takes a list: <load.customer> is of type string"),
     (lambda found: each([1, 2], pay), "use a plain `for`"),

@@ -15,6 +15,7 @@ import pytest
 from compiler.compile import compile_document
 from compiler.tracing.steps import step
 from executor.blocks.base import Context
+from executor.blocks.base import context as current
 from executor.blocks.python import Python, import_functions, python_blocks
 from executor.blocks.registry import Registry
 from executor.errors import BlockError
@@ -184,11 +185,38 @@ async def forgot() -> int:
     return later()  # type: ignore[return-value]
 
 
-STEPS = Python({"priced": priced, "told": told, "wrong": wrong, "forgot": forgot})
+@step
+def keyed(item: Item) -> str:
+    return f"{current().key} {item.name}"
+
+
+@step
+async def keyed_later(ctx: Context, item: Item) -> list[str]:
+    assert current() is ctx
+    return [keyed(item), await asyncio.to_thread(keyed, item)]
+
+
+STEPS = Python({one.function.__name__: one for one in (priced, told, wrong, forgot, keyed, keyed_later)})
 
 
 async def call_step(name: str, arguments: dict[str, Any]) -> Any:
     return (await STEPS.run(context({"function": name, "arguments": arguments}, services=SERVICES))).output
+
+
+async def test_a_step_finds_its_context_in_threads_and_functions_that_it_calls() -> None:
+    item, key = {"name": "tea", "amount": 3}, context({}).key
+    assert await call_step("keyed", {"item": item}) == f"{key} tea"
+    assert await call_step("keyed_later", {"item": item}) == [f"{key} tea", f"{key} tea"]
+    with pytest.raises(RuntimeError, match=r"weft\.context\(\) works while a run executes a step"):
+        keyed(Item("tea", 3))
+
+
+async def test_steps_side_by_side_have_a_context_each() -> None:
+    async def call_as(key: str) -> Any:
+        params = {"function": "keyed_later", "arguments": {"item": {"name": "a", "amount": 1}}}
+        return (await STEPS.run(context(params, services=SERVICES, key=key))).output
+
+    assert [*await asyncio.gather(call_as("a"), call_as("b"))] == [["a a"] * 2, ["b a"] * 2]
 
 
 async def test_arguments_of_a_step_have_its_types_and_its_result_is_json() -> None:

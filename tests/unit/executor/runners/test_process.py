@@ -55,6 +55,8 @@ async def test_a_function_speaks_from_there(runner: ProcessRunner) -> None:
     result = await runner.call(call(work.tell, "ctx", {"at": 1}), heard)
     assert result == [{"at": 1}, "run:key", 2, "run"]
     assert (heard.lines, heard.live, heard.kept) == (["line 0", "line 1", "line 2"], ["live"], [{"at": 3}])
+    assert await runner.call(call(work.tell_by_context), heard) == ["run:key", 2]
+    assert heard.lines[3:] == ["line"]
     with pytest.raises(BlockError) as refused:
         await runner.call(call(work.checkpoint_too_large, "ctx"), heard)
     assert refused.value.code == "checkpoint_too_large"

@@ -9,6 +9,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from executor.blocks.base import context
+
 
 def double(n: int) -> dict[str, int]:
     return {"twice": 2 * n, "pid": os.getpid()}
@@ -57,6 +59,11 @@ def tell(ctx: Any) -> list[Any]:
     ctx.emit("live")
     ctx.checkpoint_from_thread({"at": 3})
     return [before, ctx.idempotency_key, ctx.attempt, ctx.run_id]
+
+
+def tell_by_context() -> list[Any]:
+    context().log("line")
+    return [context().idempotency_key, context().attempt]
 
 
 async def checkpoint_too_large(ctx: Any) -> None:
