@@ -1,6 +1,7 @@
 """Do the direct tests find bugs? Plants one at a time in a copy of the checkout and runs the tests that must see it.
 
-For what the simulations do not draw: limits and rates, turns of keys, formats, a fleet, runners, roles, tokens and hosts.
+For what the simulations do not draw: limits and rates, turns of keys, formats, a fleet, runners, roles, tokens,
+hosts.
 
 `python -m tests.simulation.direct` (some minutes; `--only TEXT` for some of them). A mutant that survives, or whose
 text is no longer in the code, is an error: see `mutants.py`, which does the same for the core.
