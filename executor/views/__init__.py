@@ -1,5 +1,6 @@
-"""What the facade answers with: plain structs, JSON-able as they are. Each module here builds one of them from the
-journal."""
+"""The results of the engine: plain structs, JSON-able as they are. Each module here builds one of them from the
+journal.
+"""
 
 from __future__ import annotations
 
@@ -67,10 +68,9 @@ class Submitted(Struct, frozen=True):
 class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
     asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
-    `child`: the run that its last attempt started.
-    `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it.
-    `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of them;
-    `unpriced`: how many of them used something whose price is not known, and is not in `cost`."""
+    `child`: the run that its last attempt started. `output_truncated`: the view has no room for its output, which has
+    `output_size` bytes; NodeDetail has it. `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of
+    them; `unpriced`: how many of them used something whose price is not known, and is not in `cost`."""
 
     key: str
     node: str
@@ -180,13 +180,12 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
     `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
     `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
-    requests that a waiting run has received but not processed. `usage`: what its steps and those of all runs below it
-    used and cost, by model; what it has from the run that it was made from counts for that one alone. `by`: who started
-    it, `user:ada`, `token:ID` or `server-token`; None: a trigger, another run, or a server without a token.
-    `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one.
-    `stale`: its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease
-    of that worker lapsed. `lacks`: the function or block type that the run waits for, as this process does not have
-    it."""
+    requests that a waiting run has received but not processed. `usage`: usage and cost of its steps and those of all
+    runs below it, by model; steps taken over from another run count for that one alone. `by`: who started it,
+    `user:ada`, `token:ID` or `server-token`, or None for a trigger, another run, or a server without a token.
+    `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
+    its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
+    worker lapsed. `lacks`: the function or block type that the run waits for, because this process does not have it."""
 
     id: str
     workflow: str
@@ -221,8 +220,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
 
 
 class RunEvent(Struct, frozen=True):
-    """One event of a run's journal. `key` is the node with its iteration and branch, None when it is about the run;
-    `data["output"]` holds what the node put out, if anything."""
+    """One event of a run's journal. `key` is the node with its iteration and branch, or None if it is about the run;
+    `data["output"]` holds the output of the node, if any."""
 
     run: str
     seq: int
@@ -246,8 +245,8 @@ class AttemptView(Struct, frozen=True, omit_defaults=True):
 
 
 class StepView(Struct, frozen=True, omit_defaults=True):
-    """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it did.
-    Event `finished_seq` has the output of one that succeeded. lost: it is unknown whether it was done."""
+    """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
+    Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done."""
 
     n: int
     kind: StepKind
@@ -268,7 +267,7 @@ class StepView(Struct, frozen=True, omit_defaults=True):
 
 
 class CheckpointView(Struct, frozen=True):
-    """How far attempt `attempt` came, by its own account. `value` is JSON."""
+    """The progress of attempt `attempt`, as its handler reported it. `value` is JSON."""
 
     attempt: int
     at_ms: int
@@ -276,16 +275,16 @@ class CheckpointView(Struct, frozen=True):
 
 
 class NodeDetail(Struct, frozen=True):
-    """What one attempt of a node key was given and what it put out, as the journal up to `seq` tells it.
+    """The input and output of one attempt of a node key, from the journal up to `seq`.
 
-    status   as in NodeView, or "pending": nothing has happened to it yet
+    status   as in NodeView, or "pending": it has no events yet
     input    JSON of the params with all references filled in; secrets are redacted. A program or an expression is
-             {"$code": as written, "values": {reference: value}}. None: it did not start
+             {"$code": as written, "values": {reference: value}}. None if it did not start
     input_error  why the references could not be filled in
-    output   JSON of what it put out; of a container's start sentinel {"count": n}
+    output   JSON of its output; of a container's start sentinel {"count": n}
     reused   it was taken over from the run this one was started from
     because  the node whose edge died last, when it was skipped
-    checkpoint  the last that one of its attempts kept; it is no event, so of a moment of the past none is known
+    checkpoint  the last that one of its attempts kept; it is not an event, so a past moment has none
     """
 
     run: str
@@ -326,7 +325,7 @@ class RunDocument(Struct, frozen=True):
 
 
 class Rerun(Struct, frozen=True):
-    """What a run from block `block` of `run` would do. Ids of blocks in plan order, those inside containers included:
+    """The effect of a run from block `block` of `run`. Ids of blocks in plan order, those inside containers included:
     `reused` keep their outputs, `again` may run, `skipped` stay skipped."""
 
     run: str
@@ -370,7 +369,7 @@ class RunGraph(Struct, frozen=True):
 
 
 class Why(Struct, frozen=True):
-    """Why a node key is where it is: `state` and the unmet conditions in words."""
+    """The reasons for the state of a node key: `state` and the unmet conditions in words."""
 
     key: str
     state: str

@@ -1,8 +1,8 @@
-"""RunDiff: where two runs went different ways, and what came out differently.
+"""RunDiff: where two runs went different ways, and which results differ.
 
-Two looks at the same two journals. In order: the first event that is not the same, leaving out what differs between any
-two runs (times, ids, who answered when). By node key: how each ended and what it put out. With parallel work the order
-of two runs may differ by chance; what came out of the nodes does not.
+It compares the two journals in two ways. In order: the first event that is not the same, leaving out the parts that
+differ between any two runs (times, ids, who answered when). By node key: the status and the output of each. With
+parallel work the order of two runs may differ by chance; the results of the nodes do not.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class RunDiff(Struct, frozen=True):
 
 
 class _Node(Struct, frozen=True, gc=False):
-    """The last word on a node key. `digest` is of its output without what is fleeting. `scopes`: see NodeState."""
+    """The final state of a node key. `digest` is of its lasting output, see `_lasting`. `scopes`: see NodeState."""
 
     head: NodeHead
     digest: bytes
@@ -119,7 +119,7 @@ class _Node(Struct, frozen=True, gc=False):
         return cls(head, digest, state.decided_seq, state.scopes)
 
     def ended_as(self, other: _Node) -> bool:
-        """How often they were tried makes no difference."""
+        """Return True if both ended alike; the number of attempts makes no difference."""
         one, two = self.head, other.head
         return (one.status, one.route, one.error, self.digest) == (two.status, two.route, two.error, other.digest)
 
@@ -132,7 +132,7 @@ async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) 
     found: list[NodeDiff] = []
     only_a: list[str] = []
     both = differing = 0
-    for key in list(nodes_a):  # what was compared is freed here, and not all at once
+    for key in list(nodes_a):  # compared nodes are freed here, and not all at once
         if slices.is_over:
             await slices.rest()
         one, two = nodes_a.pop(key), nodes_b.pop(key, None)
@@ -200,7 +200,7 @@ def _as_written(record: Record) -> tuple[object, ...]:
 
 
 def _counts(record: Record, plan: Plan) -> dict[str, Any]:
-    """What counts of an event."""
+    """Return the part of an event that is compared."""
     data = data_of(record)
     return {
         "type": record.type,
@@ -284,7 +284,7 @@ def _count(scopes: int) -> bytes:
 
 
 def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
-    """The output without what a wait wrote into it about itself. A blob stands for itself by its hash."""
+    """Return the output without what a wait wrote into it about itself. A blob is represented by its hash."""
     if output is None or record.type != "node.succeeded" or not output.startswith(b"{"):
         return output
     number = plan.node_index(record.node or "")
@@ -299,7 +299,7 @@ def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
 
 
 class _Nothing:
-    """Where there is no value."""
+    """A missing value."""
 
 
 _NOTHING = _Nothing()
@@ -310,7 +310,7 @@ def _load(data: bytes | None) -> Any:
 
 
 async def _value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> tuple[tuple[ValueDiff, ...], bool]:
-    """At most VALUES_MAX, and whether there are more."""
+    """Return at most VALUES_MAX differences, and True if there are more."""
     found: list[ValueDiff] = []
     if one == two:
         return (), False
@@ -325,8 +325,8 @@ async def _value_diffs(one: bytes | None, two: bytes | None, slices: Slices) -> 
 
 
 def _differences(pointer: str, a: Any, b: Any) -> Iterator[ValueDiff | None]:
-    """Depth first, in the order of `a`; None: a value that is the same. Values nest at most 64 deep
-    (executor.values.payload)."""
+    """Yield the differences depth first, in the order of `a`, and None for a value that is the same. Values nest at
+    most 64 deep (executor.values.payload)."""
     if isinstance(a, dict) and isinstance(b, dict):
         for name in [*a, *(name for name in b if name not in a)]:
             step = name.replace("~", "~0").replace("/", "~1")

@@ -1,7 +1,7 @@
-"""NodeDetail: what one node key was given and what it put out, at any attempt and at any moment of the run.
+"""NodeDetail: the input and output of one node key, at any attempt and at any moment of the run.
 
 Outputs and errors are in the journal. Inputs are not: they are made again as they were made then, by folding the values
-up to the moment the attempt started and filling the node's params. One thing can differ from what the handler saw: a
+up to the moment the attempt started and filling the node's params. One thing can differ from the handler's input: a
 variable that a block beside it changed between the start's record and the call.
 """
 
@@ -43,8 +43,8 @@ async def build(
     attempt: int | None = None,
     seq: int | None = None,
 ) -> NodeDetail:
-    """`key_text` names a node, or a container (its input is its start's, its output its end's). `attempt` None: the
-    last one. `seq`: as it stood after that event; None: now. Raises NotFound: node_not_found, attempt_not_found."""
+    """`key_text` names a node, or a container (its input is its start's, its output its end's). `attempt` is None for
+    the last one. `seq`: after that event, or None for now. Raises NotFound: node_not_found, attempt_not_found."""
     first, last = _keys(plan, key_text)
     upto = row.seq if seq is None else min(seq, row.seq)
     node = plan.nodes[last[1]]
@@ -102,7 +102,7 @@ def _keys(plan: Plan, text: str) -> tuple[NodeKey, NodeKey]:
 
 
 async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: str, upto: int) -> list[Record]:
-    """What the journal up to seq `upto` says of these nodes in the scope `path`."""
+    """Return the records of these nodes in the scope `path`, up to seq `upto`."""
     found = [
         record
         for number in nodes
@@ -112,14 +112,15 @@ async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: st
 
 
 def _status(state: NodeState, attempt: int) -> Status | Literal["pending"]:
-    """Of the node after its last attempt, of the attempt itself if others followed."""
+    """Return the status of the node after its last attempt, or of the attempt itself if others followed."""
     if not state.attempts:
         return "pending"
     return state.status if attempt == max(state.attempts) else state.attempts[attempt].status
 
 
 def _span(records: list[Record], first: str, last: str, attempt: int) -> tuple[Record | None, Record | None]:
-    """The record that began this attempt of node `first`, and the one that ended it at node `last` (None: not yet)."""
+    """Return the record that began this attempt of node `first`, and the one that ended it at node `last` (None if not
+    yet)."""
     started = [r for r in records if r.node == first and r.type == "node.started" and r.attempt == attempt]
     ended = [r for r in records if r.node == last and _ends_attempt(r) and r.attempt in (attempt, 0)]
     if not ended:  # a container whose start failed has no other end

@@ -1,7 +1,7 @@
-"""Running again from a block: what a new run takes over from one that has ended, and what it does itself.
+"""Running again from a block: the part that a new run takes over from one that has ended, and the part that it repeats.
 
-What is taken over: the outputs and routes of the reused blocks, and what they did to the variables. The new run's
-journal begins with those changes, so that it can be read without the old one's.
+A run takes over the outputs and routes of the reused blocks, and their changes of the variables. The new run's journal
+begins with those changes, so that it can be read without the old one's.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from executor.views import Rerun
 
 
 class _Outcomes(Struct):
-    """Of the root nodes of a run, by plan-wide number: the route of those that are done, and those that were pruned."""
+    """The root nodes of a run, by plan-wide number: the routes of finished ones, and those that were pruned."""
 
     routes: dict[int, str | None]
     pruned: set[int]
@@ -31,9 +31,9 @@ class _Outcomes(Struct):
 async def reusable(
     store: Store, plan: Plan, run: str, block: str, *, has_new_input: bool = False
 ) -> dict[int, str | None]:
-    """Root nodes of `run` that a run from `block` takes over, with the route each took: what is done, but for the block
-    and what follows it, and for questions whose answer does not count there. A container is taken over whole or not at
-    all. Raises NotFound, Conflict (inside_container, answer_not_carried)."""
+    """Return the root nodes of `run` that a run from `block` takes over, with the route each took: all finished ones
+    except the block and its followers, and questions whose answer is not valid there. A container is taken over whole
+    or not at all. Raises NotFound, Conflict (inside_container, answer_not_carried)."""
     again = followers(plan, _root_node(plan, block))
     return await _taken_over(store, plan, run, (await _outcomes(store, plan, run)).routes, again, has_new_input)
 
@@ -58,7 +58,7 @@ async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | Non
 
 
 async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
-    """What `reusable` means for the blocks. Raises the same."""
+    """Apply `reusable` to all blocks. Raises the same."""
     again = followers(plan, _root_node(plan, block))
     outcomes = await _outcomes(store, plan, run)
     reused = await _taken_over(store, plan, run, outcomes.routes, again)
@@ -81,8 +81,8 @@ async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
 
 
 async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple[int, bool] | None:
-    """The event by which node `key` first started, and whether all that was done after it follows from it: then going
-    on from just before it loses nothing else. None: it never started."""
+    """Return the event by which node `key` first started, and True if all later work follows from the node: then
+    continuing from just before it loses nothing else. Returns None if it never started."""
     codec = Codec(plan)
     node, path = plan.nodes[key[1]].id, codec.path_text(key[0])
     started: int | None = None
@@ -104,7 +104,7 @@ def outermost_block(plan: Plan, key: NodeKey) -> str:
 
 
 def _is_work(record: Record) -> bool:
-    """Whether continuing from before this record would do something a second time, or not come to it."""
+    """Return True if continuing from before this record would repeat work, or leave it out."""
     if record.type in ("scope.opened", "variables.patched"):
         return True
     data = data_of(record)
@@ -131,7 +131,8 @@ def _root_node(plan: Plan, block: str) -> int:
 
 
 def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:
-    """A container whose end is not there was left in the middle: taking over its start alone would lose its work."""
+    """Drop containers without an end: they were left in the middle, and taking over the start alone would lose their
+    work."""
     usable = {number: route for number, route in routes.items() if number not in again}
     for region in plan.regions[1:]:
         if region.parent == 0 and usable.get(region.start) != "error" and region.end not in usable:

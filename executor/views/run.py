@@ -1,5 +1,6 @@
-"""A run as a whole: RunView, as its journal tells it, node by node; RunGraph, its plan with what became of each node
-and edge; RunDocument, what it was made from."""
+"""A run as a whole: RunView, from its journal, node by node; RunGraph, its plan with the state of each node and edge;
+RunDocument, the document that it was made from.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from executor.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
 # Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
 TRACEBACKS_MAX = 20  # of failed nodes; of further ones the view of the node has it
 OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
-# What a person wants to hear first about a node that is in several states at once.
+# The most important state first, for a node that is in several states at once.
 _WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
 
 
@@ -36,7 +37,7 @@ async def build(
     """`records`: the journal of the run, when it is in memory."""
     told = _Told(store, plan)
     if records is None:
-        async for record in read(store, row.id, upto=row.seq):  # what came since belongs to another moment
+        async for record in read(store, row.id, upto=row.seq):  # later events belong to another moment
             if told.add(record):
                 await told.rest()
     else:
@@ -93,7 +94,7 @@ async def build(
 
 
 def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> NodeView:
-    """The output of the start of a container is the number of scopes, which its event says."""
+    """Return the view of a node. The output of a container's start is the number of scopes, from its event."""
     node, path = state.node, state.path
     number = plan.node_index(node)
     value: Any = None
@@ -130,7 +131,7 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
 
 
 class _Told:
-    """What records say, one after the other."""
+    """Folds records, one after the other."""
 
     def __init__(self, store: Store, plan: Plan) -> None:
         self.projection = SlicedProjection(plan.variables)
@@ -154,7 +155,7 @@ _Output = tuple[Any, int | None]  # a value, or the size of one that is not show
 
 
 class _Outputs:
-    """Those of a view, by the event that has them: in the order of the journal, as long as they fit."""
+    """The outputs of a view, by the event that has them: in the order of the journal, as long as they fit."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -187,12 +188,12 @@ class _Outputs:
             self._found[record.seq] = await output_of(self._store, record), None
 
     def of(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
-        """Of the event `seq`, once: what is shown, encoded, or the size of what is not."""
+        """Return the output of event `seq`, once: encoded if it is shown, else its size."""
         return None if seq is None else self._found.pop(seq, None)
 
 
 async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
-    """The plan's nodes and edges with what became of them, summed over all scopes."""
+    """Return the plan's nodes and edges with their states, summed over all scopes."""
     projection = SlicedProjection()
     slices = Slices()
     async for record in read(store, row.id, upto=row.seq):
@@ -238,8 +239,8 @@ def _edges(plan: Plan, routes: dict[int, Counter[str | None]]) -> tuple[GraphEdg
 
 
 async def document(store: Store, row: RunRow, env_names: Collection[str], catalog: Catalog) -> RunDocument:
-    """What the run was made from, as it was then: from the version of the stored workflow, or as it was kept
-    with the run. Raises NotFound(document_not_kept)."""
+    """Return the document that the run was made from, as it was then: from the version of the stored workflow, or as it
+    was kept with the run. Raises NotFound(document_not_kept)."""
     data, digest = await _stored_document(store, row)
     if data is None:
         raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")

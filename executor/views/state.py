@@ -85,7 +85,8 @@ class RunState(Struct, frozen=True):
 
 
 async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunState:
-    """As it stood after event `seq`, at most the last one; None: now. Raises CorruptJournal, AssertionError."""
+    """Return the state after event `seq`, at most the last one, or as it is now if `seq` is None. Raises
+    CorruptJournal, AssertionError."""
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)

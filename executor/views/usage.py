@@ -1,4 +1,4 @@
-"""What steps used and cost, as it is shown: of a run with all runs below it, and by day, workflow or model."""
+"""Views of the usage and cost of steps: for a run with all runs below it, and by day, workflow or model."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class UsageView(Struct, frozen=True):
 
 
 def usage_view(sums: Iterable[UsageSum], *, by_day: bool = False) -> UsageView:
-    """Those of one key together: days in their order, others with what costs most first."""
+    """Add up the sums of each key: days in their order, others by descending cost."""
     by_key: dict[str | int, Spent] = {}
     prices = set()
     for each in sums:

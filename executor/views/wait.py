@@ -23,7 +23,7 @@ def build(
     link: str | None,
     notifications: Sequence[NotificationView] = (),
 ) -> WaitView:
-    """`link` None: nothing can answer it by a link, or it is over."""
+    """`link` is None if no link can answer it, or if it is over."""
     request: dict[str, Any] = orjson.loads(row.request)
     number = plan.node_index(row.node)
     node = plan.nodes[number] if number is not None else None
@@ -49,14 +49,14 @@ def build(
 
 
 def notification(row: NotificationRow, server: NotifySettings) -> NotificationView:
-    """One message about a wait, its target without what must stay secret."""
+    """Return the view of a message about a wait, its target without secrets."""
     due_at_ms = row.due_at_ms if row.status == "pending" else None
     error = row.error or None
     return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms, error=error)
 
 
 def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
-    """Mail addresses; of a request the server alone, as the rest of an address may be what lets one in."""
+    """Return the mail addresses, or only the server of a request: the rest of an address may be a credential."""
     import httpx  # of the client, which loads it with the first request
 
     target: dict[str, Any] = unsealed_names(row.content)

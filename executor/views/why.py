@@ -1,5 +1,6 @@
-"""Why: where each undecided node of a run is and what it waits for, or how the node asked for came to be decided. Folds
-the journal and asks `core.explain`."""
+"""Why: the state of each undecided node of a run and what it waits for, or how the given node was decided. Folds the
+journal and calls `core.explain`.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +40,7 @@ ENDED_MAX = 100
 
 
 async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: int | None = None) -> list[Why]:
-    """`seq`: as it stood after that event; None: now. Raises NotFound (node_not_found)."""
+    """`seq`: after that event, or None for now. Raises NotFound (node_not_found)."""
     codec = Codec(plan)
     explained: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
     causes: dict[NodeKey, list[str]] = {}
@@ -64,7 +65,7 @@ async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: in
 
 
 def with_limits(found: Sequence[Why], places: Sequence[PlaceRow], epoch: int) -> list[Why]:
-    """What attempts wait for that have been started, and may not begin yet."""
+    """Return the waits for limits of attempts that have been started and may not begin yet."""
     waits = {
         place.node: f"waits for limit {place.key} ({place.held} of {place.at_most})"
         for place in places
@@ -84,7 +85,7 @@ async def state_of(
     see: Callable[[Record, Event], None] | None = None,
     slices: Slices | None = None,
 ) -> State:
-    """What the journal folds to, up to event `seq` (now). `see` is shown each event."""
+    """Fold the journal up to event `seq` (by default all of it). `see` is called with each event."""
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
@@ -100,8 +101,8 @@ async def state_of(
 
 
 def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[NodeKey, str]]:
-    """What the event makes live: nodes that an edge of the decided node leads to, or that a new scope begins with, each
-    with a sentence that says so."""
+    """Return the nodes that the event makes live: targets of an edge of the decided node, or the first ones of a new
+    scope, each with a sentence about it."""
     if isinstance(event, RunStarted):
         return [(((), number), "the run started here") for number in plan.regions[0].entries]
     if isinstance(event, ScopesOpened):
@@ -138,7 +139,7 @@ def key_of_decided(event: Event) -> NodeKey:
 
 
 def reasons(plan: Plan, event: Event) -> tuple[str, ...]:
-    """What the event that decided a node says about it."""
+    """Return the reasons in the event that decided a node."""
     match event:
         case NodeSucceeded():
             return _success(event)
@@ -193,7 +194,7 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
 
 
 def _numbers(plan: Plan, text: str) -> list[int]:
-    """Of the nodes with this id, or of this block."""
+    """Return the numbers of the nodes with this id, or of this block."""
     return [number for number, n in enumerate(plan.nodes) if text in (n.id, n.block)]
 
 

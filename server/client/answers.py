@@ -1508,8 +1508,8 @@ class SpentView(TypedDict):
 
 
 class StepView(TypedDict):
-    """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it did.
-    Event `finished_seq` has the output of one that succeeded. lost: it is unknown whether it was done."""
+    """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
+    Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done."""
 
     n: int
     kind: Literal["model", "step", "tool", "wait"]
@@ -1870,7 +1870,7 @@ class WebhookView(TypedDict):
 
 
 class Why(TypedDict):
-    """Why a node key is where it is: `state` and the unmet conditions in words."""
+    """The reasons for the state of a node key: `state` and the unmet conditions in words."""
 
     key: str
     state: str

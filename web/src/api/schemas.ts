@@ -737,10 +737,9 @@ export interface NodeShown {
 
 /** One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
  * asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
- * `child`: the run that its last attempt started.
- * `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it.
- * `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of them;
- * `unpriced`: how many of them used something whose price is not known, and is not in `cost`. */
+ * `child`: the run that its last attempt started. `output_truncated`: the view has no room for its output, which has
+ * `output_size` bytes; NodeDetail has it. `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of
+ * them; `unpriced`: how many of them used something whose price is not known, and is not in `cost`. */
 export interface NodeView {
   key: string
   node: string
@@ -1407,8 +1406,8 @@ export interface SpentView {
   cost: string | null
 }
 
-/** Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it did.
- * Event `finished_seq` has the output of one that succeeded. lost: it is unknown whether it was done. */
+/** Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
+ * Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done. */
 export interface StepView {
   n: number
   kind: 'model' | 'step' | 'tool' | 'wait'
@@ -1739,7 +1738,7 @@ export interface WebhookView {
   updated_at_ms: number
 }
 
-/** Why a node key is where it is: `state` and the unmet conditions in words. */
+/** The reasons for the state of a node key: `state` and the unmet conditions in words. */
 export interface Why {
   key: string
   state: string
