@@ -1,11 +1,11 @@
 """A copy of the database while the server works, and a database from a copy.
 
 The copy is one moment of the database: a reader's snapshot is held for as long as it takes, and writers do not wait for
-readers. It goes page by page with pauses, so that the disk is not taken from the writer; meanwhile the WAL grows.
+readers. It is made page by page with pauses, so that the disk is not taken from the writer; meanwhile the WAL grows.
 The file is checked, on disk and complete before it has its name.
 
-What is not in it: the key file beside the database (`weft.key`). Resume links are made from it, and a thief of the copy
-shall not have them.
+The key file beside the database (`weft.key`) is not in it. Resume links are made from it, and a thief of the copy shall
+not have them.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SCHEMA_WITH_WORKERS = 14  # before it, each run had a lease of its own
 
 
 class Backup(Struct, frozen=True):
-    """What is in a copy."""
+    """The content of a copy."""
 
     path: str
     bytes: int
@@ -94,8 +94,8 @@ def inspect(path: Path) -> Backup:
 
 
 def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
-    """Put the copy `source` in the place of `database`. What was there, if anything, is kept beside it; the second
-    value says where. Leases of the copy are freed, so that its runs go on when a server starts. Raises BackupUnusable,
+    """Put the copy `source` in the place of `database`. An existing database is kept beside it; the second value is its
+    path. Leases of the copy are freed, so that its runs continue when a server starts. Raises BackupUnusable,
     SchemaTooNew, Conflict (there is a database and it is not to be replaced, or a process has it open), OSError."""
     found = inspect(source)
     if database.exists() and not replace:
@@ -118,7 +118,7 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
 
 
 def _free_leases(db: sqlite3.Connection) -> None:
-    """Of a copy of any schema."""
+    """Free the leases in a copy of any schema."""
     if version_of(db) < SCHEMA_WITH_WORKERS:
         db.execute("UPDATE runs SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")
     else:
@@ -127,8 +127,8 @@ def _free_leases(db: sqlite3.Connection) -> None:
 
 
 def in_use(database: Path) -> bool:
-    """Whether another process has this database open. Asks for it alone, which no other connection allows. Raises
-    DatabaseUnavailable when only its log is there."""
+    """Return True if another process has this database open. Takes an exclusive lock, which no other connection allows.
+    Raises DatabaseUnavailable if only its log is there."""
     check_log(str(database))
     with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
         return not _have_it_alone(db)
@@ -162,8 +162,8 @@ def _have_it_alone(db: sqlite3.Connection) -> bool:
 
 def _put_aside(database: Path) -> Path | None:
     """Rename the database, its WAL written back before if that is possible. A damaged one goes with its WAL, and so
-    does a WAL whose database is gone: SQLite would apply it to the file that has the name next. Returns the new name
-    of what was there, None when there was nothing."""
+    does a WAL whose database is gone: SQLite would apply it to the file that has the name next. Returns the new name,
+    or None if there was nothing."""
     aside = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
     moved: Path | None = None
     if database.exists():
@@ -185,7 +185,7 @@ def _put_aside(database: Path) -> Path | None:
 
 
 def _is_copy(path: Path) -> bool:
-    """Whether this may be an earlier one: `--force` is not meant for the key file, or a folder."""
+    """Return True if this may be an earlier copy: `--force` is not meant for the key file, or a folder."""
     try:
         with path.open("rb") as file:
             return file.read(16) in (b"", b"SQLite format 3\0")

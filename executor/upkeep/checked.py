@@ -1,7 +1,9 @@
-"""Up to where a database was right: `weft doctor` checks what is new, open or was wrong, and some of the rest.
+"""The position up to which a database was right: `weft doctor` checks everything new, open or wrong before, and a part
+of the rest.
 
-For a file it is kept in one beside it, as no process but a server writes to the database. On PostgreSQL it is a row of
-`upkeep`. It counts for the database that it was made on, not for a copy of it. Of a small database, nothing is kept.
+For a file it is kept in one beside it, because no process but a server writes to the database. On PostgreSQL it is a
+row of `upkeep`. It is valid for the database that it was made on, not for a copy of it. For a small database, nothing
+is kept.
 """
 
 from __future__ import annotations
@@ -69,7 +71,7 @@ class Examination:
         self, db: Reading, database: Path | str, version: str, *, full: bool, report: Callable[[Progress], None]
     ) -> None:
         self.progress = Progress()
-        self.lost = ""  # why what was checked could not be saved
+        self.lost = ""  # why the position could not be saved
         self._db = db
         self._database = database
         self._report = report

@@ -1,7 +1,7 @@
-"""`weft doctor`: everything that can be said about a database while its servers are at work.
+"""`weft doctor`: checks a database while its servers are at work.
 
-Two kinds of answers. Findings are broken promises (`invariants.py`): the data is not as it should be. Conditions are
-about the place the data lives in and the machine around it; those without an effect so far are warnings.
+It has two kinds of results. Findings are broken promises (`invariants.py`): the data is not as it should be. Conditions
+are about the place of the data and the machine around it; those without an effect so far are warnings.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ CLAIMS_IN_VAIN = 10  # about a minute of them
 
 
 class Promise(Struct, frozen=True):
-    """One invariant. `findings` None: it was not asked, because it needs something this call did not have."""
+    """One invariant. `findings` is None if it was not checked, because it needs something this call did not have."""
 
     id: str
     title: str
@@ -44,7 +44,7 @@ class Report(Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
-        """Whether no promise is broken and no condition is an error."""
+        """True if no promise is broken and no condition is an error."""
         return not any(promise.findings for promise in self.promises) and all(
             condition.level != "error" for condition in self.conditions
         )

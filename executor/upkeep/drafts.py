@@ -1,6 +1,6 @@
 """Files that get their name when they are complete: backups, restored databases, exports.
 
-Beside a draft, `NAME.TOKEN.part`, is a file that its process locks. A killed process holds no lock, so what it left is
+Beside a draft, `NAME.TOKEN.part`, is a file that its process locks. A killed process holds no lock, so its files are
 removed when the next file in the folder is made. The draft itself is not locked: on some systems SQLite could not write
 to it then.
 """
@@ -38,7 +38,7 @@ class Draft:
             self._owner = os.open(owner, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
             if _is_free(self._owner, owner):
                 break
-            os.close(self._owner)  # another process took it for one that was left
+            os.close(self._owner)  # another process took it for an abandoned one
         try:
             os.close(os.open(self.path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
         except BaseException:
@@ -82,7 +82,7 @@ def _remove_if_left(draft: Path, owner: Path) -> None:
 
 
 def _is_free(descriptor: int, path: Path) -> bool:
-    """Whether this process has locked the file now, and the file is still there."""
+    """Return True if this process has locked the file now, and the file is still there."""
     if sys.platform != "win32":
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

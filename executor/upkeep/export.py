@@ -1,7 +1,7 @@
-"""What a workflow's blocks put out, for other tools: the rows of one block, or a SQLite file with a table for each.
+"""The outputs of a workflow's blocks, for other tools: the rows of one block, or a SQLite file with a table for each.
 
-The rows are those of the generated views (`sql/views.py`), so they have a column for each known property. A block of
-which nothing is known has its outputs as JSON.
+The rows are those of the generated views (`sql/views.py`), so they have a column for each known property. A block
+without known properties has its outputs as JSON.
 """
 
 # ruff: noqa: S608  (names are quoted, texts too)
@@ -36,7 +36,7 @@ class Table(Struct, frozen=True):
 
 
 def tables(db: Asking, workflow: str, block: str | None = None) -> list[Table]:
-    """Of all blocks with known outputs, or of one, in the order of its events. Raises NotFound."""
+    """List the tables of all blocks with known outputs, or of one, in the order of its events. Raises NotFound."""
     known = [view for view in db.views if view.workflow == workflow]
     found = [Table(view.name, view.sql) for view in known if block in (None, view.block)]
     if not found and not db.reading.rows(_WORKFLOW, {"name": workflow}):

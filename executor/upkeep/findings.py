@@ -1,5 +1,6 @@
-"""What checking a database says: the invariants by number, one Finding for each thing that is not as it should be, a
-Condition for each part of the place it is in, and the Evidence from outside that some of them need."""
+"""The results of checking a database: the invariants by number, one Finding for each violation, a Condition for each
+part of its surroundings, and the Evidence from outside that some of them need.
+"""
 
 from __future__ import annotations
 
@@ -47,8 +48,8 @@ class Finding(Struct, frozen=True):
 
 
 class Part(Struct, frozen=True):
-    """What is checked of a database: runs that are open, have ended since `since_ms`, have an id above `done`, or are
-    named, and of what runs share, what was used since then."""
+    """The part of a database that is checked: runs that are open, have ended since `since_ms`, have an id above `done`,
+    or are named, and of the data that runs share, the part used since then."""
 
     since_ms: int = 0
     done: str = ""
@@ -60,11 +61,11 @@ class Part(Struct, frozen=True):
 
 
 class Evidence(Struct, frozen=True):
-    """What only the world outside knows.
+    """Facts that are known only outside.
 
     acknowledged  ids of runs whose submit was answered with 2xx
     transcripts   by run id: the events a client was sent from the beginning, in the order it got them. Each has `seq`
-                  and `type`, and may have `at_ms`, `node`, `path`, `attempt`: what is there is compared
+                  and `type`, and may have `at_ms`, `node`, `path`, `attempt`: the given ones are compared
     secrets       texts that must be nowhere in the database, in no usual encoding
     keys          ids of the keys that processes here have, the present one first
     """

@@ -1,7 +1,7 @@
-"""Keeping a database small: what has ended long ago goes, in small transactions with pauses between them.
+"""Keeping a database small: deletes old data, in small transactions with pauses between them.
 
-Nothing goes by itself: without an age or a number to keep, runs are kept for ever. Cached results are the exception,
-they say themselves how long they are good for.
+Nothing is deleted by default: without an age or a number to keep, runs are kept for ever. Cached results are the
+exception: each has its own time of expiry.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ EVENTS_PER_BATCH = 1_000
 RUNS_PER_BATCH = 100
 ROWS_PER_BATCH = 500
 Row = TypeVar("Row", Removable, RunRow)
-# What no run refers to is deleted when it was not used for so long: a run may be about to begin with it.
+# Unreferenced data is deleted when it was not used for so long: a run may be about to begin with it.
 UNUSED_MS = 3_600_000
 DAY_MS = 86_400_000
 ALERTS_KEPT_MS = 30 * DAY_MS  # since they were sent
-# Where journals are in parts, there are about so many: a part has the runs of a day, or of as many as make that.
+# The approximate number of parts of journals: a part has the runs of a day, or of as many as make that.
 PARTS = 30
 DAYS_WITHOUT_AGE = 30  # of a part, when no run is deleted by its age
 BY_DAYS_MIN = 7  # days: of shorter ages a day more is a lot
-PAUSE_S = 0.02  # between two transactions, for those who wait with their own
+PAUSE_S = 0.02  # between two transactions, for others that wait with their own
 
 
 class Collected(Struct):
-    """What was deleted or, with `dry_run`, would be."""
+    """The numbers of deleted rows or, with `dry_run`, of rows that would be deleted."""
 
     runs: int = 0
     events: int = 0
@@ -62,11 +62,11 @@ async def collect(
     by_days: bool = False,
     total: Collected | None = None,
 ) -> Collected:
-    """Delete runs that ended more than `older_than_ms` ago (None: no run), but for the `keep` newest of each workflow,
-    and those of workflows with a rule of their own by that; children after their parents. Then what no run refers to
-    any more, unless it was used in the last hour, turns of agents of that age, alerts that were sent a month ago, and
-    cached results that have expired. `by_days`: where the database can drop the journals of whole days, runs wait for
-    that. `total`: counts what is done while it is done."""
+    """Delete runs that ended more than `older_than_ms` ago (None for no run), except the `keep` newest of each
+    workflow, and runs of workflows with a rule of their own by that; children after their parents. Then delete data
+    that no run refers to any more, unless it was used in the last hour, turns of agents of that age, alerts that were
+    sent a month ago, and cached results that have expired. `by_days`: where the database can drop the journals of whole
+    days, runs wait for that. `total`: counts deletions as they are made."""
     total = Collected() if total is None else total
     every_days = days_of_part(older_than_ms)
     rules = await rules_of(store, older_than_ms, keep)
@@ -117,7 +117,7 @@ def days_of_part(older_than_ms: int | None) -> int:
 async def preview(
     store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0, *, total: Collected | None = None
 ) -> Collected:
-    """What `collect` would delete of runs, and what no run refers to as it is now. Changes nothing."""
+    """Count the runs that `collect` would delete, and the data that no run refers to as it is now. Changes nothing."""
     total = Collected() if total is None else total
     total.dry_run = True
     for rule in await rules_of(store, older_than_ms, keep):
@@ -145,7 +145,7 @@ async def _add_children(store: Store, run: str, total: Collected) -> None:
 
 
 def batches(found: list[Row]) -> Iterator[list[Row]]:
-    """In order, each as many as one transaction takes."""
+    """Split in order into as many as one transaction takes."""
     while found:
         batch = _batch(found)
         yield batch
@@ -153,7 +153,7 @@ def batches(found: list[Row]) -> Iterator[list[Row]]:
 
 
 def _batch(found: list[Row]) -> list[Row]:
-    """As many from the beginning as one transaction takes."""
+    """Return as many from the beginning as one transaction takes."""
     events = 0
     for n, run in enumerate(found):
         events += run.seq

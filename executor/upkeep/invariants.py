@@ -1,11 +1,11 @@
-"""The promises I1 to I12, asked of a database. Works on a live one: read-only, one snapshot per run, one run in memory
+"""Checks the promises I1 to I12 of a database. Works on a live one: read-only, one snapshot per run, one run in memory
 at a time and of its journal one event.
 
     with closing(open_reading(path)) as db:
         findings = list(check(db))
 
-`findings.INVARIANTS` says what each number means. Some need `Evidence` from outside and say nothing without it: I10 and
-I11 altogether; of I1, whether a run that was acknowledged is there.
+`findings.INVARIANTS` explains each number. Some need `Evidence` from outside and find nothing without it: I10 and I11
+altogether; of I1, the check that an acknowledged run exists.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ SELECT r.root_id, f.open, f.runs, count(*) FILTER (WHERE r.{OPEN}), count(*)
   FROM run_details AS r LEFT JOIN families AS f ON f.root_id = r.root_id
  WHERE r.root_id IS NOT NULL GROUP BY r.root_id, f.open, f.runs"""  # noqa: S608 - a constant
 _INBOX = "SELECT fact FROM inbox WHERE run_id = :run ORDER BY n"
-# What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
+# The states that the row of a wait may have after its wait.closed. An answer that came too late keeps its status.
 _ROW_AFTER = {
     "answered": ("answered", "cancelled"),  # cancelled by a person: the block fails or continues
     "fired": ("answered",),
@@ -95,10 +95,9 @@ def check(
     part: Part = EVERYTHING,
     seen: Callable[[str], None] = lambda id: None,
 ) -> Iterator[Finding]:
-    """Every violation there is, as it is found. `run` narrows it to one run (and leaves out what is about the whole
-    database); `only` to some invariants; `part` to some runs. `seen` is called with each run that was checked. Raises
-    StoreError, on SQLite sqlite3.Error, when it cannot be read; that a part of it is damaged is a finding, the last
-    one."""
+    """Yield every violation, as it is found. `run` narrows it to one run (and leaves out checks of the whole database);
+    `only` to some invariants; `part` to some runs. `seen` is called with each run that was checked. Raises StoreError,
+    on SQLite sqlite3.Error, if it cannot be read; damage of a part is a finding, the last one."""
     try:
         for finding in _everything(db, run, frozenset(only), evidence or Evidence(), part, seen):
             if finding.invariant in only:
@@ -178,7 +177,7 @@ def _sound(db: Reading, since_ms: int) -> Iterator[Finding]:
 
 
 def _families(db: Reading) -> Iterator[Finding]:
-    """What is counted of the runs below a root. One statement: one moment."""
+    """Check the counts of the runs below a root. One statement: one moment."""
     for root, counted, made, open, there in db.each(_FAMILIES):
         if counted is None:
             yield Finding("I12", f"the {there} runs below it are not counted", OUR_BUG, root)
@@ -188,7 +187,7 @@ def _families(db: Reading) -> Iterator[Finding]:
 
 
 def _hash_of_workflow(document: bytes) -> str | None:
-    """As it was when it was saved: whatever the order of its keys."""
+    """Hash the document as when it was saved: independent of the order of its keys."""
     try:
         return hashlib.sha256(orjson.dumps(orjson.loads(document), option=orjson.OPT_SORT_KEYS)).hexdigest()
     except orjson.JSONDecodeError:
@@ -218,7 +217,7 @@ def _transcript(db: Reading, run: str, events: Collection[Any]) -> Iterator[Find
 
 
 def _journal(db: Reading, run: str) -> Iterator[tuple[list[Record], str | None]]:
-    """Row by row, the events of each and what is wrong with it."""
+    """Return row by row the events, and the problem of the row."""
     return damaged(run, db.each(JOURNAL, {"run": run, "after": 0, "upto": SEQ_MAX}))
 
 
@@ -226,7 +225,7 @@ def _journal(db: Reading, run: str) -> Iterator[tuple[list[Record], str | None]]
 
 
 class _Twice:
-    """What may happen once only."""
+    """Events that may happen only once."""
 
     def __init__(self) -> None:
         self.decided: dict[tuple[str, str], list[int]] = {}
@@ -328,7 +327,7 @@ class _Checker:
         return bool(self._db.rows(query, {"value": value}))
 
     def _end(self, run: _Run, last: Record | None) -> Iterator[Finding]:
-        """The last event and the row say the same about the end."""
+        """Check that the last event and the row agree about the end."""
         finished = None
         if last is not None and last.type == "run.finished":
             finished = (_object(last.data) or {}).get("status")
@@ -379,7 +378,7 @@ class _Checker:
         yield from self._children(run, journal, messages)
 
     def _cancelled(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
-        """A cancel that was acknowledged is in the inbox, or the run has heard of it."""
+        """Check that an acknowledged cancel is in the inbox, or that the run has processed it."""
         if run.cancel_n is None or journal.cancelling:
             return
         if run.status in TERMINAL:

@@ -1,7 +1,7 @@
-"""A deletion of ended runs, as others see it: what it has deleted so far, and whether it is still at work.
+"""A deletion of ended runs, as others see it: its counts so far, and if it is still at work.
 
-It is written to the database every few seconds while its process lives, so that every process can show it, and one that
-was killed is known by its silence.
+It is written to the database every few seconds while its process lives, so that every process can show it, and a killed
+one is recognised by its silence.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ State = Literal["running", "done", "failed", "interrupted"]
 
 
 class GcJob(Struct):
-    """A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s`
-    None: no run, but for workflows with a rule of their own. `state` interrupted: its process has ended; what was
-    deleted is deleted, and the same request does the rest."""
+    """A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s` is
+    None for no run, except those of workflows with a rule of their own. `state` interrupted: its process has ended; its
+    deletions stay, and the same request does the rest."""
 
     dry_run: bool
     older_than_s: float | None

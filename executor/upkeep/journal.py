@@ -1,5 +1,5 @@
-"""The journal of one run under suspicion: it is folded under its plan, event by event, and everything the journal alone
-can prove is checked on the way (I2, I4, I5, I6, I8). What is kept is bounded by what is open in the run.
+"""Checks the journal of one run: it is folded under its plan, event by event, and everything the journal alone can
+prove is checked on the way (I2, I4, I5, I6, I8). The memory used is bounded by what is open in the run.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ OUR_BUG = "this is a bug in weft or a damaged file: keep the file and report it"
 
 
 class JournalCheck:
-    """Feed it the records in order. `state` is what they fold to, as long as `folds`."""
+    """Feed it the records in order. `state` is the fold of them, as long as `folds`."""
 
     def __init__(self, run: str, plan: Plan) -> None:
         self.state = State.new(plan)
         self.folds = True
         self.cancelling = False
-        self.forked_at = 0  # seq; what lies before it was copied from another run
+        self.forked_at = 0  # seq; the events before it were copied from another run
         self.codec = Codec(plan)
         self._at_once = not plan.has_cleanup
         self._run = run
@@ -71,7 +71,7 @@ class JournalCheck:
         self._record_starts(record, event)
 
     def end(self, seq: int) -> Iterator[Finding]:
-        """After the last record; `seq` is what the run's row says."""
+        """Check the end, after the last record; `seq` is that in the run's row."""
         if self._seq != seq:
             what = f"its row says {seq} events, but the journal ends with event {self._seq}"
             yield Finding("I4", what, SEE_JOURNAL.format(run=self._run), self._run)
@@ -79,7 +79,7 @@ class JournalCheck:
             yield Finding("I4", f"its journal starts with the id of run {self._began_as}", OUR_BUG, self._run)
 
     def _in_line(self, record: Record) -> Iterator[Finding]:
-        """What needs no fold: order, time, and the two events that are the last of their kind."""
+        """Check order, time, and the two events that are the last of their kind, which needs no fold."""
         if record.seq != self._seq + 1:
             what = f"event {record.seq} follows event {self._seq}"
             yield self._finding("I4", record, what, SEE_JOURNAL.format(run=self._run))
@@ -123,7 +123,7 @@ class JournalCheck:
         return None
 
     def _record_starts(self, record: Record, event: Event) -> None:
-        """Keep what later starts depend on, of scopes that are open."""
+        """Keep the data that later starts depend on, for scopes that are open."""
         if isinstance(event, RunStarted):
             self._began_as = event.run
         elif isinstance(event, RunForked):

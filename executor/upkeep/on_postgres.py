@@ -1,4 +1,4 @@
-"""What a PostgreSQL server is like that has a database of weft: what to change before it stops the fleet."""
+"""Checks the PostgreSQL server of a database: settings to change before they stop the fleet."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PROCESSES = """
 SELECT count(*) FILTER (WHERE application_name = 'weft'),
        count(*) FILTER (WHERE application_name = 'weft-bus'), CAST(pg_notification_queue_usage() * 100 AS bigint)
   FROM pg_stat_activity WHERE datname = current_database()"""
-# By address, as a process is not known to the server: (address, sessions, sessions of buses).
+# By address, because the server does not know processes: (address, sessions, sessions of buses).
 _HOSTS = """
 SELECT coalesce(host(client_addr), 'the machine of the database'), count(*) FILTER (WHERE application_name = 'weft'),
        count(*) FILTER (WHERE application_name = 'weft-bus')
@@ -111,7 +111,7 @@ def _clock(db: Reading, here_ms: Callable[[], int]) -> Condition:
     before = here_ms()
     there = db.clock_ms()
     after = here_ms()
-    ahead = before - there if there < before else min(0, after - there)  # what the way there and back does not explain
+    ahead = before - there if there < before else min(0, after - there)  # the part that the round trip does not explain
     if abs(ahead) > CLOCK_DIFFERENCE_MAX_MS:
         word = "ahead of" if ahead > 0 else "behind"
         what = f"the clock here is {abs(ahead):,} ms {word} that of the database: times in logs and in runs differ"
@@ -196,7 +196,7 @@ def _vacuum(db: Reading, settings: dict[str, str]) -> Condition:
 
 
 def _parts(db: Reading) -> Condition:
-    """Of the journals; see executor/store/postgres/days.py."""
+    """Check the parts of the journals; see executor/store/postgres/days.py."""
     parts = [part_of(row) for row in db.rows(PARTS)]
     pending = [part.name for part in parts if part.pending]
     loose = [name for (name,) in db.rows(LOOSE)]

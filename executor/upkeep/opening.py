@@ -27,7 +27,7 @@ def open_reading(database: Path | str) -> Reading:
 def open_asking(
     database: Path | str, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None
 ) -> Asking:
-    """For statements of people. `last`: the views of journals have the newest so many runs only."""
+    """Open a database for statements of people. `last`: the views of journals have the newest so many runs only."""
     if isinstance(database, Path):
         from executor.upkeep.sql.sqlite import open_asking as of_file
 

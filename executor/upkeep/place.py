@@ -1,4 +1,4 @@
-"""The file of a SQLite database and the machine around it: what a server on it depends on."""
+"""Checks the file of a SQLite database and the machine around it, on which a server depends."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def conditions_of_file(path: Path) -> Iterator[Condition]:
 
 
 def _library(path: Path) -> Condition:
-    """Before FIXED_WAL_RESET, a file that several processes have open may be damaged."""
+    """Check the version: before FIXED_WAL_RESET, a file that several processes have open may be damaged."""
     version, fixed = sqlite3.sqlite_version, ".".join(map(str, FIXED_WAL_RESET))
     if sqlite3.sqlite_version_info >= FIXED_WAL_RESET:
         return Condition("SQLite", "ok", f"version {version}")
@@ -57,8 +57,8 @@ def _library(path: Path) -> Condition:
 
 
 def processes_with(path: Path) -> set[int] | None:
-    """Other processes of this machine that have the file open, as far as this account may see them. None: this system
-    does not tell."""
+    """Return the other processes of this machine that have the file open, as far as this account may see them, or None
+    if this system does not show them."""
     if not Path("/proc/self/fd").is_dir():
         return None
     file, found = path.stat(), set()

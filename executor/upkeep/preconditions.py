@@ -1,7 +1,7 @@
-"""What must hold before an event may follow: `evolve`'s rules, said a second time and strictly.
+"""The preconditions of each event: `evolve`'s rules a second time, and strictly.
 
-`evolve` is fast because it believes its journal; a journal under suspicion is asked here first. What is said here does
-not use the counters of the state but where it can the plan and what was recorded before.
+Doctor checks each event here before applying it, because `evolve` trusts its journal. The checks use the plan and
+earlier events where they can, and not the counters of `evolve`.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from executor.core.state import Cleanup, RunPhase, State, Status
 
 
 def complaint(plan: Plan, state: State, event: Event) -> str | None:
-    """Why `event` cannot follow in `state`; None when it can."""
+    """Return why `event` cannot follow in `state`, or None if it can."""
     if state.phase is RunPhase.FINISHED:
         return "it comes after run.finished"
     if isinstance(event, RunStarted):
@@ -92,7 +92,7 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
                 return "it has no open wait"
             left = len(state.waits[event.key]) - 1
             return None if left == event.left else f"{left} other waits of it are open, not {event.left}"
-        case _:  # tells only, or ends the run
+        case _:  # only informs, or ends the run
             return None
 
 
@@ -129,8 +129,8 @@ def _opening_beside(state: State, event: WaitOpened) -> str | None:
 
 
 def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | None:
-    """Why a node may not start yet: which of the nodes it depends on has no result, or that no edge to it is live.
-    `ended` maps the nodes of its scope that are decided to the handle they left by."""
+    """Return why a node may not start yet: a node it depends on has no result, or no edge to it is live. `ended` maps
+    the decided nodes of its scope to the handle they left by."""
     region = plan.regions[plan.region_of[number]]
     if number in region.entries:
         return None
@@ -191,7 +191,7 @@ def _starting(state: State, event: NodeStarted) -> str | None:
     retry = state.retries.get(key)
     if retry is not None:
         return None if retry[0] == event.attempt else f"attempt {retry[0]} comes next"
-    # Not: next in its queue. What another version of the workflow added, the run moved to it later, waits there too.
+    # It need not be next in its queue: blocks that a later version of the workflow added wait there, too, after a move.
     if not any(entry[1] == key for queue in state.ready for entry in queue):
         return "it is not ready"
     return None if event.attempt == 1 else "attempt 1 comes first"

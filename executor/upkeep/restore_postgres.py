@@ -143,7 +143,7 @@ def _quoted(statement: sql.Composed) -> str:
 
 
 def _connect(address: str, database: str) -> psycopg.Connection[Row]:
-    """To another database of the same server: one that is open cannot be renamed."""
+    """Connect to another database of the same server, because an open database cannot be renamed."""
     with _translated(f"the database {database!r} of that server cannot be opened, which is needed to rename another"):
         return psycopg.connect(
             reachable(make_conninfo(address, dbname=database)),
@@ -154,7 +154,7 @@ def _connect(address: str, database: str) -> psycopg.Connection[Row]:
 
 
 def _present(db: psycopg.Connection[Row], names: _Names, replace: bool) -> _Present | None:
-    """None: there is no database of this name, as on a new server. Raises Conflict."""
+    """Return the present database, or None if there is none of this name, as on a new server. Raises Conflict."""
     found = db.execute(_DATABASE, (names.database,)).fetchone()
     if found is None:
         return None
@@ -233,7 +233,7 @@ def _fill(program: str, dump: Path, address: str, new: str, present: _Present | 
 
 
 def _run(command: list[str], dump: Path, environ: dict[str, str] | None = None) -> None:
-    """Raises BackupUnusable with what the program wrote."""
+    """Run the program. Raises BackupUnusable with its error output."""
     ran = subprocess.run(  # noqa: S603 - pg_restore
         command, check=False, capture_output=True, text=True, errors="replace", env={**os.environ, **(environ or {})}
     )

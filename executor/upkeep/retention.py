@@ -1,4 +1,4 @@
-"""How long the runs of which workflow are kept: `settings.retention` of its active version, else what holds for all."""
+"""How long runs are kept: `settings.retention` of the workflow's active version, else the rule for all."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ class Rule(Struct, frozen=True):
 
 
 async def rules_of(store: Store, older_than_ms: int | None, keep: int) -> list[Rule]:
-    """Those of workflows first. `older_than_ms` None: runs of workflows without a rule are kept."""
+    """Return the rules, those of workflows first. If `older_than_ms` is None, runs of workflows without a rule are
+    kept."""
     own = [rule for row in await store.list_workflows() if (rule := _rule_of(row, older_than_ms)) is not None]
     if older_than_ms is None:
         return own
@@ -32,7 +33,7 @@ async def rules_of(store: Store, older_than_ms: int | None, keep: int) -> list[R
 
 
 def dropped_before(rules: list[Rule], now_ms: int) -> int | None:
-    """Whole days of runs may go that ended before this time: no rule keeps any of them. None: none may."""
+    """Return the time before which runs may be deleted by whole days, because no rule keeps any of them, or None."""
     if not rules or rules[-1].workflow is not None or any(rule.keep for rule in rules):
         return None
     return now_ms - max(rule.older_than_ms for rule in rules)

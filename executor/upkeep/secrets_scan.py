@@ -1,6 +1,7 @@
-"""Are these texts anywhere in the database (I11)? Looks into every text and blob column of every table, in every
-encoding a value is likely to have travelled in. The list of encodings is on purpose not that of
-`executor.values.redact`: this is here to notice what the redactor misses."""
+"""Searches the database for texts (I11): in every text and blob column of every table, in every encoding that a value
+is likely to have travelled in. The list of encodings is on purpose not that of `executor.values.redact`: this finds
+what the redactor misses.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +32,8 @@ def scan(db: Reading, secrets: Collection[str], run: str | None = None, since_ms
 
 
 def spellings(secret: str) -> list[bytes]:
-    """As it is, in JSON, in a URL, as hexadecimal digits, and inside a longer base64 text (at each of its offsets)."""
+    """Return the secret as it is, in JSON, in a URL, as hexadecimal digits, and inside a longer base64 text (at each of
+    its offsets)."""
     data = secret.encode()
     found = {
         data,
@@ -44,7 +46,7 @@ def spellings(secret: str) -> list[bytes]:
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         for offset in range(3):
             text = encode(b"\0" * offset + data).rstrip(b"=")
-            # The first characters depend on the bytes before the secret, the last one on those behind it.
+            # The first characters depend on the bytes before the secret, the last one on those after it.
             inner = text[(offset * 8 + 5) // 6 : (offset + len(data)) * 8 // 6]
             if len(inner) >= 8:
                 found.add(inner)

@@ -1,5 +1,6 @@
-"""Does the snapshot of a run say what its journal says? The journal is folded up to its event, by the code that
-recovery uses, and made into a snapshot: it must have the same bytes."""
+"""Checks that the snapshot of a run agrees with its journal. The journal is folded up to its event, by the code that
+recovery uses, and made into a snapshot: it must have the same bytes.
+"""
 
 from __future__ import annotations
 
@@ -47,7 +48,7 @@ class _Journals:
 
 
 def check_snapshot(db: Reading, run: str, plan: Plan) -> Iterator[Finding]:
-    """Of an open run whose journal folds. One that this version cannot use is no finding."""
+    """Check an open run whose journal folds. A snapshot that this version cannot use is not a finding."""
     rows = _Rows(db)
     found = _at_once(snapshots.get_snapshot(rows, run))
     row = _at_once(runs.get_run(rows, run))

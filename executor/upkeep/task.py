@@ -18,7 +18,7 @@ log = logging.getLogger("weft.upkeep")
 
 FIRST_S = 60.0  # a server that starts has better things to do
 EVERY_S = 3600.0
-JOBS_KNOWN = 100  # whose state a process can tell
+JOBS_KNOWN = 100  # jobs whose state a process can report
 CHILDREN_MAX = 1_000_000  # of one run: all of them
 
 
@@ -34,7 +34,7 @@ class Upkeep:
         self._beginning = asyncio.Lock()
 
     def start(self, retention_ms: int | None, *, first_s: float = FIRST_S, every_s: float = EVERY_S) -> None:
-        """From now on delete, every so often, runs that ended more than `retention_ms` ago (None: no run) and cached
+        """Delete regularly from now on: runs that ended more than `retention_ms` ago (None for no run) and cached
         results that have expired."""
         assert self._task is None, "started twice"
 
@@ -61,9 +61,9 @@ class Upkeep:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def begin(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> tuple[GcJob, bool]:
-        """Begin what `executor.upkeep.gc` does, or would do, without waiting for its end. False: one is at work
-        already, in this process or another, and this is it. Raises Conflict: another one is at it, which is not known
-        by its job."""
+        """Begin the work of `executor.upkeep.gc`, or its dry run, without waiting for its end. Returns False with the
+        job that is at work already, in this process or another. Raises Conflict if another process is at it without a
+        job."""
         async with self._beginning:
             running = await self._running(kind_of(dry_run))
             if running is not None:
@@ -206,6 +206,6 @@ def _in_progress() -> Conflict:
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
-    """Of one that no one waits for."""
+    """Log the failure of a task that no one awaits."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("old runs could not be deleted: %s", error)

@@ -1,8 +1,8 @@
 """A whole database from SQLite to PostgreSQL, or back: `weft migrate-store`.
 
-Rows are the same on both, with the same ids and numbers, so most tables are copied as they are. What differs: an append
-on SQLite does not write the head of its run, and events of before there were batches are rows of their own there; they
-become batches. Leases are not copied: no worker may have the source.
+Rows are the same on both, with the same ids and numbers, so most tables are copied as they are. Differences: an append
+on SQLite does not write the head of its run, and events from before there were batches are rows of their own there;
+they become batches. Leases are not copied: no worker may have the source.
 
 All or nothing: a file gets its name, and a transaction is committed, when the rows of each table and the events of each
 run have been read back from the target and are those of the source. The source is not changed.
@@ -26,13 +26,13 @@ from executor.store.tx import Row
 
 SEQ_MAX = 2**53
 RUNS_PAGE = 500
-# What belongs to processes, and what is copied as journals.
+# Tables that belong to processes, and those that are copied as journals.
 OF_PROCESSES = ("workers", "writers", "weft_schema")
 OF_JOURNALS = ("batches", "old_events")
 DIGEST_BITS = 256
 _BATCH = ("n", "seq", "first_seq", "output_bytes", "checksum", "head", "payload")
 _RUNS = "SELECT n, id FROM run_details WHERE n > :after ORDER BY n LIMIT :limit"
-# What stands for a column of `heads`.
+# The expressions for columns of `heads`.
 _OF_HEADS = {
     "seq": f"{LAST_SEQ} AS seq",
     "stalls": f"CASE WHEN {LAST_SEQ} > seq THEN 0 ELSE stalls END AS stalls",
@@ -41,7 +41,7 @@ _OF_HEADS = {
 
 
 class Source(Protocol):
-    """What is copied: one moment of it, and no process writes to it until it is closed."""
+    """The database to copy: one moment of it, and no process writes to it until it is closed."""
 
     reading: Reading
 
@@ -49,7 +49,7 @@ class Source(Protocol):
 
 
 class Target(Protocol):
-    """An empty database of the newest schema. `reading` sees what was added; only `finish` makes it last."""
+    """An empty database of the newest schema. `reading` sees added rows; only `finish` makes them last."""
 
     reading: Reading
 
@@ -62,7 +62,7 @@ class Target(Protocol):
 
 
 class Copied(Struct, frozen=True):
-    """What is in one table, or what all journals have: how many, and the sum of their hashes."""
+    """The content of one table, or of all journals: the number of rows, and the sum of their hashes."""
 
     name: str
     count: int
@@ -70,8 +70,8 @@ class Copied(Struct, frozen=True):
 
 
 def transfer(source: Path | str, target: Path | str, told: Callable[[Copied], None] = lambda table: None) -> None:
-    """`told` is called for each table that was copied and read back. Raises Conflict: a process has the source open,
-    the target is not empty, or both are of one kind; StoreError, on SQLite sqlite3.Error."""
+    """Copy a database. `told` is called for each table that was copied and read back. Raises Conflict if a process has
+    the source open, the target is not empty, or both are of one kind; StoreError, on SQLite sqlite3.Error."""
     if isinstance(source, Path) == isinstance(target, Path):
         raise Conflict(
             "one of the two must be a SQLite file and the other a PostgreSQL address",
@@ -194,7 +194,7 @@ def _digest(run: str, records: Iterable[Record]) -> int:
 
 
 class _Sum:
-    """Of hashes, in whatever order they come: a row is in its table once."""
+    """A sum of hashes, in any order: a row is in its table once."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -55,7 +55,7 @@ class ServerSource:
     def _hold(self) -> None:
         tables = ", ".join(f'"{table}"' for table in self.reading.tables())
         with _told(self.reading.name):
-            # Locks first: the snapshot is that of the first statement behind them.
+            # Locks first: the snapshot is that of the first statement after them.
             self._db.execute(cast(Any, f"BEGIN ISOLATION LEVEL REPEATABLE READ; {_SETTINGS}"))
             self._db.execute(cast(Any, f"LOCK TABLE {tables} IN SHARE MODE"))
         _refuse_used(self.reading)

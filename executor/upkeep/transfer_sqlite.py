@@ -79,7 +79,7 @@ class FileTarget:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        os.link(self._draft.path, self._path)  # not in the place of one that another process has just made
+        os.link(self._draft.path, self._path)  # does not replace a file that another process has just made
         os.unlink(self._draft.path)
         sync_directory(str(self._path))
 

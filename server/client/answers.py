@@ -152,7 +152,7 @@ class ChildView(TypedDict):
 
 
 class Collected(TypedDict):
-    """What was deleted or, with `dry_run`, would be."""
+    """The numbers of deleted rows or, with `dry_run`, of rows that would be deleted."""
 
     runs: int
     events: int
@@ -533,8 +533,8 @@ class GcAccepted(TypedDict):
 
 class GcJob(TypedDict):
     """A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s`
-    None: no run, but for workflows with a rule of their own. `state` interrupted: its process has ended; what
-    was deleted is deleted, and the same request does the rest."""
+    is None for no run, except those of workflows with a rule of their own. `state` interrupted: its process has
+    ended; its deletions stay, and the same request does the rest."""
 
     dry_run: bool
     older_than_s: float | None

@@ -1,5 +1,5 @@
-"""Read-only SQL on a database for people, and the views they look through.
+"""Read-only SQL on a database for people, and its views.
 
-`asking` has what all databases have; `views` says which views there are, one for each block with a known
-output; `sqlite` and `postgres` are how each database makes them and refuses everything but reading.
+`asking` has the common part of all databases; `views` lists the views, one for each block with a known output; `sqlite`
+and `postgres` make them in each database and refuse everything but reading.
 """

@@ -1,8 +1,8 @@
-"""Statements of people: one at a time, with a time and so many rows at most, and none that changes anything.
+"""Statements of people: one at a time, with a limit of time and rows, and none that changes anything.
 
 Besides the tables there are the views of the schema (`events`, `outputs`, `attempts`, `nodes`) and one view per block
-that says what it puts out (`views.py`). They are made for the session: nothing in the database has to follow when a
-workflow changes.
+with a known output (`views.py`). They are made for the session: nothing in the database has to follow when a workflow
+changes.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from executor.upkeep.sql.views import View
 
 
 class Query(Protocol):
-    """An open query. Iterate over it for the rows, as many as were asked for; `more` then says whether there were
-    others. Raises QueryRefused, also while rows are read."""
+    """An open query. Iterate over it for the rows, up to the limit; then `more` is True if there were others. Raises
+    QueryRefused, also while rows are read."""
 
     columns: tuple[str, ...]
     more: bool

@@ -1,5 +1,5 @@
 """Read-only SQL on a PostgreSQL database: each statement is a transaction that is READ ONLY, with a time limit of the
-server's. What the account of the address may read, it may read here: give people one that may only SELECT.
+server's. It can read all that the account of the address may read: give people one that may only SELECT.
 
 A transaction that only reads can make no view, nor can a standby. So the views that a statement names are put before
 it, as parts of its WITH.
@@ -30,7 +30,7 @@ INT_MAX = 2**63
 CANCELLED = "57014"
 READ_ONLY = "25006"
 
-# As the views on SQLite (store/sql/sqlite/0016_batches.sql).
+# Like the views on SQLite (store/sql/sqlite).
 _EVENTS = """
 SELECT d.id AS run_id, b.first_seq + e.place - 1 AS seq, (e.value ->> 0)::bigint AS at_ms, e.value ->> 1 AS type,
        e.value ->> 2 AS node, e.value ->> 3 AS path, (e.value ->> 4)::bigint AS attempt,
@@ -175,7 +175,7 @@ class PostgresAsking:
         self.reading.close()
 
     def _with_views(self, sql: str) -> str:
-        """The statement behind those of the views whose names are in it."""
+        """Put the views whose names are in the statement before it."""
         words = set(re.findall(r"\w+", sql.lower()))
         wanted = {view.name: view.sql for view in self.views if view.name in words}
         stored = {name: text for name, text in STORED.items() if name in words}
@@ -226,8 +226,8 @@ class PostgresOutputs:
         )
 
     def property(self, key: str, schema: Any) -> str:
-        """A column has one type here: a value of another kind is NULL where the schema says a number or a boolean, and
-        a text where it says that. Everything else is JSON."""
+        """A column has one type here: a value of another kind is NULL if the type in the schema is a number or a
+        boolean, and text if it is text. Everything else is JSON."""
         value = f"(value -> {literal(key)})"
         kind = schema.get("type") if isinstance(schema, dict) else None
         if kind == "integer":  # 3.0 is an integer in JSON Schema
@@ -241,7 +241,7 @@ class PostgresOutputs:
 
 
 def _columns_of(connection: psycopg.Connection[Any], sql: str) -> tuple[str, ...]:
-    """Of a statement that has no rows."""
+    """Return the columns of a statement that has no rows."""
     connection.pgconn.prepare(b"", sql.encode())
     described = connection.pgconn.describe_prepared(b"")
     return tuple((described.fname(n) or b"").decode() for n in range(described.nfields))
@@ -260,8 +260,8 @@ def _with_names_of_postgres(views: Iterator[View]) -> Iterator[View]:
 
 
 def _one_that_reads(sql: str) -> str:
-    """Without what stands before and after it. Raises QueryRefused for statements of another kind: a transaction that
-    only reads may have side effects, of COPY … TO PROGRAM or NOTIFY."""
+    """Return the statement without the text before and after it. Raises QueryRefused for statements of another kind: a
+    transaction that only reads may have side effects, of COPY … TO PROGRAM or NOTIFY."""
     sql = sql[_LEADING.match(sql).end() :].rstrip()  # type: ignore[union-attr]  # it matches the empty text too
     sql = sql.removesuffix(";")
     explain = _EXPLAIN.match(sql)

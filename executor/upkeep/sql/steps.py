@@ -1,4 +1,4 @@
-"""The view `steps`: the steps inside blocks, as they last began and how they ended, with what they used and cost."""
+"""The view `steps`: the steps inside blocks, their last start and their end, with usage and cost."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ SELECT name, document FROM workflows AS w
 
 
 class View(Struct, frozen=True):
-    """One generated view. `columns` without the fixed ones; `sql` is what it selects."""
+    """One generated view. `columns` are those besides the fixed ones; `sql` is its select."""
 
     name: str
     workflow: str
@@ -39,17 +39,17 @@ class View(Struct, frozen=True):
 
 
 class Outputs(Protocol):
-    """How a database says what nodes put out."""
+    """How a database selects the outputs of nodes."""
 
     def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
         """A row for each time the node put something out; `parts` are further columns."""
 
     def property(self, key: str, schema: Any) -> str:
-        """One of these: the property of the output as the kind of value its schema says."""
+        """Select a property of an output, as the kind of value in its schema."""
 
 
 def generated_views(db: Reading, outputs: Outputs, catalog: Catalog, env_names: Sequence[str] = ()) -> Iterator[View]:
-    """For each block of each stored workflow whose output has known properties; at most VIEWS_MAX."""
+    """Yield a view for each block of each stored workflow whose output has known properties; at most VIEWS_MAX."""
     names: set[str] = set()
     for workflow, data in db.rows(_ACTIVE if "active_versions" in db.tables() else _NEWEST):
         document = as_ours(orjson.loads(data), env_names, catalog).document
@@ -68,7 +68,7 @@ def generated_views(db: Reading, outputs: Outputs, catalog: Catalog, env_names: 
 
 
 def _properties(block: Mapping[str, Any], spec: BlockSpec | None) -> dict[str, Any]:
-    """Of the schema the block has of its own, else of that of its type."""
+    """Return the properties in the block's own schema, else in that of its type."""
     schema = block.get("output_schema")
     if schema is None and spec is not None:
         schema = spec.output
@@ -105,10 +105,10 @@ def _view(
 
 
 def literal(value: str) -> str:
-    """As a constant of a statement."""
+    """Quote a constant for a statement."""
     return "'" + value.replace("'", "''").replace("\0", "") + "'"
 
 
 def quoted(value: str) -> str:
-    """As the name of a table or column."""
+    """Quote the name of a table or column."""
     return '"' + value.replace('"', '""').replace("\0", "") + '"'

@@ -161,7 +161,7 @@ export interface ChildView {
   finished_at_ms: number | null
 }
 
-/** What was deleted or, with `dry_run`, would be. */
+/** The numbers of deleted rows or, with `dry_run`, of rows that would be deleted. */
 export interface Collected {
   runs: number
   events: number
@@ -505,9 +505,9 @@ export interface GcAccepted {
   job: GcJob
 }
 
-/** A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s`
- * None: no run, but for workflows with a rule of their own. `state` interrupted: its process has ended; what was
- * deleted is deleted, and the same request does the rest. */
+/** A deletion of ended runs. `counts`: so far, or in all; with `dry_run`, what would be deleted. `older_than_s` is
+ * None for no run, except those of workflows with a rule of their own. `state` interrupted: its process has ended; its
+ * deletions stay, and the same request does the rest. */
 export interface GcJob {
   dry_run: boolean
   older_than_s: number | null
