@@ -16,8 +16,8 @@ BLOCK = "block"  # its id in the document
 
 
 class Ran(Struct, frozen=True):
-    """What became of it. `error`: code, message and traceback of the last attempt, None if it succeeded.
-    `route`: the exit. `log`: its lines; `text`: what it emitted."""
+    """The result of a block. `error`: code, message and traceback of the last attempt, or None if it succeeded.
+    `route`: the exit. `log`: its lines; `text`: the live text."""
 
     status: str
     output: Any
@@ -41,9 +41,9 @@ async def run_block(
     allow_private: Iterable[str] = (),
 ) -> Ran:
     """Run a block type (or the installed one of this name) in a workflow that has nothing else. `params` are those of a
-    document: texts may have references, such as `<start.item>` to `input`. `answers`: what its wait is answered with.
+    document: texts may have references, such as `<start.item>` to `input`. `answers`: the answer to its wait.
 
-    Raises BadRequest: the params do not fit; its message lists what is wrong."""
+    Raises BadRequest if the params do not fit; its message lists the problems."""
     name = block if isinstance(block, str) else block.spec.type
     document = {
         "format": "weft/1",

@@ -21,7 +21,8 @@ DONE, BROKEN = 0, 3
 
 
 async def in_child(work: Callable[[], Coroutine[Any, Any, None]], folder: Path) -> int:
-    """The exit code: DONE, BROKEN (`folder/error` says why), or -9. Raises RuntimeError: this system has no fork."""
+    """Return the exit code: DONE, BROKEN (`folder/error` has the error), or -9. Raises RuntimeError on a system without
+    fork."""
     if not hasattr(os, "fork"):
         raise RuntimeError("crash tests need a system with fork, such as Linux or macOS")
     child = _start(work, folder)

@@ -16,8 +16,8 @@ _SETTLE_S: Final = 5.0
 
 
 class ManualClock:
-    """`await clock.advance(3600)`: an hour has passed, and what became due has begun and, if it does not have to wait
-    for anything, ended."""
+    """`await clock.advance(3600)`: an hour has passed, and all that became due has begun and, if it does not have to
+    wait for anything, ended."""
 
     def __init__(self, now_ms: int = BEGIN_MS) -> None:
         self._now_ms = now_ms
@@ -37,7 +37,7 @@ class ManualClock:
         self._engines.append(engine)
 
     def forget(self, engine: Engine) -> None:
-        """It is closed: `advance` does not wait for it."""
+        """The engine is closed: `advance` does not wait for it."""
         self._engines.remove(engine)
 
     def set(self, now_ms: int) -> None:
@@ -56,7 +56,8 @@ class ManualClock:
 
 
 async def settled(engine: Engine, within_s: float = _SETTLE_S) -> bool:
-    """Until nothing was committed and no attempt was at work for a moment. False: not in this time."""
+    """Wait until nothing was committed and no attempt was at work for a moment. Returns False if that takes too
+    long."""
     loop = asyncio.get_running_loop()
     until_s, quiet, commits = loop.time() + within_s, 0, -1
     while quiet < _QUIET_LOOKS:

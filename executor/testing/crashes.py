@@ -38,7 +38,8 @@ Kind = Literal["ends_differently", "effect_repeated", "effect_missing", "step_re
 
 
 class Problem(Struct, frozen=True):
-    """What a crash `when` commit `commit` led to. `block`, `idempotency_key`: of an effect that happened again."""
+    """The consequence of a crash `when` commit `commit`. `block`, `idempotency_key`: of an effect that happened
+    again."""
 
     commit: int
     when: When
@@ -53,9 +54,8 @@ class Problem(Struct, frozen=True):
 
 class CrashReport(Struct, frozen=True):
     """`commits` of the run; `crashes`: processes that were killed. `status`, `output` and `error` (code and message) of
-    the run without a crash. `asked`: blocks of which a person was asked whether
-    they may run again, because it was unknown how far they had got: what those did twice is no problem, because the
-    answer was to retry."""
+    the run without a crash. `asked`: blocks for which a person had to decide if they may run again, because it was
+    unknown how far they had got: a second effect of those is not a problem, because the answer was to retry."""
 
     commits: int
     crashes: int
@@ -91,15 +91,15 @@ async def crash_everywhere(
 ) -> CrashReport:
     """Kill the process of this workflow at each commit, recover, and compare with a run without a crash:
 
-    - the run ends alike: status, output, variables, and what became of each node. `compare` gets these as a dict and
-      returns what is to be compared, if something in them differs from run to run;
+    - the run ends alike: status, output, variables, and the status of each node. `compare` gets these as a dict and
+      returns the part to compare, if something in them differs from run to run;
     - no node that had succeeded is run again;
-    - each effect happened as often: what was recorded in `outside`, and requests that may change something.
+    - each effect happened as often: those recorded in `outside`, and requests that may change something.
 
     `document` may be a workflow in Python: its steps are known. `answers`: see weft.testing.finish. Blocks and
-    functions may be anything, also local ones. What they keep in memory is lost with the process, as in a real crash;
-    what they do outside must be outside: in `outside`, a file, a server.
-    Raises AssertionError with the problems, unless `check` is off; and when the run without a crash does not end."""
+    functions may be anything, also local ones. Their state in memory is lost with the process, as in a real crash;
+    their effects must be outside: in `outside`, a file, a server. Raises AssertionError with the problems, unless
+    `check` is off; and if the run without a crash does not end."""
     with TemporaryDirectory(prefix="weft-crashes-", ignore_cleanup_errors=True) as folder:
         workflow = Workflow(
             document=document,
@@ -127,7 +127,7 @@ class _Crashes:
         self._asked: set[str] = set()
 
     async def report(self) -> CrashReport:
-        Registry.load(connectors())  # what they import is imported once, and not in each process
+        Registry.load(connectors())  # their imports are done once, and not in each process
         await in_child(Process(self._workflow, self._folder).make, self._folder)
         self._workflow.outside.clear()
         first = await self._played(self._new_folder("first"))

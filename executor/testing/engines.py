@@ -39,10 +39,10 @@ async def engine(
     allow_private: Iterable[str] = (),
 ) -> AsyncIterator[Engine]:
     """An engine with these block types beside the installed ones, which they replace. The arguments are those of
-    `weft.open`; `clock` is a ManualClock if there is none, and `engine.parts.clock` has it.
+    `weft.open`; `clock` is a ManualClock by default, and `engine.parts.clock` has it.
 
-    Schedules and timers go by the clock. What a handler waits for itself (`asyncio.sleep`), and time limits of
-    attempts, take real time."""
+    Schedules and timers follow the clock. Waits inside a handler (`asyncio.sleep`), and time limits of attempts, take
+    real time."""
     time = ManualClock() if clock is None else clock
     sandbox = Sandbox(threads=1)
     flows = list(workflows)

@@ -1,7 +1,7 @@
-"""What blocks do to the outside, written down where the end of a process cannot lose it.
+"""Effects of blocks on the outside, written to a file that survives the end of a process.
 
 A test puts an Outside in the place of the mail server, the shop, the ledger: the block, or its fake, records each
-effect. `crash_everywhere` compares what was recorded with a run in which nothing failed.
+effect. `crash_everywhere` compares the recorded effects with a run in which nothing failed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DOING: ContextVar[Doing | None] = ContextVar("weft_testing_doing", default=None)
 
 
 class Effect(Struct, frozen=True):
-    """`what`: any JSON value, as it was recorded. `by`: the attempt that recorded it; None: no block did."""
+    """`what`: any JSON value, as it was recorded. `by`: the attempt that recorded it, or None if no block did."""
 
     what: Any
     by: Doing | None = None
@@ -46,8 +46,8 @@ class Outside:
         self._path = Path(folder or gettempdir(), f"weft-outside-{uuid4().hex}.jsonl")
 
     def record(self, what: Any, once: str | None = None) -> bool:
-        """Something has happened: `what` is any JSON value. `once`: a key, such as `ctx.idempotency_key`; what has a
-        key that was there before has no effect (False), as with a service that knows the keys of its requests."""
+        """Record an effect: `what` is any JSON value. `once`: a key, such as `ctx.idempotency_key`; a repeated key has
+        no effect (returns False), as with a service that knows the keys of its requests."""
         doing = DOING.get()
         by = None if doing is None else {name: getattr(doing, name) for name in Doing.__struct_fields__}
         line = orjson.dumps({"what": what, "once": once, "by": by}) + b"\n"
@@ -59,14 +59,14 @@ class Outside:
 
     @property
     def effects(self) -> list[Effect]:
-        """In the order in which they happened."""
+        """Return the effects in the order in which they happened."""
         found = []
         for entry in self._entries():
             found.append(Effect(entry["what"], None if entry["by"] is None else Doing(**entry["by"])))
         return found
 
     def clear(self) -> None:
-        """As if nothing had happened."""
+        """Forget all effects."""
         self._path.unlink(missing_ok=True)
 
     def _entries(self) -> Iterator[dict[str, Any]]:

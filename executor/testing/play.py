@@ -1,4 +1,4 @@
-"""A run played to its end: time passes when nothing else happens, and what is asked is answered."""
+"""Plays a run to its end: time passes when nothing else happens, and questions are answered."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ class Stuck(AssertionError):
 async def finish(
     engine: Engine, run: str, answers: Answers | None = None, *, before_move: BeforeMove | None = None
 ) -> RunView:
-    """The run when it has ended. Its clock, a ManualClock, is moved to whatever is due next. `answers`, by the id of
-    the block that waits: what the wait is answered with.
+    """Play the run to its end and return it. Its clock, a ManualClock, is moved to the next due time. `answers` are the
+    answers to waits, by the id of the block that waits:
 
-    approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}`
-    form, question    the fields
-    signal, callback  the payload, any JSON value
-    attention         `retry`, `done` or `fail`; `retry` without an answer
+    approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}` form, question    the fields
+    signal, callback  the payload, any JSON value attention         `retry`, `done` or `fail`; `retry` without an answer
 
     A function gets the WaitView and returns one of these. Raises Stuck."""
     clock = engine.parts.clock
@@ -67,8 +65,8 @@ async def finish(
 
 
 async def _next_due_ms(engine: Engine) -> int | None:
-    """When something is due that this process waits for, or a run in no memory. Of one in memory the store knows when
-    its lease ends, which is not awaited."""
+    """Return the next time for which this process waits, or that of a run not in memory. For one in memory the store
+    only has the end of its lease, which is not awaited."""
     found = [engine.parts.timers.next_due_ms, None if engine.figures.runs else await engine.store.next_due()]
     times = [time for time in found if time is not None]
     return min(times) if times else None

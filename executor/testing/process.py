@@ -1,4 +1,4 @@
-"""What a process of a crash test does: open the database, start the run or find it, play it to its end."""
+"""A process of a crash test: opens the database, starts the run or finds it, plays it to its end."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _CLOCK: Final = "clock"
 
 
 class Workflow(Struct, frozen=True):
-    """What is run. See crash_everywhere."""
+    """The workflow to run. See crash_everywhere."""
 
     document: Any
     input: Any
@@ -44,7 +44,7 @@ class Workflow(Struct, frozen=True):
 
 
 class Result(Struct, frozen=True):
-    """How the run ended. `nodes`: statuses by key; `repeated`: keys that had succeeded before this process began, and
+    """The end of the run. `nodes`: statuses by key; `repeated`: keys that had succeeded before this process began, and
     that it ran; `asked`: blocks with a question about a lost attempt."""
 
     run: str
@@ -57,7 +57,7 @@ class Result(Struct, frozen=True):
     asked: tuple[str, ...] = field(default=())
 
     def end(self) -> dict[str, Any]:
-        """What is compared. The id of the run is different each time."""
+        """Return the part that is compared. The id of the run is different each time."""
         told = {
             "status": self.status,
             "output": self.output,
@@ -159,7 +159,7 @@ class Process:
             self._fault(name)
 
     def _begin_ms(self) -> int:
-        """Behind the end of the lease of the process that was killed."""
+        """Return a time after the end of the lease of the process that was killed."""
         path = self._folder / _CLOCK
         last_ms = int(path.read_text()) if path.exists() else BEGIN_MS
         return last_ms + LEASE_MS + 1

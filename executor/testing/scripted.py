@@ -1,4 +1,4 @@
-"""Block types that do what a test says, in the place of real ones."""
+"""Block types with the results that a test gives, in the place of real ones."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from executor.testing.outside import DOING, Doing, Outside
 
 
 class Entered:
-    """Which attempts were begun, in a file."""
+    """The attempts that were begun, in a file."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -36,7 +36,7 @@ class Entered:
 
 
 class WatchedBlock:
-    """The same block; what it records in an Outside says that it was this one."""
+    """The same block, which marks its effects in an Outside as its own."""
 
     def __init__(self, block: Block, entered: Entered) -> None:
         self._block = block
@@ -60,7 +60,7 @@ class WatchedBlock:
 
 
 def watched(blocks: list[Block], entered: Entered) -> Iterator[Block]:
-    """Those that do something: sentinels and what runs inside the run loop have no attempts of their own."""
+    """Watch the blocks that work: sentinels and inline blocks have no attempts of their own."""
     for block in blocks:
         spec = block.spec
         plain = spec.inline or spec.container or spec.trigger
