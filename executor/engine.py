@@ -277,6 +277,7 @@ class Engine:
         await self.stop_working(grace_s)
         await self.webhooks.stop()
         await self.events.stop()
+        await self.runs.stop()
         self.parts.timers.close()
         await self.parts.connections.close()
         await self.parts.services.close()

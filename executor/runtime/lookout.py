@@ -1,4 +1,4 @@
-"""What other processes commit to the runs that are read here."""
+"""What other processes commit to the runs that are read here, or waited for."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import asyncio
 
 from executor.errors import StoreError
 from executor.runtime.hub import Bell, Hub
+from executor.runtime.owned import OwnedRuns
 from executor.store.contract import Store
 
 LOOK_S = 1.0
 # Behind a new reader, of whom the process that executes its run has yet to hear: twice as long each time, up to LOOK_S.
 QUICK_S = 0.05
+RUNS_PER_LOOK = 10_000  # of more that are waited for, looks are rarer
 
 
 class Lookout:
@@ -95,3 +97,41 @@ class Lookout:
             for run in runs:
                 if run not in found:
                     self._hub.looked(run, None)
+
+
+class Ends:
+    """Wakes callers who wait for runs that this process does not execute, when their journals have grown: one query a
+    second for all of them. A read of each row a second costs more than the runs, when thousands wait in the queue."""
+
+    def __init__(self, store: Store, owned: OwnedRuns) -> None:
+        self._store = store
+        self._owned = owned
+        self._seqs: dict[str, int] = {}  # as callers have read them
+        self._task: asyncio.Task[None] | None = None
+
+    def expect(self, run: str, seq: int) -> None:
+        """A caller has read this row, has a future of `owned.watch_left`, and waits for it."""
+        self._seqs[run] = seq
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._look(), name="ends")
+
+    async def stop(self) -> None:
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+
+    async def _look(self) -> None:
+        while True:
+            await asyncio.sleep(LOOK_S * max(1.0, len(self._seqs) / RUNS_PER_LOOK))
+            waited = self._owned.waited_elsewhere()
+            self._seqs = {run: self._seqs[run] for run in waited if run in self._seqs}
+            if not self._seqs:
+                return
+            try:
+                found = await self._store.last_seqs(list(self._seqs))
+            except StoreError:
+                continue  # callers meet it themselves
+            for run in [run for run, seq in self._seqs.items() if found.get(run) != seq]:
+                del self._seqs[run]
+                self._owned.left_elsewhere(run)

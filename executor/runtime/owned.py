@@ -95,6 +95,10 @@ class OwnedRuns:
         needed any more. Of a run that another process has that is heard by the bus, or not at all."""
         return self._left.watch(run)
 
+    def waited_elsewhere(self) -> list[str]:
+        """Return the runs that callers wait for and that are not in memory here."""
+        return [run for run in self._left.runs() if run not in self.loops]
+
     def left(self, run: str) -> None:
         self._left.signal(run)
         self._elsewhere.grown(run, LEFT)

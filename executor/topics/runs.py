@@ -22,6 +22,7 @@ from executor.journal.reader import keep_plan, load_plan
 from executor.runtime.answers import check_input
 from executor.runtime.compiler import plan_of
 from executor.runtime.find import SharedRows, existing_run, find_run, find_version
+from executor.runtime.lookout import Ends
 from executor.runtime.new_run import Origin, new_run, new_run_id, origin_of, request_hash
 from executor.runtime.parts import Parts
 from executor.runtime.pressure import Pressure
@@ -35,11 +36,11 @@ from executor.views import node as node_view
 from executor.views import run as run_view
 from executor.views.usage import usage_view
 
-# The interval at which a waiter checks if another process has ended a run. One that is in memory here notifies it.
+# The interval at which a waiter checks if another process has ended the run that it executes.
 WAIT_POLL_S = 1.0
 # The first intervals, where there is a bus: the process that executes the run has yet to be notified of the waiter.
 FIRST_POLL_S = 0.05
-OWNED_POLL_S = 5.0
+OWNED_POLL_S = 5.0  # one in memory here notifies the waiter; one that no process has is looked for by `Ends`
 FOR_EVER_S = 1e9  # thirty years
 # How often a view of a waiting run is built again because the run has changed meanwhile.
 SAME_MOMENT_TRIES = 5
@@ -62,7 +63,11 @@ class Runs:
         self._store = parts.store
         self._rows = SharedRows(parts.store)
         self._waits = waits
+        self._ends = Ends(parts.store, parts.owned)
         self._pressure = Pressure(parts.store, parts.clock, parts.services.limits.queued)
+
+    async def stop(self) -> None:
+        await self._ends.stop()
 
     # --- new runs ---
 
@@ -147,13 +152,14 @@ class Runs:
         row: RunRow | None = None
         try:
             stored, created = await self.create(asked.new, asked.plan, watched)
+            new = stored if created else None
             del asked  # its document and its plan, which may be large: the run may take long
             if timeout_s is None:
-                row = await self._over(stored.id, created, left, watched)
+                row = await self._over(stored.id, new, left, watched)
             else:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(timeout_s):
-                        row = await self._over(stored.id, created, left, watched)
+                        row = await self._over(stored.id, new, left, watched)
         finally:
             left.cancel()
         if watched.ended is not None:  # here, and nothing of it has to be read
@@ -162,12 +168,15 @@ class Runs:
             return await self._with_usage(view)
         return await self._view_now(stored.id, row)
 
-    async def _over(self, run: str, created: bool, left: asyncio.Future[None], watched: Watched) -> RunRow | None:
-        """Wait for the end of the run. Returns None if `watched` has all of it."""
-        if created and watched.is_here:
+    async def _over(
+        self, run: str, stored: RunRow | None, left: asyncio.Future[None], watched: Watched
+    ) -> RunRow | None:
+        """Wait for the end of the run. Returns None if `watched` has all of it. `stored`: its row, if it was created
+        now."""
+        if stored is not None and watched.is_here:
             await left
-        elif created:
-            await self._may_have_changed(run, left, FIRST_POLL_S)
+        elif stored is not None:
+            await self._may_have_changed(stored, left, FIRST_POLL_S)
         return await self._ended(run) if watched.ended is None else None
 
     async def _ended(self, run: str) -> RunRow:
@@ -179,20 +188,26 @@ class Runs:
                 row = await find_run(self._store, run)
                 if row.status in TERMINAL:
                     return row
-                poll_s = await self._may_have_changed(run, left, poll_s)
+                poll_s = await self._may_have_changed(row, left, poll_s)
             finally:
                 left.cancel()
 
-    async def _may_have_changed(self, run: str, left: asyncio.Future[None], poll_s: float) -> float:
+    async def _may_have_changed(
+        self, row: RunRow, left: asyncio.Future[None], poll_s: float, *, only_end: bool = True
+    ) -> float:
         """Wait until its row is worth another look: it has left memory, or another process may have it. Its journal is
         not followed: reading that once for each commit cost a run a third of its time. Returns `poll_s` for the next
-        time."""
+        time. Not `only_end`: the caller also waits for what a waiting run shows without an event."""
         elsewhere = self._parts.elsewhere
-        if run in self._parts.owned.loops:
+        if row.id in self._parts.owned.loops:
             timeout_s = OWNED_POLL_S
         else:
-            timeout_s = min(WAIT_POLL_S, poll_s) if elsewhere.is_connected else WAIT_POLL_S
-            elsewhere.follow(run)
+            is_idle = row.lease_owner is None and (only_end or row.status == "queued")
+            timeout_s = OWNED_POLL_S if is_idle else WAIT_POLL_S
+            if elsewhere.is_connected:
+                timeout_s = min(timeout_s, poll_s)
+            self._ends.expect(row.id, row.seq)
+            elsewhere.follow(row.id)
         await asyncio.wait([left], timeout=timeout_s)
         return 2 * poll_s
 
@@ -297,7 +312,7 @@ class Runs:
                             break
                         if row.status == "waiting" and await self._asleep(row, until_ms):
                             break
-                        poll_s = await self._may_have_changed(run, left, poll_s)
+                        poll_s = await self._may_have_changed(row, left, poll_s, only_end=False)
                     finally:
                         left.cancel()
         except TimeoutError:
