@@ -105,11 +105,11 @@ class Limit(Struct, frozen=True, array_like=True):
 
 
 class Policy(Struct, frozen=True, omit_defaults=True):
-    """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`
-    applies if the process of an attempt is gone and its progress is unknown; ask: a person decides. `on_uncertain`
-    applies if an attempt failed and may have had its effect. `runner` is where it runs, if not in the process of the
-    run. `limit` bounds attempts at once over all runs, by a key that may have references. An attempt that sends no
-    heartbeat for `heartbeat_timeout_ms` has failed."""
+    """The execution policy of a node, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no
+    group". `on_lost` applies if the process of an attempt is gone and its progress is unknown; ask: a person decides.
+    `on_uncertain` applies if an attempt failed and may have had its effect. `runner` is where it runs, if not in the
+    process of the run. `limit` bounds attempts at once over all runs, by a key that may have references. An attempt
+    that sends no heartbeat for `heartbeat_timeout_ms` has failed."""
 
     retry: Retry = Retry()
     timeout_ms: int = 300_000

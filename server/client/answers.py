@@ -1,4 +1,4 @@
-"""What crosses HTTP, made from openapi.json by `npm run types`: change the structs of the server, not this file.
+"""The shapes that cross HTTP, made from openapi.json by `npm run types`: change the server's structs, not this file.
 
 At run time these are plain dicts. A member is NotRequired where the server leaves it out of some answers, or where a
 request may leave it out.

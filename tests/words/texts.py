@@ -12,6 +12,10 @@ ROOT = Path(__file__).parents[2]
 WORDS = Path(__file__).with_name("words.txt")
 PACKAGES = ("compiler", "executor", "server", "weft")
 
+# Beginnings of a docstring that is no sentence, and "None:" for a return value.
+_NO_SENTENCE = re.compile(r"\A(?:Of|What|Who|Until|Whose|Whether|That|Those|Where|Which|Why|How)\b|\bNone:")
+_SENTENCE = "write a sentence: an imperative or a noun phrase, and 'or None if ...'"
+
 # Comments are for developers; quoted strings, template literals and what stands between tags is shown.
 _TYPESCRIPT = re.compile(
     r"""(?P<comment>/\*.*?\*/|(?<![:\\"'`])//[^\n]*)"""
@@ -77,6 +81,26 @@ def python_texts(path: Path) -> Iterator[Text]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docstrings:
             yield Text(path, node.lineno, " ".join(node.value.split()))
+
+
+def docstrings(path: Path) -> Iterator[Text]:
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            text = ast.get_docstring(node)
+            if text is not None:
+                yield Text(path, node.body[0].lineno, " ".join(text.split()))
+
+
+def no_sentences(texts: Iterable[Text] | None = None) -> list[Found]:
+    """Docstrings of the product that are no sentences, or use "None:" for a return value."""
+    if texts is None:
+        paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+        texts = (text for path in paths for text in docstrings(path))
+    return [
+        Found(f"{text.path.relative_to(ROOT)}:{text.line}", match[0], _SENTENCE, text.text[:160])
+        for text in texts
+        if (match := _NO_SENTENCE.search(text.text))
+    ]
 
 
 def typescript_texts(path: Path) -> Iterator[Text]:
