@@ -34,7 +34,7 @@ def doing() -> Doing | None:
 
 @contextmanager
 def inside(context: Any) -> Generator[None]:
-    """A function of the user is called in this block: it finds the context of the attempt by `current`."""
+    """Set the context that `current` returns while a function of the user is called."""
     token = _context.set(context)
     try:
         yield

@@ -179,8 +179,8 @@ def _registry(called: Mapping[str, Callable[..., Any]], blocks: Iterable[Block],
 
 @cache
 def _collect_imported() -> None:
-    """Once in a process. The collector owes a look at all that was imported, tens of thousands of objects, and would
-    have it among the first runs: 100 of them took a third longer for that. Nothing of its settings is changed."""
+    """Collect garbage, once in a process. The collector would otherwise look at all imported objects, tens of
+    thousands, among the first runs: 100 of them took a third longer for that. Its settings are not changed."""
     if gc.isenabled() and len(gc.get_objects()) <= COLLECTED_MAX:
         gc.collect()
 

@@ -15,7 +15,7 @@ _Callback = Callable[[Any], object]
 
 
 class Prompt(asyncio.Future[T]):
-    """Any other future, but for `settle`, which must not be called in a task: it runs the tasks that wait."""
+    """A future whose `settle` must not be called in a task, because it runs the tasks that wait."""
 
     __slots__ = ("_first",)
 

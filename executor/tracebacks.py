@@ -62,7 +62,8 @@ def shortened(text: str) -> str:
 
 
 def log_raised(what: str, about: str, error: BaseException) -> None:
-    """All frames, for the terminal of `weft dev`; of a function in another process, the text that was made there."""
+    """Log all frames, for the terminal of `weft dev`; for a function in another process, the text that was made
+    there."""
     if not log.isEnabledFor(logging.INFO):
         return
     if isinstance(error, BlockError) and error.traceback and error.__cause__ is None:
@@ -80,7 +81,8 @@ def _all_of(first: TracebackException) -> Iterator[TracebackException]:
 
 
 def _is_of_users(file: str, place: str | None) -> bool:
-    """`place`: the folder of the package, or the file, in which the function is: it may be an installed one."""
+    """Return True if a file belongs to the user. `place`: the folder of the package, or the file, of the function,
+    which may be installed."""
     if file.startswith(("<frozen", *_own())):
         return False
     if place is not None and file.startswith(place):

@@ -116,7 +116,7 @@ class Tracing:
         self.wake.set()
 
     def run_ended(self, run: str) -> None:
-        """Its end is on disk."""
+        """Note that the end of the run is on disk."""
         self.open.pop(run, None)
         if len(self.ended) >= ENDED_MAX:
             self.ended.popleft()

@@ -285,7 +285,7 @@ class _Run:
         self._messages[first:first] = found
 
     async def _remember(self, answer: str) -> None:
-        """The turn is written before the block ends, by a step that may be done again: it writes it once."""
+        """Write the turn before the block ends, in a step that may be repeated: the turn is written once."""
         memory, store = self._memory, self._ctx.memory
         assert memory is not None and store is not None
         turn = turn_of(self._question, answer)

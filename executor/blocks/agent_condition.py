@@ -41,7 +41,7 @@ _ARGUMENTS: Final = re.compile(r"(?<![\w$.])args(?![\w$])")
 
 
 async def is_asked(ctx: Context, condition: Bound, schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> bool:
-    """Return True if a person must approve the call. Raises what `ctx.evaluate` raises."""
+    """Return True if a person must approve the call. Raises the errors of `ctx.evaluate`."""
     values = {**condition.values, NAME: dict(arguments)}
     [[says, missing, loose, read]] = await ctx.evaluate(
         [replace(condition, source=PROGRAM % condition.source, values=values)]

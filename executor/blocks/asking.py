@@ -113,7 +113,7 @@ class Spent(Struct, frozen=True):
         return Spent(reply.model, self.usage + reply.usage, cost)
 
     def as_output(self) -> dict[str, Any]:
-        """Its part of the output of a block."""
+        """Return its part of the output of a block."""
         shown: dict[str, Any] = to_builtins(self)
         return shown | {"usage": self.usage.counts()}
 
@@ -163,7 +163,7 @@ async def ask(
 
 
 async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta | None = None) -> Reply:
-    """The reply of the model, as a step: it is asked once. Raises BlockError."""
+    """Return the reply of the model, as a step: the model is called once. Raises BlockError."""
 
     async def request(credential: Credential | None) -> Reply:
         signed = replace(conversation, credential=credential)

@@ -88,7 +88,7 @@ class Memory(Protocol):
         """The last turns, each a list of messages, in the order in which they ended."""
 
     async def remember(self, scope: str, key: str, node: str, messages: Sequence[Mapping[str, Any]]) -> bool:
-        """Add the turn of this node, once. False: it was there."""
+        """Add the turn of this node, once. Returns False if it was there."""
 
 
 MakeSuspend = Callable[[], Awaitable[Suspend]]

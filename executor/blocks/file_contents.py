@@ -34,7 +34,7 @@ async def with_contents(ctx: Context, code: Bound, how: As) -> Bound:
 
 
 def decoded(content: bytes, file: Mapping[str, Any]) -> str:
-    """Raises BlockError: it is no text in UTF-8, or in UTF-16 with a mark."""
+    """Decode a text file. Raises BlockError if it is not text in UTF-8, or in UTF-16 with a byte order mark."""
     try:
         return content.decode("utf-16" if content[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig")
     except UnicodeDecodeError:

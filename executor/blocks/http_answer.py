@@ -30,7 +30,8 @@ _RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # a longer one is a mistake or an attemp
 
 
 def decoded(answer: Answer) -> tuple[Any, str]:
-    """The body as a JSON value, and how: json, text, base64 (bytes that are no text), none (there is no body)."""
+    """Return the body as a JSON value, and its form: json, text, base64 (bytes that are not text), none (there is no
+    body)."""
     if not answer.body:
         return None, "none"
     kind = header_of("Content-Type", answer.headers.get("content-type", "text/plain"))

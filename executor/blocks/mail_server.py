@@ -144,8 +144,8 @@ def _signing_in(mail: MailSettings, account: Account | None) -> dict[str, Any]:
 
 
 async def _dialled(services: Services, host: str, port: int) -> tuple[socket.socket, bool]:
-    """A connection to a permitted address, and whether that is on this machine. Raises BlockError(address_refused) and
-    OSError."""
+    """Connect to a permitted address. Also returns True if that is on this machine. Raises BlockError(address_refused)
+    and OSError."""
     loop = asyncio.get_running_loop()
     problem: OSError | None = None
     for address in await services.http.addresses(host.strip("[]"), port):

@@ -128,7 +128,7 @@ class ConnectorBlock:
             await asyncio.sleep(left_s)
 
     async def _ask(self, ctx: Context, request: dict[str, Any], number: int) -> dict[str, Any]:
-        """The answer of the http block. Each page has a key of its own: it is another request."""
+        """Return the answer of the http block. Each page has a key of its own: it is another request."""
         if number > 1 and request["method"] not in ("GET", "HEAD"):
             key = {"Idempotency-Key": f"{ctx.idempotency_key}-{number}"}
             request = {**request, "headers": {**request["headers"], **key}}
@@ -280,7 +280,7 @@ def _refused(connector: Connector, refusal: Refusal, body: Any) -> BlockError:
 
 
 def _operation(connector: Connector, params: Params) -> Operation | None:
-    """Without one the first counts."""
+    """Return the operation of the params, by default the first one."""
     name = params.get("operation") or next(iter(connector.operations))
     return connector.operations.get(name) if isinstance(name, str) else None
 

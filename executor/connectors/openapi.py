@@ -325,7 +325,7 @@ def _content(source: _Source, found: _Found) -> tuple[str | None, Any, bool]:
 
 
 def _body(source: _Source, schema: Any, needed: bool, made: _Fields) -> Any:
-    """One field for each property of an object, else one for the whole."""
+    """Make one field for each property of an object, else one for the whole."""
     merged = _merged(source, schema, [PARTS_MAX])
     properties = {name: its for name, its in _mapping(merged.get("properties")).items() if not _read_only(its)}
     wanted = merged.get("required")
@@ -495,7 +495,7 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _text(value: Any, most: int) -> str | None:
-    """One line of text, without blanks around it; None when there is none."""
+    """Return one line of text, without blanks around it, or None if there is none."""
     text = " ".join(value[: 10 * most].split()) if isinstance(value, str) else ""
     return (text if len(text) <= most else text[: most - 1] + "…") or None
 

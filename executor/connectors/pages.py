@@ -27,7 +27,7 @@ def at(pointer: str, value: Any) -> Any:
 
 
 def items_of(pages: Pages, body: Any) -> list[Any]:
-    """Raises BlockError(page_invalid): there is no list."""
+    """Return the items of a page. Raises BlockError(page_invalid) if there is no list."""
     items = at(pages.items, body)
     if items is None:
         return []

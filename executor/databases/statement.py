@@ -41,12 +41,12 @@ class Place:
 
 
 def places(query: str) -> list[Place]:
-    """Every parameter, in the order of the text; names may repeat."""
+    """Return every parameter, in the order of the text; names may repeat."""
     return list(_places(query))
 
 
 def names(query: str) -> list[str]:
-    """Each parameter once, in the order of the text."""
+    """Return each parameter once, in the order of the text."""
     return list(dict.fromkeys(place.name for place in _places(query)))
 
 

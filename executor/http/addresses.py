@@ -132,7 +132,7 @@ def refused(what: str, hint: str) -> BlockError:
 
 
 async def resolve(host: str, port: int) -> list[str]:
-    """All addresses of a name, or of an address in any spelling the system knows. Raises OSError."""
+    """Return all addresses of a name, or of an address in any spelling that the system reads. Raises OSError."""
     found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(item[4][0]) for item in found))
 

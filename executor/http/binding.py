@@ -99,7 +99,8 @@ def counts() -> bool:
 
 
 def value_of(handle: str) -> str:
-    """Raises BlockError(secret_misplaced): it belongs to no secret that is used here."""
+    """Return the value of a handle. Raises BlockError(secret_misplaced) if it belongs to no secret that is used
+    here."""
     for name, each in (_BOUND.get() or {}).items():
         if handle in each.made:
             return each.made[handle]
@@ -246,7 +247,8 @@ def _texts(value: Any) -> Iterator[str]:
 
 
 def _fits(pattern: str, scheme: str, host: str, port: int) -> bool:
-    """Without a port, https on 443 is meant. HTTP without TLS has to be named; other protocols need the port."""
+    """Return True if the place fits. A pattern without a port means https on 443. HTTP without TLS has to be named;
+    other protocols need the port."""
     found = _HOST.fullmatch(pattern)
     if found is None or int(found["port"] or _HTTPS) != port:
         return False

@@ -144,7 +144,7 @@ class Exchanges:
     async def _exchange(
         self, hop: Hop, max_bytes: int, follow_redirects: bool
     ) -> Hop | tuple[httpcore.Response, bytes]:
-        """One request: where it is to go next, or the answer and its body."""
+        """Send one request, and return where it is redirected, or the answer and its body."""
         check_place(
             hop.url.scheme,
             hop.url.raw_host.decode("ascii"),

@@ -47,7 +47,7 @@ class Own:
         return [f"[{host}]:{port}" if ":" in host else f"{host}:{port}" for host, port in self._fronts]
 
     def is_at(self, url: httpx.URL) -> bool:
-        """Does this URL, as it is spelled, lead to this server?"""
+        """Return True if this URL, as it is spelled, leads to this server."""
         front = self._fronts.get(_place(url))
         return front is not None and (not front or f"{url.path}/".startswith(f"{front}/") or not _plain(url))
 

@@ -10,7 +10,7 @@ PARAMETERS_MAX: Final = 64
 
 
 def are_too_many(text: str) -> bool:
-    """In a header, or in several."""
+    """Return True if a header, or several joined ones, have more than PARAMETERS_MAX parameters."""
     return text.count(";") > PARAMETERS_MAX
 
 

@@ -96,7 +96,7 @@ class Conversation(Struct, frozen=True):
     load: LoadFiles | None = None
 
     def __repr__(self) -> str:
-        """Without the key and the messages: it may end up in a log."""
+        """Leave out the key and the messages: the text may end up in a log."""
         return f"Conversation(model={self.model!r}, messages={len(self.messages)})"
 
 

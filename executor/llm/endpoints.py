@@ -84,7 +84,7 @@ class Endpoints:
             self._by_name[known.name] = replace(known, prices=prices_of(text))
 
     def names(self) -> list[str]:
-        """All endpoints, sorted."""
+        """List all endpoints, sorted."""
         return sorted(self._by_name)
 
     def all(self) -> list[Endpoint]:

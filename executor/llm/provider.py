@@ -1,5 +1,6 @@
 """Replies by pydantic-ai, of which only the translation to and from the wire formats is used (`pydantic_ai.direct`): no
-retries, no loop and no tools of its own. The one file that knows that library; it comes with the extra `llm`."""
+retries, no loop and no tools of its own. The only file that depends on that library; it comes with the extra `llm`.
+"""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
 """Sessions with MCP servers, by the library `mcp`, of which the client for streamable HTTP is used and nothing else: no
-programs of this machine, no OAuth, no answers to questions of a server. The one file that knows that library; it comes
-with the extra `mcp`.
+programs of this machine, no OAuth, no answers to questions of a server. The only file that depends on that library; it
+comes with the extra `mcp`.
 
-Each list and each call is a session of its own: a run may come back to an agent after days, in another process.
-"""
+Each list and each call is a session of its own: a run may come back to an agent after days, in another process."""
 
 from __future__ import annotations
 
@@ -164,7 +163,7 @@ def _tool(tool: Any) -> ServerTool | None:
 
 
 def _plain(text: str) -> str:
-    """Without characters that people do not see and models read."""
+    """Remove characters that are invisible to people and read by models."""
     return "".join(c for c in text if c in "\n\t" or unicodedata.category(c) not in ("Cc", "Cf", "Co", "Cn", "Cs"))
 
 

@@ -71,7 +71,7 @@ class Alerts:
             self._parts.elsewhere.tell(MESSAGES, "")
 
     async def _step(self) -> float:
-        """One round. Returns the seconds until the next."""
+        """Do one round. Returns the seconds until the next."""
         now_ms = self._clock.now_ms()
         await self._look_at_queue(now_ms)
         await self._store.group_alerts(now_ms, EVERY_MS)

@@ -1,8 +1,7 @@
-"""Jobs of Kubernetes that `job` blocks wait for. A message of the channel `job` creates one, and then comes up again:
-to see whether it has ended without calling back, and, when nothing waits for it any more, to delete it.
+"""Jobs of Kubernetes that `job` blocks wait for. A message of the channel `job` creates one, and is then due again: to
+check if it has ended without calling back, and, when nothing waits for it any more, to delete it.
 
-A Job has the name of its wait, so creating it twice is creating it once.
-"""
+A Job has the name of its wait, so creating it twice is creating it once."""
 
 from __future__ import annotations
 

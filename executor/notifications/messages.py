@@ -37,7 +37,7 @@ def request_body(wait: WaitView, body: Any) -> dict[str, Any]:
 
 
 def mail_subject(wait: WaitView) -> str:
-    """One line, whatever the title is."""
+    """Return the subject, one line for any title."""
     return " ".join(f"{wait.title} ({wait.workflow})".split())[:200]
 
 

@@ -31,8 +31,8 @@ _RETRYABLE: Final = frozenset({408, 425, 429})
 async def post_signed(
     parts: Parts, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any], what: Signed, key: str
 ) -> None:
-    """`key`: the Idempotency-Key, the same in each try. While the key before the present one counts, receivers may know
-    that one alone: it signs as ever, and the present one beside it. Raises BlockError."""
+    """Send a signed request. `key`: the Idempotency-Key, the same in each try. While the previous key is valid,
+    receivers may have only that one: it still signs, and the present one signs in addition. Raises BlockError."""
     content = opened_bytes(
         written_as(orjson.dumps(body).decode(), "j").encode()
     )  # exactly the bytes that are sent are signed

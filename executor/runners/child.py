@@ -23,8 +23,8 @@ def begin(connection: socket.socket) -> None:
 
 
 def run(call: bytes) -> bytes:
-    """See `carry_out`. The server knows before that the function is called, module and all: else a child that is lost
-    would leave it in doubt."""
+    """Carry out the call, see `carry_out`. The server is notified before the function or its module is touched: else it
+    would be in doubt about a call of a lost child."""
     _voices[0].ask(Said("begun"))
     return carry_out(call, _voices[0])
 

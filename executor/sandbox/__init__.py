@@ -65,8 +65,8 @@ class Limits:
 
 
 class GuestStopped(Exception):
-    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long; `refused`: it asked
-    for something of the host."""
+    """The call did not finish. `stopped`: by the caller; `output`: the answer is too long; `refused`: it called a
+    function of the host that does not exist."""
 
     def __init__(self, reason: Reason) -> None:
         super().__init__(reason)

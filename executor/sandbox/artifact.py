@@ -77,7 +77,7 @@ def _ours(info: os.stat_result, kind: object) -> bool:
 
 
 def read_checked(file: Path) -> bytes | None:
-    """Read what `write_checked` wrote. Returns None if it is missing, not only ours, or incomplete."""
+    """Read a file of `write_checked`. Returns None if it is missing, not only ours, or incomplete."""
     try:
         with open(file, "rb") as source:
             if not _ours(os.fstat(source.fileno()), stat.S_ISREG):
@@ -89,7 +89,7 @@ def read_checked(file: Path) -> bytes | None:
 
 
 def write_checked(file: Path, blob: bytes) -> None:
-    """Atomically: another process may read or write the same file at this moment."""
+    """Write a file atomically: another process may read or write the same file at this moment."""
     handle, draft = tempfile.mkstemp(dir=file.parent, prefix=".draft-")  # mkstemp makes it 0600
     try:
         with os.fdopen(handle, "wb") as target:

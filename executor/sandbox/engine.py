@@ -45,7 +45,7 @@ def once(make: Callable[[], T]) -> Callable[[], T]:
 
 @once
 def engine() -> wasmtime.Engine:
-    """Its epoch is advanced by `ticker`."""
+    """The engine of this process, whose epoch is advanced by `ticker`."""
     config = wasmtime.Config()
     config.epoch_interruption = True
     return wasmtime.Engine(config)

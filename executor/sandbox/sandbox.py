@@ -183,8 +183,9 @@ class Sandbox:
         return message
 
     def matches(self, pattern: str, text: str) -> bool:
-        """Does this regular expression of JavaScript (flag u, if it is one with it) match somewhere in `text`? Blocks
-        the caller, for 100 ms at most. Raises SandboxError: expression_failed (it is none), expression_timeout."""
+        """Return True if this regular expression of JavaScript (flag u, if it is valid with it) matches somewhere in
+        `text`. Blocks the caller, for 100 ms at most. Raises SandboxError: expression_failed (it is not valid),
+        expression_timeout."""
         call = {"s": _MATCH, "v": {"pattern": pattern, "text": text}, "t": {}, "p": False}
         request = encoded({"kind": "expressions", "calls": [call], "seed": (1, 2, 3, 4)})
         try:

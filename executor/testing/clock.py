@@ -41,7 +41,7 @@ class ManualClock:
         self._engines.remove(engine)
 
     def set(self, now_ms: int) -> None:
-        """Move to a time, and wait for nothing. Raises ValueError: it has passed."""
+        """Move to a time without waiting. Raises ValueError if it has passed."""
         if now_ms < self._now_ms:
             raise ValueError(f"a clock cannot be set back: it is {self._now_ms}, which is later than {now_ms}")
         self._now_ms = now_ms

@@ -67,7 +67,7 @@ class CrashReport(Struct, frozen=True):
 
     @property
     def ok(self) -> bool:
-        """There are no problems."""
+        """True if there are no problems."""
         return not self.problems
 
     def __str__(self) -> str:
@@ -164,7 +164,7 @@ class _Crashes:
         return code != DONE
 
     async def _played(self, folder: Path) -> Result:
-        """Raises AssertionError: it did not end."""
+        """Play the run. Raises AssertionError if it did not end."""
         code = await in_child(Process(self._workflow, folder).play, folder)
         if code != DONE:
             raise AssertionError(_why(code, folder))

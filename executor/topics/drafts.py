@@ -96,7 +96,7 @@ class Drafts:
         return await self._view(row)
 
     async def delete(self, id: str, rev: int | None = None) -> None:
-        """Its runs and versions stay. Raises NotFound, Conflict (draft_changed)."""
+        """Delete a draft; its runs and versions stay. Raises NotFound, Conflict (draft_changed)."""
         if not await self._store.delete_draft(id, rev):
             row = await self._row(id)
             raise await self._changed(row, rev)

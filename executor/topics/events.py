@@ -54,7 +54,7 @@ class Events:
         return self._hub.deltas(run, bell, so_far=so_far)
 
     async def find(self, run: str, where: EventFilter) -> tuple[list[Record], int]:
-        """One page of the events that match, and how many do. Raises NotFound."""
+        """Return one page of the events that match, and the number of all that match. Raises NotFound."""
         async with existing_run(self._store, run):
             return await self._store.find_events(run, where)
 

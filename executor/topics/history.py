@@ -32,8 +32,8 @@ class History:
             return await state_view.build(self._store, await load_plan(self._store, row.plan_hash), row, seq)
 
     async def why(self, run: str, node: str | None = None, seq: int | None = None) -> list[Why]:
-        """Every node that is not decided yet, or the one asked for (a node id or a whole key), as it stood after event
-        `seq`. Raises NotFound."""
+        """Explain every node that is not decided yet, or the given one (a node id or a whole key), after event `seq`.
+        Raises NotFound."""
         async with existing_run(self._store, run) as row:
             plan = await load_plan(self._store, row.plan_hash)
             found = await why_view.build(self._store, plan, row, node, seq)

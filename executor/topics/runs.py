@@ -285,8 +285,8 @@ class Runs:
             return await run_view.document(self._store, row, self._parts.services.names, self._parts.registry)
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
-        """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).
-        Raises NotFound."""
+        """Return one node key: input, output and error of an attempt (by default the last one), after event `seq` (by
+        default now). Raises NotFound."""
         async with existing_run(self._store, run) as row:
             plan = await load_plan(self._store, row.plan_hash)
             services, redactor = self._parts.services, self._parts.redactor
@@ -338,8 +338,8 @@ class Runs:
         return any(wait.kind not in ("timer", "child") for wait in waits)
 
     async def cancel(self, run: str, reason: str = "", now: bool = False) -> bool:
-        """Ask the run to stop: it reads this before it ends. Its cleanups run first, unless it was asked before, or
-        with `now`. False: it had ended already."""
+        """Request the end of the run, which reads this before it ends. Its cleanups run first, unless this is the
+        second request, or with `now`. Returns False if it had ended already."""
         await find_run(self._store, run)
         message = encode(Cancel(reason, now, asked=True))
         posted = await self._store.cancel_run(run, message, self._parts.clock.now_ms())

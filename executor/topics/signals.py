@@ -32,8 +32,8 @@ class Signals:
         dedupe_key: str | None = None,
         by: str | None = None,
     ) -> tuple[int, bool]:
-        """Send a signal. It is stored until a wait of its name opens. Returns (its number, whether it is new).
-        Raises NotFound, Conflict (the run has ended)."""
+        """Send a signal. It is stored until a wait of its name opens. Returns its number, and True if it is new. Raises
+        NotFound, Conflict (the run has ended)."""
         parts = self._parts
         await find_run(self._store, run)
         admitted = await parts.files.admit(payload, "/payload")

@@ -82,7 +82,8 @@ def _names_in(mcp: Mapping[str, Any], known: Collection[str]) -> Collection[str]
 
 
 def _filled(text: str, pointer: str, values: Mapping[str, str]) -> str:
-    """Raises BadRequest(mcp_invalid): it is known in a run alone, or nowhere."""
+    """Fill in the values. Raises BadRequest(mcp_invalid) for a reference that has a value only in a run, or none at
+    all."""
     parts, at = [], 0
     for each in find(text):
         if not each.env:

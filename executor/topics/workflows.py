@@ -55,7 +55,7 @@ class Workflows:
         return await self._parts.compiler.compile(document, trigger)
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
-        """All findings of a document; nothing is stored."""
+        """Return all findings of a document; nothing is stored."""
         return [*(await self.compile(document, trigger)).diagnostics, *await self.missing(document)]
 
     async def missing(self, document: Any) -> list[Diagnostic]:

@@ -51,7 +51,7 @@ class Refusals:
         return list(self._last.get(webhook, ()))
 
     async def by_reason(self, webhook: str) -> list[RefusalRow]:
-        """All of them, counted; the reason that came last first."""
+        """Return all reasons with their counts, the most recent one first."""
         async with self._lock:
             unwritten = {row.outcome: row for row in self._unwritten.values() if row.webhook_id == webhook}
             stored = {row.outcome: row for row in await self._store.list_refusals(webhook)}

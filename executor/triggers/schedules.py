@@ -164,8 +164,8 @@ class Schedules:
         return _view(row)
 
     async def run_now(self, id: str) -> str:
-        """A run beside the fire times of the schedule, whether it is switched on or not, and whatever else is open.
-        Returns the run's id. Raises NotFound, CompileError, InputInvalid."""
+        """Start a run beside the fire times of the schedule, even if it is disabled or other runs are open. Returns the
+        run's id. Raises NotFound, CompileError, InputInvalid."""
         row = await self._row(id)
         now_ms = self._parts.clock.now_ms()
         start = await start_of(self._parts, row)
@@ -176,7 +176,7 @@ class Schedules:
         return fired.run.id
 
     def preview(self, expression: str, zone: str) -> tuple[int, ...]:
-        """Its next five fire times. Raises CronInvalid, ZoneUnknown."""
+        """Return the next five fire times. Raises CronInvalid, ZoneUnknown."""
         return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
 
     async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:

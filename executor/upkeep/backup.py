@@ -69,7 +69,7 @@ def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
 
 
 def inspect(path: Path) -> Backup:
-    """Look whether this is a sound database of weft that this version can open. Raises BackupUnusable, SchemaTooNew."""
+    """Check that this is a sound database of weft that this version can open. Raises BackupUnusable, SchemaTooNew."""
     try:
         with closing(open_read_only(path)) as db:
             lines = [line for (line,) in db.execute("PRAGMA integrity_check(5)")]
@@ -148,7 +148,8 @@ def _used(database: Path) -> Conflict:
 
 
 def _have_it_alone(db: sqlite3.Connection) -> bool:
-    """With `locking_mode` exclusive the first access locks the whole file for as long as the connection is open."""
+    """Return True if no other connection has it open. With `locking_mode` exclusive the first access locks the whole
+    file for as long as the connection is open."""
     db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
     try:
         db.execute("BEGIN IMMEDIATE")
@@ -194,7 +195,7 @@ def _is_copy(path: Path) -> bool:
 
 
 def _copy(source: Path, draft: Path) -> None:
-    """Online backup of one snapshot. The result is one file: no WAL of its own."""
+    """Make an online backup of one snapshot. The result is one file: no WAL of its own."""
     with closing(open_read_only(source)) as db, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
         # A read transaction of our own: without one every commit of the writer would start the copy anew.
         db.execute("BEGIN")

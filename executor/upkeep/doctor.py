@@ -60,10 +60,9 @@ def examine(
     seen: Callable[[str], None] = lambda id: None,
     note: Callable[[Finding], None] = lambda finding: None,
 ) -> Report:
-    """Everything about the database, about a part of its runs, or about one run. `now_ms` by its clock. `seen` is
-    called with each run that was checked, `note` with each finding. Raises StoreError, on SQLite
-    sqlite3.Error, when it cannot be read at all, ForeignDatabase when it is of another program, LookupError when there
-    is no such run."""
+    """Examine the database, a part of its runs, or one run. `now_ms` by its clock. `seen` is called with each run that
+    was checked, `note` with each finding. Raises StoreError, on SQLite sqlite3.Error, if it cannot be read at all,
+    ForeignDatabase if it is of another program, LookupError if there is no such run."""
     evidence = evidence or Evidence()
     asked = [id for id in INVARIANTS if _can_be_asked(id, evidence, run)]
     found_schema, newest = db.schema()

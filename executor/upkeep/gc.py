@@ -135,7 +135,7 @@ async def preview(
 
 
 async def _add_children(store: Store, run: str, total: Collected) -> None:
-    """They become removable when their parent is gone. All have ended: else their parent would not go."""
+    """Count the children, which become removable when their parent is deleted. All have ended, like their parent."""
     for child in await store.list_children(run, 1_000_000):
         row = await store.get_run(child.id)
         if row is not None:

@@ -110,7 +110,7 @@ def check(
 
 
 def run_ids(db: Reading, part: Part = EVERYTHING) -> Iterator[str]:
-    """All of them, or those of a part, page by page: no long read."""
+    """Yield all ids, or those of a part, page by page: no long read."""
     yield from part.named
     query = _RUN_IDS if part.is_all else _IDS_OF_PART
     values = {"after": "", "since": part.since_ms, "done": part.done, "limit": RUNS_PAGE}
@@ -258,7 +258,7 @@ class _Checker:
         self._plans: OrderedDict[str, Plan | None] = OrderedDict()
 
     def run(self, id: str) -> Iterator[Finding]:
-        """Everything about one run, in the snapshot of the caller. A run that is not there any more is no finding."""
+        """Check one run, in the snapshot of the caller. A run that was deleted is not a finding."""
         rows = self._db.rows(_RUN, {"run": id})
         if not rows:
             return
@@ -431,7 +431,7 @@ class _Checker:
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
 
     def _children(self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
-        """Only the end of a child closes the wait for it."""
+        """Check that only the end of a child closes the wait for it."""
         on_the_way = {message.get("wait") for message in messages}
         for node, wait in journal.state.open_waits():
             key = journal.codec.key_text(node)

@@ -72,7 +72,7 @@ async def note(store: Store, clock: Clock, job: GcJob) -> None:
 
 @asynccontextmanager
 async def noted(store: Store, clock: Clock, job: GcJob) -> AsyncIterator[None]:
-    """Around the work: the job is in the database from its beginning, and has its end there."""
+    """Keep the job in the database during the work: from its beginning, and with its end."""
     await note(store, clock, job)
     notes = asyncio.create_task(_keep_noting(store, clock, job), name="notes of upkeep")
     try:

@@ -20,8 +20,8 @@ _RECENT = "run_details WHERE finished_at_ms IS NULL OR finished_at_ms >= :since"
 
 
 def scan(db: Reading, secrets: Collection[str], run: str | None = None, since_ms: int = 0) -> Iterator[Finding]:
-    """One finding per table, column, secret and run. The secret itself is not in it: findings are printed. `since_ms`:
-    of runs, only in those that are open or have ended since."""
+    """Yield one finding per table, column, secret and run. The secret itself is not in it: findings are printed.
+    `since_ms`: search only runs that are open or have ended since."""
     for number, secret in enumerate(secrets, 1):
         if secret:
             for table, columns, run_column in _tables(db):

@@ -152,8 +152,8 @@ class Upkeep:
         return await self._store.clear_cache(workflow)
 
     async def delete_run(self, run: str) -> int:
-        """The run and the runs below it; returns how many went. Raises NotFound, Conflict: it has not ended, another
-        run has started it, or an open run needs it."""
+        """Delete the run and the runs below it; returns their number. Raises NotFound, Conflict if it has not ended,
+        another run has started it, or an open run needs it."""
         row = await find_run(self._store, run)
         if row.status not in TERMINAL:
             raise Conflict(

@@ -108,7 +108,8 @@ class ServerTarget:
                 copy.write_row(row)
 
     def _make_room(self) -> None:
-        """One part of the journals for all runs, whatever their numbers. It was perhaps used before, and emptied."""
+        """Make one part of the journals for all runs, whatever their numbers. It may have been used before, and
+        emptied."""
         with _told(self.reading.name):
             ((highest,),) = self.reading.rows(
                 f"SELECT greatest(max(n), (SELECT last_value FROM {SEQUENCE})) FROM run_details"  # noqa: S608

@@ -1,10 +1,10 @@
-"""The operator's command that knows secrets: one process, a line of JSON for each question and each answer.
+"""The operator's command for secrets: one process, a line of JSON for each question and each answer.
 
     -> {"id": 1, "names": ["API_KEY"]}
     <- {"id": 1, "secrets": {"API_KEY": {"value": "...", "hosts": ["api.example.com"]}}}
 
-A name that it does not know is left out. Nothing that it writes is logged or shown, stderr included. It is started with
-the first question and again after it ended, answered late, or wrote something else.
+A name without a value is left out. None of its output is logged or shown, stderr included. It is started with the first
+question and again after it ended, answered late, or wrote something else.
 """
 
 from __future__ import annotations

@@ -86,7 +86,7 @@ class Connection(Struct, frozen=True, omit_defaults=True):
 
     @property
     def renews(self) -> bool:
-        """Its token ends, and there can be a next one."""
+        """True if its token expires, and can be renewed."""
         return self.provider is not None
 
     @property
@@ -96,7 +96,7 @@ class Connection(Struct, frozen=True, omit_defaults=True):
         return "sign_in" if self.kind == "oauth2_code" and self.tokens is None else "ready"
 
     def values(self) -> Iterator[tuple[str, str]]:
-        """All that is secret in it, each with a label."""
+        """Yield all secrets in it, each with a label."""
         yield "secret", self.secret
         if self.tokens is not None:
             yield "access", self.tokens.access
@@ -122,7 +122,7 @@ class Credential(Struct, frozen=True):
     redact: Redact
 
     def bound(self) -> AbstractContextManager[None]:
-        """Within it, clients may send it to its hosts."""
+        """Let clients send the credential to its hosts inside this context."""
         return bound_to({PREFIX + self.connection: self.hosts}, None, self.opened, self.redact)
 
     def put(self, url: str, headers: dict[str, str]) -> str:

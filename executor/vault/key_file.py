@@ -20,7 +20,7 @@ def key_path(database: Path | str) -> Path:
 
 
 def read_or_make(path: Path) -> tuple[bytes, bool]:
-    """The key, and whether its file was made just now. Raises StoreError."""
+    """Return the key, and True if its file was made just now. Raises StoreError."""
     is_new = not path.exists()
     if is_new:
         try:

@@ -82,7 +82,7 @@ class Vault:
         self._redactor.learn_all(known)
 
     def know(self, rows: Iterable[SecretRow]) -> None:
-        """These are stored now."""
+        """Set the names of the stored secrets."""
         self.names = frozenset(self.kept).union(row.name for row in rows if not is_connection(row))
 
     def is_given(self, name: str) -> bool:
@@ -174,7 +174,7 @@ class Vault:
                 return value
 
     def bound(self, hosts: Hosts) -> AbstractContextManager[None]:
-        """Within it, clients may open the handles of these names, for these hosts."""
+        """Let clients open the handles of these names, for these hosts, inside this context."""
         return bound_to(hosts, self.is_in, self.opened, self._redactor.redact, self._set_by)
 
     def _set_by(self, name: str) -> str:
@@ -198,7 +198,7 @@ class Vault:
         return finder.redact(text) != text
 
     def _take(self, name: str, secret: External) -> tuple[str, ...]:
-        """Its hosts. Raises BlockError."""
+        """Store the value of a secret and return its hosts. Raises BlockError."""
         wrong = next((host for host in secret.hosts if not is_host(host)), None)
         if len(secret.value) < VALUE_CHARS_MIN or wrong is not None:
             what = "has an invalid host" if wrong is not None else f"has fewer than {VALUE_CHARS_MIN} characters"

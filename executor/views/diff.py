@@ -212,7 +212,7 @@ def _counts(record: Record, plan: Plan) -> dict[str, Any]:
 
 
 def _here(record: Record, data: dict[str, Any]) -> bytes | None:
-    """Its output, or the hash of a large one."""
+    """Return the output, or the hash of a large one."""
     blob = data.get("blob")
     return record.output if blob is None else str(blob).encode()
 

@@ -165,7 +165,7 @@ class _Outputs:
         self._elsewhere: Record | None = None
 
     def add(self, record: Record) -> bool:
-        """True: it lies elsewhere; `fetch` it before the next."""
+        """Add the output of a record. Returns True if it lies elsewhere; then call `fetch` before the next."""
         data = record.output
         if data is None:
             data_size = data_of(record).get("size", 0)

@@ -23,7 +23,7 @@ from executor.views.slices import SlicedProjection, Slices
 
 
 class OpenWait(Struct, frozen=True, omit_defaults=True):
-    """`due_ms`: when it ends (timer) or expires; null: it does not expire."""
+    """An open wait. `due_ms`: when it ends (timer) or expires; null if it does not expire."""
 
     key: str
     attempt: int

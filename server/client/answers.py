@@ -875,7 +875,7 @@ class OpenScope(TypedDict):
 
 
 class OpenWait(TypedDict):
-    """`due_ms`: when it ends (timer) or expires; null: it does not expire."""
+    """An open wait. `due_ms`: when it ends (timer) or expires; null if it does not expire."""
 
     key: str
     attempt: int

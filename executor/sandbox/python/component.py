@@ -121,7 +121,7 @@ def _locked(path: Path) -> IO[bytes] | None:
 
 
 def build() -> Path:
-    """Make the file, whether or not it is there. Takes 20 s and 450 MB of this process. Raises BuildFailed."""
+    """Make the file, or make it again. Takes 20 s and 450 MB of this process. Raises BuildFailed."""
     file = compiled_file()
     if file is None or not private_folder(file.parent):
         raise BuildFailed("there is no folder of this user alone for the result: ~/.cache/weft/guest")

@@ -104,7 +104,7 @@ class _Watch:
 
 @once
 def _linker() -> Linker:
-    """Without any import: the stubs are inside the component."""
+    """A linker without any import: the stubs are inside the component."""
     return Linker(engine())
 
 

@@ -826,7 +826,7 @@ export interface OpenScope {
   dead: boolean
 }
 
-/** `due_ms`: when it ends (timer) or expires; null: it does not expire. */
+/** An open wait. `due_ms`: when it ends (timer) or expires; null if it does not expire. */
 export interface OpenWait {
   key: string
   attempt: number
