@@ -265,7 +265,8 @@ class Binder:
             self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
 
     def _positions(self, reader: Reader) -> dict[str, str | None]:
-        """By container around the reader: the block there that holds it; None when it stands ahead of them all."""
+        """Return, by container around the reader, the block there that holds it, or None if it stands before
+        them all."""
         if reader.container == ROOT:
             return {ROOT: reader.block}
         positions: dict[str, str | None] = {}

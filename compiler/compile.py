@@ -143,8 +143,8 @@ def _alerts(alerts: AlertsDoc | None) -> Alerts | None:
 
 
 def _cleanup_timeout_ms(seconds: float) -> int:
-    """As the constant, if it is the default: then plans of before stay the same, because msgspec leaves out what is the
-    default itself, not what is equal to it."""
+    """Return the constant itself if it is the default: msgspec leaves out the default by identity, not by equality, so
+    older plans stay the same."""
     default = Settings().cleanup_timeout_ms
     wanted = max(1, round(seconds * 1000))
     return default if wanted == default else wanted

@@ -42,5 +42,5 @@ def problems_of_input(block: BlockDoc, schema: dict[str, Any]) -> Iterator[tuple
 
 
 def _differs(schema: Any, value: Any) -> bool:
-    """Is it of another type, whatever references in it stand for? 3.0 is an integer."""
+    """Return whether it is of another type, whatever the values of references in it. 3.0 is an integer."""
     return isinstance(schema, dict) and not (is_open(value) or isinstance(value, float) or admits(schema, value))

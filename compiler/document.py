@@ -126,7 +126,7 @@ class EdgeDoc(Struct, frozen=True):
 
 
 class LimitDoc(Struct, frozen=True):
-    """At most so many runs with the key have a worker at the same time. `of: block` is refused with the place where
+    """At most `at_most` runs with the key have a worker at the same time. `of: block` is refused with the place where
     limits of blocks are."""
 
     key: _Key
@@ -135,7 +135,7 @@ class LimitDoc(Struct, frozen=True):
 
 
 class RateDoc(Struct, frozen=True):
-    """So many runs with the key start in a second."""
+    """The number of runs with the key that may start in a second."""
 
     key: _Key
     per_s: Annotated[float, Meta(gt=0, le=100_000)]

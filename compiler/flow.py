@@ -91,7 +91,7 @@ class Flow:
 
     @cached_property
     def _branches(self) -> dict[str, dict[str, set[str]]]:
-        """For each branching block, by handle, what can be reached through it."""
+        """The blocks that can be reached through each handle of each branching block."""
         starts: dict[str, dict[str, set[str]]] = {}
         for edge in self.edges:
             if edge.source in self._branching:

@@ -69,14 +69,14 @@ class Graph:
         return reached
 
     def is_upstream(self, block: str, of: str) -> bool:
-        """Is there a path from `block` to `of`? A block is not upstream of itself."""
+        """Return whether there is a path from `block` to `of`. A block is not upstream of itself."""
         if (block, of) in self._pairs:  # by far the usual case
             return True
         return block != of and bool(self._ancestors[of] >> self._position[block] & 1)
 
     def dominates(self, block: str, of: str) -> bool:
-        """Does every path from the entries to `of` pass through `block`? True for `block` itself. Both must be
-        reachable.
+        """Return whether every path from the entries to `of` passes through `block`. True for `block` itself. Both must
+        be reachable.
         """
         spans = self._spans
         return spans[block][0] <= spans[of][0] and spans[of][1] <= spans[block][1]

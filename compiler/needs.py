@@ -216,7 +216,7 @@ class Gatherer:
 
 
 def declares(source: str, name: str) -> bool:
-    """Does the program use `name` other than as `${name}`? Then it is a JavaScript name of its own."""
+    """Return whether the program uses `name` other than as `${name}`. Then it is a JavaScript name of its own."""
     words, environment = _uses(source)
     return words[name] > environment[name]
 

@@ -300,7 +300,7 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def chains(self) -> tuple[tuple[int, ...], ...]:
-        """For each region the regions from below the root down to itself: its scopes' paths, without the indexes."""
+        """The regions from below the root down to each region: its scopes' paths, without the indexes."""
         chains: list[tuple[int, ...]] = []
         for number in range(len(self.regions)):
             chain: list[int] = []

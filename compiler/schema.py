@@ -151,7 +151,7 @@ def is_python(beside: Mapping[str, Any]) -> bool:
 
 
 def admits(schema: Mapping[str, Any], value: Any) -> bool:
-    """Does `type` admit the value?"""
+    """Return whether `type` admits the value."""
     kind = schema.get("type")
     return kind is None or any(_TYPES[name](value) for name in (kind if isinstance(kind, list) else [kind]))
 

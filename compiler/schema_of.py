@@ -87,7 +87,7 @@ def write(value: Any) -> Any:
 
 
 def shown(type: Any) -> str:
-    """As it is written in code."""
+    """Return the type as it is written in code."""
     if get_origin(type) is None and isinstance(name := getattr(type, "__qualname__", None), str):
         return name
     return str(type).replace("typing.", "")

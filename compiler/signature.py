@@ -266,5 +266,5 @@ def _described(doc: str) -> Iterator[tuple[str, str]]:
 
 
 def is_struct(type: Any) -> bool:
-    """Is it a class with fields that params can fill?"""
+    """Return whether it is a class with fields that params can fill."""
     return isinstance(type, msgspec.StructMeta) or hasattr(type, "__dataclass_fields__") or is_model(type)

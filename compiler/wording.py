@@ -90,7 +90,7 @@ def title_of(schema: Mapping[str, Any], name: str) -> str:
 
 
 def is_blank(value: Any) -> bool:
-    """Does a required param with this value count as missing?"""
+    """Return whether a required param with this value counts as missing."""
     return value is None or value in ("", [], {}) or (isinstance(value, str) and not value.strip())
 
 

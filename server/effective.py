@@ -161,7 +161,7 @@ def _without_credentials(text: str) -> str:
 
 
 def lines_of(settings: list[Setting], *, all_of_them: bool) -> Iterator[str]:
-    """For people: what is set or wrong, and with `all_of_them` the defaults as well."""
+    """Return lines for people: settings that are set or wrong, and with `all_of_them` the defaults as well."""
     shown = [one for one in settings if all_of_them or one.source != "default" or one.problem]
     width = max((len(one.name) for one in shown), default=0)
     values = max((min(len(one.value or "-"), 60) for one in shown), default=0)

@@ -203,7 +203,7 @@ class Settings(Struct, frozen=True):
     limits: Limits = Limits()
 
     def __repr__(self) -> str:
-        """Without the values that must stay secret: settings end up in logs and tracebacks."""
+        """Show the settings without secret values: they end up in logs and tracebacks."""
         return (
             f"Settings(database={self.database!r}, base_url={self.base_url!r}, token={'set' if self.token else None})"
         )

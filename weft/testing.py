@@ -1,5 +1,5 @@
-"""For tests of your workflows and blocks: real engines, a clock that is set by hand, scripted blocks, and crashes at
-every commit. See docs/howto/test-your-workflows.md.
+"""Helpers for tests of your workflows and blocks: real engines, a clock that is set by hand, scripted blocks, and
+crashes at every commit. See docs/howto/test-your-workflows.md.
 
     async with testing.engine(blocks=[testing.scripted("email", None)]) as engine:
         run = (await engine.submit(document)).run

@@ -77,7 +77,7 @@ def carry_out(value: Any) -> Any:
 
 
 def of_block(block_id: str, block: Mapping[str, Any], parent: str | None, contains: bool) -> Call:
-    """Without its steps. `contains`: there are blocks inside of it."""
+    """Return the call of a block without its steps. `contains`: there are blocks inside it."""
     options = _options(block_id, block, parent)
     cls = CLASSES.get(block["type"])
     params = block.get("params")

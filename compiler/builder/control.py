@@ -93,7 +93,7 @@ class Loop(Container):
 
 
 class Each(Container):
-    """Does its steps for each of `items` side by side, or `count` times; at most `concurrency` at the same time.
+    """Runs its steps for each of `items` side by side, or `count` times; at most `concurrency` at the same time.
     Output: `results`, in the order of the items. `finally_`: as in `Loop`, once after all of them."""
 
     def __init__(

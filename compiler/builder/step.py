@@ -192,7 +192,7 @@ class Block(Step):
         return list(dict.fromkeys([*known, *self.on]))
 
     def block(self, block_id: str, parent: str | None) -> dict[str, Any]:
-        """As in a document. Raises BuildError."""
+        """Return the block as in a document. Raises BuildError."""
         options = self.options
         where = f'Block "{block_id}" ({self.place}): '
         made: dict[str, Any] = {"type": self.type}

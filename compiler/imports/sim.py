@@ -323,7 +323,7 @@ class _Import:
         return target.parent == source.parent
 
     def _missing_body_edges(self, edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """For a container without a connection to its body: Sim begins with the blocks that follow no other."""
+        """Return body edges for containers without any: Sim begins with the blocks that follow no other."""
         wired = {edge["source"] for edge in edges if edge.get("handle") == "body"}
         followers = {edge["target"] for edge in edges}
         return [

@@ -24,7 +24,7 @@ U = TypeVar("U")
 
 
 class Failed(Any):  # type: ignore[misc]  # it may be passed to a step, whatever that takes
-    """For type checkers: the error that `failed` of `attempt` gets."""
+    """The error that `failed` of `attempt` gets, for type checkers."""
 
     code: str
     message: str

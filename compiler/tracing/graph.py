@@ -50,7 +50,7 @@ class Scope:
             scope = scope.parent
 
     def holds(self, inner: Scope | None) -> bool:
-        """Is `inner` this scope, or within it?"""
+        """Return whether `inner` is this scope, or within it."""
         while inner is not None and inner is not self:
             inner = inner.parent
         return inner is self

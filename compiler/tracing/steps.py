@@ -225,7 +225,7 @@ def _result_schema(signature: Signature) -> dict[str, Any]:
 
 
 def _is_traced(value: Any) -> bool:
-    """Does it hold a traced value, or a text with a reference?"""
+    """Return whether it holds a traced value, or a text with a reference."""
     stack = [value]
     while stack:
         one = stack.pop()

@@ -244,7 +244,7 @@ class Trace:
         return free
 
     def _left_out(self, nodes: list[Node]) -> list[Node]:
-        """Without blocks that only prepare a value which nothing reads."""
+        """Return the nodes without those that only prepare a value which nothing reads."""
         read = {id(one) for node in nodes for item in node.scope.items for one in item.after}
         gone = [node for node in nodes if not node.needed and id(node) not in read]
         for node in gone:

@@ -190,7 +190,7 @@ def database_of(db: Path | str | None) -> Path | str:
 
 
 def name_of(database: Path | str) -> str:
-    """For messages: without what an address has in it."""
+    """Return the path of a file, or "the database", for messages: an address may contain credentials."""
     return str(database) if isinstance(database, Path) else "the database"
 
 

@@ -103,7 +103,8 @@ def plan(url: str, workflow: str, trigger: str | None, version: int | None, expa
 
 
 def _steps_beside(file: str) -> list[str]:
-    """As in WEFT_FUNCTIONS: the Python file of a workflow, if there are steps in it. It has been read."""
+    """Return the Python file of a workflow, which was read before, in the form of WEFT_FUNCTIONS, if there are steps in
+    it."""
     if not is_python(file):
         return []
     from executor.blocks.python_modules import load_module, steps_of

@@ -30,7 +30,7 @@ def read_document(path: str) -> Any:
 
 
 def read_documents(path: str) -> tuple[Any, list[dict[str, Any]]]:
-    """And the documents of the workflow functions that it calls. Raises Refused."""
+    """Return the document, and those of the workflow functions that it calls. Raises Refused."""
     if is_python(path):
         return flow_file.read(path)
     return parse_json(read_text(path), path), []

@@ -42,7 +42,7 @@ def top(url: str, once: bool, every: float) -> int:
 
 
 async def _lines_for_ever(client: AsyncClient, every: float) -> None:
-    """For a terminal that cannot move its cursor: one frame below the other."""
+    """Print one frame below the other, for a terminal that cannot move its cursor."""
     import asyncio
 
     before: Json | None = None

@@ -170,8 +170,8 @@ class ConnectionDeleted(TypedDict):
 
 
 class ConnectionList(TypedDict):
-    """By name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth providers;
-    `providers`: well-known ones, with the settings that a connection to them begins with."""
+    """The connections, by name. Credentials never leave the server. `redirect_uri`: the address to register at
+    OAuth providers; `providers`: well-known ones, with the settings that a connection to them begins with."""
 
     connections: list[ConnectionView]
     redirect_uri: str
@@ -235,7 +235,7 @@ class ConnectorDocument(TypedDict):
 
 
 class ConnectorList(TypedDict):
-    """By service."""
+    """The connectors, by service."""
 
     connectors: list[ConnectorView]
 
@@ -413,7 +413,7 @@ class EnvName(TypedDict):
 
 
 class EnvNames(TypedDict):
-    """By name. Values never leave the server."""
+    """The environment values, by name. The values themselves never leave the server."""
 
     env: list[EnvName]
 
@@ -1302,7 +1302,7 @@ class ScheduleDetail(TypedDict):
 
 
 class ScheduleList(TypedDict):
-    """By id."""
+    """The schedules, by id."""
 
     schedules: list[ScheduleView]
 
@@ -1355,7 +1355,7 @@ class SecretDeleted(TypedDict):
 
 
 class SecretList(TypedDict):
-    """By name. Values never leave the server."""
+    """The secrets, by name. Values never leave the server."""
 
     secrets: list[SecretView]
 
@@ -1648,7 +1648,7 @@ class UserChanged(TypedDict):
 
 
 class UserList(TypedDict):
-    """By id."""
+    """The users, by id."""
 
     users: list[User]
 
@@ -1818,7 +1818,7 @@ class WebhookDetail(TypedDict):
 
 
 class WebhookList(TypedDict):
-    """By id."""
+    """The webhooks, by id."""
 
     webhooks: list[WebhookView]
 

@@ -79,7 +79,8 @@ class Download:
         return http.build_request("GET", f"{UPLOAD}/{quote(self._file, safe='')}", headers=headers, timeout=_TIMEOUT)
 
     def begin(self, status: int) -> None:
-        """With an answer. A proxy may drop the Range: 200 is the file from its first byte. Raises OSError."""
+        """Begin to write the answer. A proxy may drop the Range: 200 is the file from its first byte. Raises
+        OSError."""
         self._server.has_answered = True
         self._known = 0 if status == 206 else self.size
         if self._target is None:

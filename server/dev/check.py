@@ -93,7 +93,7 @@ def _documents(module: ModuleType, stem: str) -> Iterator[tuple[str, dict[str, A
 
 
 def _print_error(error: BaseException, file: str) -> None:
-    """As Python does, from the file on: not how weft came to read it."""
+    """Print the error as Python does, from the file on, without the frames of weft above it."""
     frames = traceback.extract_tb(error.__traceback__)
     own = Path(file).resolve()
     first = next((at for at, frame in enumerate(frames) if Path(frame.filename) == own), len(frames))

@@ -63,7 +63,7 @@ class _Development:
         self.failed = False
 
     async def begin(self) -> None:
-        """With the text that is there now."""
+        """Start with the present text of the file."""
         found = await self._check()
         if found is None:
             left = "the last good version continues" if self._server is not None else "waiting for a change"

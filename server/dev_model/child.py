@@ -17,7 +17,7 @@ class NotStarted(Exception):
 
 @contextmanager
 def running() -> Iterator[str]:
-    """Its address. It ends with the block, and with this process however that ends. Raises NotStarted."""
+    """Yield its address. It ends with the block, and with this process however that ends. Raises NotStarted."""
     command = [sys.executable, "-m", "server", "dev-model", "--port", "0", "--until-eof"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603
         assert process.stdin is not None and process.stdout is not None

@@ -330,7 +330,7 @@ def _plain(number: Fraction) -> int | float:
 
 
 def _same(one: Any, other: Any) -> bool:
-    """As JSON: true is not 1."""
+    """Compare two values as JSON: true is not 1."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     return bool(one == other)

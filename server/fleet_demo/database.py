@@ -98,7 +98,7 @@ class Database:
             self._process = None
 
     def remove(self) -> None:
-        """With all that is in it."""
+        """Delete it with all its data."""
         self.crash()
         shutil.rmtree(self._folder, ignore_errors=True)
 
@@ -123,7 +123,7 @@ def _is_open_to_all(folder: Path) -> bool:
 
 
 def _copied(installed: Path, folder: Path) -> Path:
-    """With the libraries that programs of the wheel look for beside it."""
+    """Copy the programs with the libraries that they look for beside the wheel's package."""
     package = installed.parent
     copy = folder / package.name / installed.name
     shutil.copytree(installed, copy, symlinks=True)

@@ -146,7 +146,7 @@ class Process:
         self._settled.set()
 
     async def _watch(self, process: asyncio.subprocess.Process) -> int:
-        """Its exit code."""
+        """Wait for its end. Returns its exit code."""
         assert process.stdout is not None
         async for line in process.stdout:
             if line.startswith(READY):

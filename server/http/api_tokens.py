@@ -63,7 +63,7 @@ class ApiTokens:
         return row is not None and await self._principal(engine, row) is not None
 
     async def _principal(self, engine: Engine, row: TokenRow) -> Principal | None:
-        """With the role of its user, if that is less than its own."""
+        """Return the principal of a token, with the role of its user if that is less than its own."""
         if engine.parts.clock.now_ms() >= row.expires_at_ms:
             return None
         role = row.role

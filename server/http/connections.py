@@ -139,7 +139,7 @@ class Connection(HttpToolsProtocol):
 
     @property
     def is_waiting(self) -> bool:
-        """For a whole request."""
+        """True while it waits for a whole request."""
         return self._in_head or self._in_body or not self.is_busy
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's

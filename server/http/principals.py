@@ -34,7 +34,8 @@ class Principal(Struct, frozen=True):
 
     @property
     def answerer(self) -> Answerer:
-        """As whom it answers. The holder of the server's token and the user that it signs in are the same person."""
+        """The name it answers as. The holder of the server's token and the user that it signs in are the same
+        person."""
         names = {self.actor} | ({f"user:{self.user}"} if self.user else set())
         if names & {SERVER, f"user:{FIRST_ADMIN}"}:
             names |= {SERVER, f"user:{FIRST_ADMIN}"}

@@ -76,7 +76,8 @@ class HookRates:
         self._refused = Buckets(REFUSED_HOOKS, REFUSED_HOOKS_PER_S, now_s)
 
     def proved(self, webhook: str, auth: Auth, address: str) -> None:
-        """Without `auth` nothing is proved, and each address has its own measure. Raises TooManyTries."""
+        """Count a verified request. Without `auth` nothing is verified, and each address is counted by itself. Raises
+        TooManyTries."""
         key = f"{webhook}\0{address}" if auth == "none" else webhook
         refuse_after(self._proved.spend(key), "Too many requests to this webhook.")
 

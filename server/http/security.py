@@ -202,7 +202,8 @@ async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) ->
 
 
 def is_cross_site(headers: Headers) -> bool:
-    """For event streams, which nothing but our own pages and programs should open: not even a navigation."""
+    """Return whether another site caused the request. For event streams, which only our own pages and programs should
+    open: not even a navigation."""
     return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
 
 
@@ -222,7 +223,8 @@ def _hardened(send: Send, own: Sequence[tuple[bytes, bytes]] = ()) -> Send:
 
 
 def _counted(send: Send, scope: Scope, answered: Answered) -> Send:
-    """By the route as it is in the table, which the table writes into the scope: a path may have anything in it."""
+    """Count answers by the route as it is in the table, which the table writes into the scope: a path may have anything
+    in it."""
     began_s = now_s()
 
     async def send_counted(message: Message) -> None:

@@ -54,7 +54,7 @@ class Place:
         self.bell.ring()
 
     def cut(self, now_s: float) -> None:
-        """Its reader takes nothing: the response ends here, with a TimeoutError."""
+        """End the response with a TimeoutError: its reader takes nothing."""
         if self.patience is not None:
             self.patience.reschedule(now_s)
             self.patience = None

@@ -1,4 +1,4 @@
-"""From counted numbers to what Prometheus reads."""
+"""Converts the counts of the engine to the format of Prometheus."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class Provider:
         return url if self._is_address(url) else None
 
     def _is_address(self, url: Any) -> TypeGuard[str]:
-        """With TLS, or without it where the issuer has none either."""
+        """Return whether it is an address with TLS, or without it if the issuer has none either."""
         scheme = urlsplit(self._settings.issuer).scheme
         return isinstance(url, str) and url.startswith(("https://", f"{scheme}://")) and url.isprintable()
 

@@ -33,12 +33,12 @@ class OidcSettings(Struct, frozen=True):
 
     @property
     def label(self) -> str:
-        """For the button."""
+        """The provider's name, for the button."""
         return self.name or urlsplit(self.issuer).netloc
 
     @property
     def roles(self) -> dict[str, PersonRole]:
-        """By group."""
+        """The roles by group."""
         return {
             group.strip(): cast(PersonRole, role.strip())
             for group, _, role in (each.rpartition("=") for each in self.groups)

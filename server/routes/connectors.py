@@ -21,7 +21,7 @@ async def list_all(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
-    """Its document."""
+    """The document of a connector."""
     return json_response(ConnectorDocument(await call.engine.connectors.document(call.path("service"))))
 
 

@@ -247,7 +247,7 @@ def _wait_told(wait: WaitView) -> dict[str, Any]:
 
 
 async def _answer(call: Call, asked: Answered) -> Any:
-    """By the caller: no name is read from the arguments."""
+    """Answer a wait in the name of the caller: no name is read from the arguments."""
     wait = await call.engine.waits.get(asked.run, asked.wait)
     _check_reach(call, wait.workflow)
     if wait.link is not None and without_links(call.who, [wait])[0].link is None:
@@ -292,7 +292,7 @@ def _check_reach(call: Call, workflow: str | None) -> None:
 
 
 def _result(value: Any, failed: bool = False) -> dict[str, Any]:
-    """For programs as an object, for models as text."""
+    """Return the result as an object for programs, and as text for models."""
     data = orjson.dumps(value)
     if len(data) > TEXT_MAX:
         value = {name: value[name] for name in ("run", "workflow", "status", "page") if name in value}

@@ -109,8 +109,8 @@ async def set_role(call: Call) -> Response:
 
 
 async def remove(call: Call) -> Response:
-    """With their sessions, tokens and sign-in links. Workflows and schedules of theirs stay; the response lists the
-    schedules that continue. 409: the first admin cannot be removed."""
+    """Remove a user with their sessions, tokens and sign-in links. Workflows and schedules of theirs stay; the response
+    lists the schedules that continue. 409: the first admin cannot be removed."""
     id = call.path("id")
     _check_first(id)
     schedules = tuple(await call.engine.schedules.made_by(f"user:{id}"))

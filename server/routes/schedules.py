@@ -23,12 +23,12 @@ from server.wire.triggers import (
 
 
 async def list_all(call: Call) -> Response:
-    """By id."""
+    """All schedules, by id."""
     return json_response(ScheduleList(await call.engine.schedules.all(call.query(TriggersQuery).workflow)))
 
 
 async def read(call: Call) -> Response:
-    """With its last scheduled times and what came of them."""
+    """A schedule with its last times and their outcomes."""
     return json_response(await _detail(call, await call.engine.schedules.get(call.path("id"))))
 
 
@@ -40,7 +40,7 @@ async def put(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Its runs are kept. 409: the schedule is declared by a document; remove it there."""
+    """Delete a schedule. Its runs are kept. 409: it is declared by a document; remove it there."""
     await call.engine.schedules.delete(call.path("id"))
     return json_response(TriggerDeleted(call.path("id"), True))
 

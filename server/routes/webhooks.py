@@ -15,12 +15,12 @@ from server.wire.triggers import TriggerDeleted, TriggersQuery, WebhookDetail, W
 
 
 async def list_all(call: Call) -> Response:
-    """Without their secrets."""
+    """All webhooks, without their secrets."""
     return json_response(WebhookList(await call.engine.webhooks.all(call.query(TriggersQuery).workflow)))
 
 
 async def read(call: Call) -> Response:
-    """With its secret, its last deliveries and its refused requests."""
+    """A webhook with its secret, its last deliveries and its refused requests."""
     return json_response(await _detail(call, await call.engine.webhooks.get(call.path("id"))))
 
 
@@ -32,7 +32,7 @@ async def put(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Its runs are kept. 409: the webhook is declared by a document; remove it there."""
+    """Delete a webhook. Its runs are kept. 409: it is declared by a document; remove it there."""
     await call.engine.webhooks.delete(call.path("id"))
     return json_response(TriggerDeleted(call.path("id"), True))
 

@@ -36,8 +36,8 @@ class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ConnectionList(Struct, frozen=True):
-    """By name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth providers;
-    `providers`: well-known ones, with the settings that a connection to them begins with."""
+    """The connections, by name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth
+    providers; `providers`: well-known ones, with the settings that a connection to them begins with."""
 
     connections: list[ConnectionView]
     redirect_uri: str

@@ -11,7 +11,7 @@ from executor.topics.connectors import ConnectorView
 
 
 class ConnectorList(Struct, frozen=True):
-    """By service."""
+    """The connectors, by service."""
 
     connectors: list[ConnectorView]
 

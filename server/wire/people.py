@@ -39,7 +39,7 @@ class User(Struct, frozen=True):
 
 
 class UserList(Struct, frozen=True):
-    """By id."""
+    """The users, by id."""
 
     users: list[User]
 

@@ -18,7 +18,7 @@ class SecretSpec(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SecretList(Struct, frozen=True):
-    """By name. Values never leave the server."""
+    """The secrets, by name. Values never leave the server."""
 
     secrets: list[SecretView]
 

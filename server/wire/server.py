@@ -41,7 +41,7 @@ class Version(Struct, frozen=True):
 
 
 class EnvNames(Struct, frozen=True):
-    """By name. Values never leave the server."""
+    """The environment values, by name. The values themselves never leave the server."""
 
     env: list[EnvName]
 

@@ -13,7 +13,7 @@ from executor.values.cron import EXPRESSION_SCHEMA
 
 
 class ScheduleList(Struct, frozen=True):
-    """By id."""
+    """The schedules, by id."""
 
     schedules: list[ScheduleView]
 
@@ -48,7 +48,7 @@ class TriggerDeleted(Struct, frozen=True):
 
 
 class WebhookList(Struct, frozen=True):
-    """By id."""
+    """The webhooks, by id."""
 
     webhooks: list[WebhookView]
 

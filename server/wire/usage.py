@@ -43,5 +43,5 @@ class UsagePage(Struct, frozen=True):
 
 
 def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageView) -> UsagePage:
-    """As it is sent."""
+    """Return the usage as it is sent."""
     return UsagePage(first, to, by, workflow, found.currency, found.prices, found.total, found.items)

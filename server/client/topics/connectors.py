@@ -28,7 +28,7 @@ class Connectors:
 
     @call
     def connector(self, service: str) -> Call[ConnectorDocument]:
-        """Its document."""
+        """Return the document of a connector."""
         return Call("GET", "/api/connectors/{service}", (service,))
 
     @call

@@ -31,12 +31,12 @@ class Drafts:
 
     @call
     def drafts(self, before: str | None = None, limit: int = 200) -> Call[DraftPage]:
-        """Without documents, latest change first; `next` is the `before` of the following page."""
+        """List drafts without their documents, latest change first; `next` is the `before` of the following page."""
         return Call("GET", "/api/drafts", params=present(before=before, limit=limit))
 
     @call
     def draft(self, draft: str) -> Call[DraftView]:
-        """With its document, revision and findings."""
+        """Return a draft with its document, revision and findings."""
         return Call("GET", "/api/drafts/{id}", (draft,))
 
     @call
@@ -48,7 +48,7 @@ class Drafts:
 
     @call
     def delete_draft(self, draft: str, rev: int | None = None) -> Call[DraftDeleted]:
-        """Its runs and versions are kept."""
+        """Delete a draft. Its runs and versions are kept."""
         return Call("DELETE", "/api/drafts/{id}", (draft,), rev=rev)
 
     @call

@@ -34,7 +34,7 @@ class Users:
 
     @call
     def users(self) -> Call[UserList]:
-        """By id."""
+        """List users by id."""
         return Call("GET", "/api/users")
 
     @call
@@ -54,7 +54,7 @@ class Users:
 
     @call
     def remove_user(self, id: str) -> Call[UserChanged]:
-        """With their sessions and tokens."""
+        """Remove a user with their sessions and tokens."""
         return Call("DELETE", "/api/users/{id}", (id,))
 
 
@@ -101,7 +101,7 @@ class Tokens:
 
     @call
     def tokens(self) -> Call[TokenList]:
-        """Without their secrets, oldest first."""
+        """List tokens without their secrets, oldest first."""
         return Call("GET", "/api/tokens")
 
     @call

@@ -76,7 +76,7 @@ class Runs:
 
     @call
     def delete_run(self, run: str) -> Call[RunDeleted]:
-        """With the runs that it started. ApiError 409: it may not go yet."""
+        """Delete a run with the runs that it started. ApiError 409: it cannot be deleted yet."""
         return Call("DELETE", "/api/runs/{id}", (run,), body={})
 
     @call

@@ -27,7 +27,7 @@ class Secrets:
 
     @call
     def secrets(self) -> Call[SecretList]:
-        """By name."""
+        """List secrets by name, without their values."""
         return Call("GET", "/api/secrets")
 
     @call

@@ -26,12 +26,12 @@ class Schedules:
 
     @call
     def schedules(self, workflow: str | None = None) -> Call[ScheduleList]:
-        """By id, each with its next five times."""
+        """List schedules by id, each with its next five times."""
         return Call("GET", "/api/schedules", params=present(workflow=workflow))
 
     @call
     def schedule(self, schedule: str) -> Call[ScheduleDetail]:
-        """With what became of its last times."""
+        """Return a schedule with the outcomes of its last times."""
         return Call("GET", "/api/schedules/{id}", (schedule,))
 
     @call
@@ -41,7 +41,7 @@ class Schedules:
 
     @call
     def delete_schedule(self, schedule: str) -> Call[TriggerDeleted]:
-        """Its runs are kept."""
+        """Delete a schedule. Its runs are kept."""
         return Call("DELETE", "/api/schedules/{id}", (schedule,))
 
     @call
@@ -70,12 +70,12 @@ class Webhooks:
 
     @call
     def webhooks(self, workflow: str | None = None) -> Call[WebhookList]:
-        """By id, without their secrets."""
+        """List webhooks by id, without their secrets."""
         return Call("GET", "/api/webhooks", params=present(workflow=workflow))
 
     @call
     def webhook(self, webhook: str) -> Call[WebhookDetail]:
-        """With its secret and its last deliveries."""
+        """Return a webhook with its secret and its last deliveries."""
         return Call("GET", "/api/webhooks/{id}", (webhook,))
 
     @call
@@ -85,7 +85,7 @@ class Webhooks:
 
     @call
     def delete_webhook(self, webhook: str) -> Call[TriggerDeleted]:
-        """Its runs are kept."""
+        """Delete a webhook. Its runs are kept."""
         return Call("DELETE", "/api/webhooks/{id}", (webhook,))
 
     @call

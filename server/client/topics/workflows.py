@@ -63,7 +63,7 @@ class Workflows:
 
     @call
     def delete_workflow(self, name: str) -> Call[WorkflowDeleted]:
-        """With its versions, schedules and webhooks. ApiError 409: a run of it is open."""
+        """Delete a workflow with its versions, schedules and webhooks. ApiError 409: a run of it is open."""
         return Call("DELETE", "/api/workflows/{name}", (name,), body={})
 
     @call

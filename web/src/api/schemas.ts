@@ -178,8 +178,8 @@ export interface ConnectionDeleted {
   deleted: boolean
 }
 
-/** By name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth providers;
- * `providers`: well-known ones, with the settings that a connection to them begins with. */
+/** The connections, by name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth
+ * providers; `providers`: well-known ones, with the settings that a connection to them begins with. */
 export interface ConnectionList {
   connections: ConnectionView[]
   redirect_uri: string
@@ -238,7 +238,7 @@ export interface ConnectorDocument {
   document: JsonObject
 }
 
-/** By service. */
+/** The connectors, by service. */
 export interface ConnectorList {
   connectors: ConnectorView[]
 }
@@ -398,7 +398,7 @@ export interface EnvName {
   used_by: EnvUse[]
 }
 
-/** By name. Values never leave the server. */
+/** The environment values, by name. The values themselves never leave the server. */
 export interface EnvNames {
   env: EnvName[]
 }
@@ -1220,7 +1220,7 @@ export interface ScheduleDetail {
   fires: FireView[]
 }
 
-/** By id. */
+/** The schedules, by id. */
 export interface ScheduleList {
   schedules: ScheduleView[]
 }
@@ -1269,7 +1269,7 @@ export interface SecretDeleted {
   deleted: boolean
 }
 
-/** By name. Values never leave the server. */
+/** The secrets, by name. Values never leave the server. */
 export interface SecretList {
   secrets: SecretView[]
 }
@@ -1533,7 +1533,7 @@ export interface UserChanged {
   schedules: string[]
 }
 
-/** By id. */
+/** The users, by id. */
 export interface UserList {
   users: User[]
 }
@@ -1690,7 +1690,7 @@ export interface WebhookDetail {
   refused: RefusalView[]
 }
 
-/** By id. */
+/** The webhooks, by id. */
 export interface WebhookList {
   webhooks: WebhookView[]
 }
