@@ -221,7 +221,7 @@ def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str
 
 @contextmanager
 def _key(secret: bytes | None, path: str | None) -> Iterator[bytes | None]:
-    """The key of the engine on the file at `path`. One that is made here and is not that of the database goes again."""
+    """Yield the key of the engine on the file at `path`. A new key that is not the database's is removed again."""
     if secret is not None or path is None:
         yield secret
         return
@@ -238,7 +238,7 @@ def _key(secret: bytes | None, path: str | None) -> Iterator[bytes | None]:
 
 @contextmanager
 def _path(database: str | Path | None) -> Iterator[Path]:
-    """The path of the file, in a folder that exists."""
+    """Yield the path of the file, in a folder that exists."""
     if database is None:
         with TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as folder:
             yield Path(folder, "weft.db")

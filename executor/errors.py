@@ -363,7 +363,7 @@ def is_exhausted(error: BaseException) -> bool:
 
 
 def not_begun(what: str, error: BaseException) -> BlockError:
-    """The failure of an attempt that could not start on this machine. It does not count as an attempt."""
+    """Return the failure of an attempt that could not start on this machine. It does not count as an attempt."""
     message = f"{what}: not started, because this server has no free file descriptors, threads or memory: {error}"
     hint = "it is retried after a pause; if this persists, raise the limits of the server process (ulimit -n)"
     return BlockError(message, code=OUT_OF_RESOURCES, deferred="not_begun", hint=hint)

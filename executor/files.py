@@ -99,7 +99,7 @@ class Files:
         return decode_head(content)
 
     async def content(self, head: FileHead, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
-        """The bytes from `start` to before `end`. Raises NotFound: the file was deleted meanwhile."""
+        """Yield the bytes from `start` to before `end`. Raises NotFound if the file was deleted meanwhile."""
         end = head.size if end is None else min(end, head.size)
         for n in range(start // PART_BYTES, -(-end // PART_BYTES)):
             part = await self._store.get_blob(head.parts[n])
@@ -171,7 +171,7 @@ class Files:
         return await self._store.files_of_run(run, named) if named else []
 
     async def hold(self, run: str, ids: Sequence[str]) -> None:
-        """The run holds these files, those that there are."""
+        """Let the run hold these files, if they exist."""
         if ids:
             await self._store.hold_files(ids, run, self._now_ms())
 
@@ -214,11 +214,11 @@ class FilesOfRun:
             raise BlockError(f"the file could not be stored: {error.message}", code="file_not_stored") from error
 
     async def find(self, value: Any) -> File:
-        """The file that a value names."""
+        """Return the file that a value names."""
         return file_of(value["id"], await self._head(value))
 
     async def read(self, value: Any, bytes_max: int = READ_BYTES_MAX) -> bytes:
-        """The content of the file that a value names: BlockError (file_too_large) if it has more bytes."""
+        """Return the content of the file that a value names. Raises BlockError(file_too_large) if it has more bytes."""
         head = await self._head(value)
         if head.size > bytes_max:
             raise BlockError(
@@ -229,7 +229,7 @@ class FilesOfRun:
         return b"".join([part async for part in self._content(head)])
 
     async def stream(self, value: Any) -> tuple[File, AsyncIterator[bytes]]:
-        """The same part by part, for files of any size."""
+        """Return the file and its content part by part, for files of any size."""
         head = await self._head(value)
         return file_of(value["id"], head), self._content(head)
 

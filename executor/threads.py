@@ -32,7 +32,7 @@ _ASIDE: Final = [ThreadPoolExecutor(ASIDE_MAX, thread_name_prefix="weft-aside")]
 
 
 def _after_fork() -> None:
-    """A forked process has none of the threads of the one before."""
+    """Reset the threads in a forked process, which has none of its parent's."""
     _ASIDE[0] = ThreadPoolExecutor(ASIDE_MAX, thread_name_prefix="weft-aside")
 
 

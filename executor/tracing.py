@@ -66,7 +66,7 @@ def _span(*parts: str) -> str:
 
 @contextmanager
 def with_parent(traceparent: str | None) -> Iterator[None]:
-    """A run that is made inside has this parent, if it is a valid one."""
+    """Give the runs made inside this parent, if it is valid."""
     token = _parent.set(traceparent if parent_of(traceparent) is not None else None)
     try:
         yield
@@ -107,7 +107,7 @@ class Tracing:
         self._trace_of: dict[str, str] = {}
 
     def run_grew(self, run: str) -> None:
-        """Events of a run that has not ended are on disk."""
+        """Note that events of a run that has not ended are on disk."""
         if run not in self.open and len(self.open) < OPEN_MAX:
             self.open[run] = time.monotonic()
 

@@ -330,7 +330,7 @@ class _Run:
     # --- tools ---
 
     async def _call(self, round: int, calls: tuple[ToolCall, ...]) -> list[Message]:
-        """The results, in the order of the calls."""
+        """Return the results, in the order of the calls."""
         if len(self._calls) + len(calls) > self._tool_calls:
             message = f"the model wants more than {self._tool_calls} tool calls"
             raise BlockError(message, code="limit_tool_calls", retryable=False, hint="raise max_tool_calls")
@@ -413,7 +413,7 @@ class _Run:
         return f"Error: the edited arguments are not valid: {problem}" if problem else (tool, arguments)
 
     def _run_here(self, tool: Tool, arguments: dict[str, Any], call: str, room: asyncio.Semaphore) -> Any:
-        """A block, or a tool of an MCP server."""
+        """Run a block, or a tool of an MCP server."""
         params = params_of(tool, arguments) if tool.block is not None else arguments
 
         async def work() -> Any:

@@ -403,7 +403,7 @@ def effect_of(tool: Tool, params: Mapping[str, Any]) -> str:
 
 
 async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:
-    """The output of the block. `call`: which call of the agent it is. Raises BlockError."""
+    """Return the output of the block. `call` identifies the call of the agent. Raises BlockError."""
     assert tool.block is not None
     inner = replace(
         ctx,
@@ -423,7 +423,7 @@ async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str
 
 
 async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
-    """The run of the workflow. Raises BlockError: there is no such workflow, or this is no input of it."""
+    """Return the run of the workflow. Raises BlockError if there is no such workflow, or the input does not fit."""
     if ctx.prepare_child is None:
         raise invalid("this server cannot start runs from blocks")
     child = await ctx.prepare_child(ChildRequest(workflow=tool.workflow, version=tool.version, input=dict(arguments)))
@@ -432,8 +432,8 @@ async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Su
 
 
 def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """The params of the block for this call. A text is one mail address here, whatever is in it: which of its commas
-    the author wrote is not known. Several are a list."""
+    """Return the params of the block for this call. A text is one mail address here, whatever is in it: which of its
+    commas the author wrote is not known. Several are a list."""
     assert tool.block is not None
     found: dict[str, Any] = filled(tool.params, arguments, media_type=_media_type(tool.params))
     for pointer in BLOCKS[tool.block].spec.addresses:
@@ -444,8 +444,8 @@ def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = (), media_type: str | None = None) -> Any:
-    """The params with the arguments in their places, encoded for the text around them. A place without an argument is
-    null, or nothing inside a text. `media_type`: of the body."""
+    """Return the params with the arguments in their places, encoded for the text around them. A place without an
+    argument is null, or nothing inside a text. `media_type`: of the body."""
     if isinstance(value, dict):
         return {name: filled(inner, arguments, (*path, name), media_type) for name, inner in value.items()}
     if isinstance(value, list):

@@ -122,7 +122,7 @@ Check = Callable[[dict[str, Any]], Sequence[str]]
 
 
 def conversation_of(ctx: Context, messages: Sequence[Message], output: OutputSpec | None = None) -> Conversation:
-    """A request to the model of the params. Raises BlockError(params_invalid)."""
+    """Return a request to the model of the params. Raises BlockError(params_invalid)."""
     model = text(ctx.params, "model")
     if model is None:
         raise invalid("model is required")
@@ -204,7 +204,7 @@ def wrong(
 
 
 def repair(reply: Reply, problems: Sequence[str]) -> list[Message]:
-    """The answer and the request for another one."""
+    """Return the answer and the request for another one."""
     said = reply.text or orjson.dumps(reply.output).decode()
     listed = "\n".join(f"- {problem}" for problem in problems)
     return [

@@ -85,7 +85,7 @@ class Memory(Protocol):
     """The memory of agents between runs. Both methods are for the work of a step; they raise BlockError."""
 
     async def recall(self, scope: str, key: str, turns: int) -> list[list[dict[str, Any]]]:
-        """The last turns, each a list of messages, in the order in which they ended."""
+        """Return the last turns, each a list of messages, in the order in which they ended."""
 
     async def remember(self, scope: str, key: str, node: str, messages: Sequence[Mapping[str, Any]]) -> bool:
         """Add the turn of this node, once. Returns False if it was there."""

@@ -65,7 +65,7 @@ class ChatTrigger:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """{"message", "conversation", "turn"}; the conversation is a key for the memory of agents."""
+        """Output {"message", "conversation", "turn"}; the conversation is a key for the memory of agents."""
         return Done(ctx.input if isinstance(ctx.input, dict) else {})
 
 

@@ -88,9 +88,9 @@ class Http:
         max_bytes: int = BYTES_MAX,
         follow_redirects: bool = True,
     ) -> Response:
-        """The whole response, whatever its status. `json`: any JSON value as the body. Methods other than GET and HEAD
-        send the idempotency key of the attempt as `Idempotency-Key`, unless `headers` has one. Raises BlockError: see
-        executor.http.client."""
+        """Return the whole response, whatever its status. `json`: any JSON value as the body. Methods other than GET
+        and HEAD send the idempotency key of the attempt as `Idempotency-Key`, unless `headers` has one. Raises
+        BlockError: see executor.http.client."""
         sent = dict(headers or {})
         names = {name.lower() for name in sent}
         if json is not None:

@@ -146,7 +146,8 @@ async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
 
 
 def _expression(when: Any) -> Any:
-    """None for an else. A text here is an expression without references, wherever the params come from."""
+    """Return the expression, or None for an else. A text here is an expression without references, wherever the params
+    come from."""
     if isinstance(when, str):
         return Bound(when, {}) if when.strip() else None
     return when

@@ -171,7 +171,8 @@ async def post(
 def compose(
     params: Mapping[str, Any], sender: str, idempotency_key: str, now_ms: int
 ) -> tuple[EmailMessage, list[str]]:
-    """The mail, and the bare addresses it goes to. Raises BlockError(params_invalid), also for line breaks in heads."""
+    """Return the mail, and the bare addresses it goes to. Raises BlockError(params_invalid), also for line breaks in
+    heads."""
     senders = [mailbox(text(params, "from") or sender, "from")]
     to, copies = mailboxes(params.get("to"), "to"), mailboxes(params.get("cc"), "cc")
     subject = text(params, "subject") or ""

@@ -172,7 +172,7 @@ class Evaluator:
 
 
 def _metrics(listed: Any) -> dict[str, tuple[str, float, float]]:
-    """Name -> description, lowest and highest score. Raises BlockError(params_invalid)."""
+    """Return name -> description, lowest and highest score. Raises BlockError(params_invalid)."""
     found: dict[str, tuple[str, float, float]] = {}
     for metric in listed if isinstance(listed, list) else ():
         if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):

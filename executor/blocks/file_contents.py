@@ -21,7 +21,8 @@ As = Literal["value", "text", "base64"]
 
 
 async def with_contents(ctx: Context, code: Bound, how: As) -> Bound:
-    """The program, with the content of the files in its references as `text` or `base64` of each. Raises BlockError."""
+    """Return the program, with the content of the files in its references as `text` or `base64` of each. Raises
+    BlockError."""
     if how == "value":
         return code
     values: dict[str, Any] = copy(dict(code.values))
@@ -48,7 +49,7 @@ def decoded(content: bytes, file: Mapping[str, Any]) -> str:
 
 
 async def attachments(ctx: Context, value: Any, name: str) -> list[tuple[File, bytes]]:
-    """The files in a param that has one or a list. Raises BlockError."""
+    """Return the files in a param that has one or a list. Raises BlockError."""
     listed = [] if value is None or value == "" else value if isinstance(value, list) else [value]
     found = []
     left = SENT_BYTES_MAX
@@ -62,8 +63,8 @@ async def attachments(ctx: Context, value: Any, name: str) -> list[tuple[File, b
 
 
 async def multipart(ctx: Context, body: Mapping[str, Any]) -> tuple[bytes, str]:
-    """The body of a form with its files, and its media type. The same body has the same bytes in each attempt. Raises
-    BlockError."""
+    """Return the body of a form with its files, and its media type. The same body has the same bytes in each attempt.
+    Raises BlockError."""
     boundary = f"weft-{hashlib.sha256(ctx.idempotency_key.encode()).hexdigest()[:40]}"
     parts: list[bytes] = []
     left = SENT_BYTES_MAX

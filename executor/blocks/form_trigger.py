@@ -29,7 +29,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 def _output_of(params: Params) -> dict[str, Any] | None:
-    """The fields; without any of its own the form has those of the workflow's input, which this does not know."""
+    """Return the form's fields. Without any the form has those of the workflow's input, which are not known here."""
     return answer_schema(params, {}) if isinstance(params.get("fields"), dict) else None
 
 

@@ -129,7 +129,7 @@ class Function:
 
 
 async def _python_built(ctx: Context) -> None:
-    """A build that has begun is waited for: this is the first use on this machine."""
+    """Wait for a build that has begun: this is the first use on this machine."""
     from executor.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
 
     if is_built() or not is_being_built():

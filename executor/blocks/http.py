@@ -230,7 +230,7 @@ async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) 
 
 
 async def _saved(ctx: Context, answer: Answer) -> tuple[Any, str]:
-    """The body as a file, named by the response or by its address."""
+    """Return the body as a file, named by the response or by its address."""
     if not answer.body:
         return None, "none"
     head = header_of("Content-Disposition", answer.headers.get("content-disposition", ""))
@@ -240,7 +240,7 @@ async def _saved(ctx: Context, answer: Answer) -> tuple[Any, str]:
 
 
 def _content(body: Any, headers: dict[str, str]) -> bytes | None:
-    """The bytes of the body; adds a Content-Type to `headers` if there is none."""
+    """Return the bytes of the body; adds a Content-Type to `headers` if there is none."""
     if body is None:
         return None
     kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)

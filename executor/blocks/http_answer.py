@@ -62,7 +62,7 @@ async def plain(answer: Answer, json: bool) -> Answer:
 
 
 def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
-    """`http_status`, with the beginning of the body. 408, 425, 429 and 500 and more are tried again, not before
+    """Return `http_status`, with the beginning of the body. 408, 425, 429 and 500 and more are tried again, not before
     `Retry-After`. `now_ms`: when the answer came."""
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
     retry_after = answer.headers.get("retry-after")

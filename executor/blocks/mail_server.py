@@ -71,8 +71,8 @@ def account_of(params: Mapping[str, Any], credential: Credential | None, sender:
 async def deliver(
     message: EmailMessage, recipients: list[str], services: Services, account: Account | None
 ) -> list[str]:
-    """The recipients that were refused while others were not. Raises BlockError: mail_failed, address_refused,
-    secret_host_refused."""
+    """Send a mail, and return the recipients that were refused while others were accepted. Raises BlockError:
+    mail_failed, address_refused, secret_host_refused."""
     import aiosmtplib  # with the first mail: few servers send one through SMTP
 
     mail = services.mail

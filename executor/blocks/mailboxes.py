@@ -20,7 +20,7 @@ HINT = "use one address per item; a text with commas is possible only in the doc
 
 
 def items_of(value: Any, name: str) -> list[str]:
-    """The items of a text or of a list of texts; empty ones are left out. Raises BlockError(params_invalid)."""
+    """Return the items of a text or of a list of texts; empty ones are left out. Raises BlockError(params_invalid)."""
     if value is None or value == "":
         return []
     if isinstance(value, list):
@@ -53,7 +53,7 @@ def mailbox(item: str, name: str) -> tuple[str, str]:
 
 
 def mailboxes(value: Any, name: str) -> list[tuple[str, str]]:
-    """(name, address) of each. Raises BlockError(params_invalid), also when there is something and no address in it."""
+    """Return (name, address) of each. Raises BlockError(params_invalid), also for a value without an address."""
     found = [mailbox(item, name) for item in items_of(value, name)]
     if not found and value and (not isinstance(value, str) or value.strip()):
         raise invalid(f"{name} contains no mail address", hint=HINT)

@@ -64,7 +64,7 @@ class Remembered(Struct, frozen=True):
     tokens: int | None
 
     def fitting(self, turns: Sequence[Sequence[Mapping[str, Any]]]) -> list[Message]:
-        """The last whole turns that are within the bounds: a question is not without its answer."""
+        """Return the last whole turns within the bounds: a question is never without its answer."""
         found: list[Message] = []
         chars = 0
         for turn in reversed(turns):

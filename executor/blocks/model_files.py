@@ -47,7 +47,7 @@ def file_ids(value: Any, name: str = "files") -> tuple[str, ...]:
 
 
 def with_files(messages: Sequence[Message], params: Mapping[str, Any]) -> list[Message]:
-    """The last message of the user has the files of the params. Raises BlockError(params_invalid)."""
+    """Add the files of the params to the last message of the user. Raises BlockError(params_invalid)."""
     ids, found = file_ids(params.get("files")), list(messages)
     if ids:
         at = max(at for at, message in enumerate(found) if message.role == "user")

@@ -186,7 +186,8 @@ def _called(function: Function, keywords: Mapping[str, Any]) -> Any:
 
 
 def python_blocks(named: Iterable[str]) -> list[Block]:
-    """The block type for these functions, as `import_functions` takes them; none without any. Raises ValueError."""
+    """Return the block type for these functions, as `import_functions` takes them; none without any. Raises
+    ValueError."""
     found = import_functions(named)
     return [Python(found)] if found else []
 

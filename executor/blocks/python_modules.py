@@ -42,7 +42,7 @@ def load_module(place: str) -> ModuleType:
 
 
 def steps_of(values: Iterable[Any]) -> dict[str, Step[Any, Any]]:
-    """The steps among these, and those that workflows among these call, also in other workflows, by name. Raises
+    """Return the steps among these, and those that workflows among these call, also in other workflows, by name. Raises
     ValueError, TraceError."""
     found = list(values)
     workflows = [value for value in found if isinstance(value, FunctionWorkflow)]

@@ -83,7 +83,7 @@ def answer_schema(params: Params, answered: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(ctx: Context) -> dict[str, Any]:
-    """The request of the wait. Raises BlockError(params_invalid)."""
+    """Return the request of the wait. Raises BlockError(params_invalid)."""
     request: dict[str, Any] = {"title": text(ctx.params, "title") or ctx.name}
     if (body := text(ctx.params, "text")) is not None:
         request["text"] = body
@@ -93,7 +93,7 @@ def shown(ctx: Context) -> dict[str, Any]:
 
 
 def notify_messages(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
-    """The messages that `notify` asks for, as Suspend wants them. Raises BlockError(params_invalid)."""
+    """Return the messages of `notify`, in the form of Suspend. Raises BlockError(params_invalid)."""
     notify = params.get("notify")
     if notify in (None, "", {}):
         return ()

@@ -45,7 +45,7 @@ class Registry:
         return cls([*_installed(), *extra], sandbox)
 
     def get(self, type: str) -> BlockSpec | None:
-        """The spec of a block type; None when it is not installed."""
+        """Return the spec of a block type, or None if it is not installed."""
         block = self._find(type)
         return block.spec if block is not None else None
 
@@ -54,12 +54,12 @@ class Registry:
         return type in self._blocks
 
     def types(self) -> list[str]:
-        """The names of all block types, sorted."""
+        """Return the names of all block types, sorted."""
         return sorted({*self._blocks, *self.stored})
 
     def handler(self, type: str) -> Block:
-        """The block that runs nodes of this type; `loop:start`, `parallel:end` and the like mean the container's.
-        Raises NotFound(block_type_unknown): the plan was made where more packages are installed."""
+        """Return the block that runs nodes of this type; `loop:start`, `parallel:end` and the like mean the
+        container's. Raises NotFound(block_type_unknown) if the plan was made where more packages are installed."""
         block = self._find(type.removesuffix(":start").removesuffix(":end"))
         if block is None:
             raise NotFound(f"there is no block type {type!r} here", code="block_type_unknown")
@@ -120,7 +120,8 @@ def _installed() -> Iterator[Block]:
 
 
 def _load(point: EntryPoint, owner: str) -> Block | None:
-    """A block, or None with a line in the log: one broken package must not keep the others from running."""
+    """Load a block. Returns None, and logs it, if that fails: one broken package must not keep the others from
+    running."""
     try:
         block = point.load()
         if not isinstance(block.spec, BlockSpec) or not callable(block.run):

@@ -72,7 +72,7 @@ class Response:
 
 
 def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
-    """A param with headers as texts; those that are null are left out. Raises BlockError(params_invalid)."""
+    """Return a param with headers as texts; those that are null are left out. Raises BlockError(params_invalid)."""
     if headers is None or headers == "":
         return {}
     if not isinstance(headers, dict):

@@ -121,7 +121,7 @@ class Router:
 
 
 def same(left: Any, right: Any) -> bool:
-    """Equal as JSON; a text also equals the value that it renders, so that the form value "3" finds the route 3."""
+    """Compare as JSON; a text also equals the value that it renders, so that the form value "3" finds the route 3."""
     if isinstance(left, str) or isinstance(right, str):
         return render(left) == render(right)
     if isinstance(left, bool) or isinstance(right, bool):  # Python's True is 1, JSON's true is not

@@ -96,7 +96,7 @@ class RunWorkflow:
 
 
 def _definition(value: Any) -> dict[str, Any] | None:
-    """An object, or one as JSON text, as language models write it."""
+    """Return an object, given as one or as JSON text, as language models write it."""
     if value is None or value == "":
         return None
     if isinstance(value, str):

@@ -97,12 +97,13 @@ ON_EXPIRE: dict[str, Any] = {
 
 
 def invalid(message: str, hint: str = "") -> BlockError:
-    """A param is of no use. Trying again would not change that."""
+    """Return the error of an invalid param. Trying again would not change that."""
     return BlockError(message, code="params_invalid", retryable=False, hint=hint)
 
 
 def seconds(params: Mapping[str, Any], name: str, default: float | None = None) -> float | None:
-    """The param as seconds, 0 to ten years; `default` when it is not there. Raises BlockError(params_invalid)."""
+    """Return the param as seconds, 0 to ten years; `default` when it is not there. Raises
+    BlockError(params_invalid)."""
     value = coerce("number", params.get(name))
     if value is None or value == "":
         return default
@@ -114,7 +115,7 @@ def seconds(params: Mapping[str, Any], name: str, default: float | None = None) 
 
 
 def text(params: Mapping[str, Any], name: str) -> str | None:
-    """The param as text; None when it is missing, null or empty. Numbers and booleans are written as JSON."""
+    """Return the param as text, or None if it is missing, null or empty. Numbers and booleans are written as JSON."""
     value = params.get(name)
     if value is None or value == "":
         return None
@@ -130,7 +131,7 @@ def expiry_ms(params: Mapping[str, Any], now_ms: int) -> int | None:
 
 
 def form_schema(fields: Any) -> dict[str, Any] | None:
-    """The JSON Schema of a form's fields; None when there are none. Raises BlockError(params_invalid)."""
+    """Return the JSON Schema of a form's fields, or None if there are none. Raises BlockError(params_invalid)."""
     if not fields:
         return None
     if not isinstance(fields, dict):

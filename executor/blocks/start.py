@@ -130,7 +130,7 @@ def _check(params: Params) -> tuple[Finding, ...]:
 
 
 def _output_of(params: Params) -> dict[str, Any] | None:
-    """The declared fields, of which those of files have a known shape; others pass through."""
+    """Return the declared fields, of which those of files have a known shape; others pass through."""
     fields = params.get("fields")
     properties = {
         field["name"]: SCHEMA if field.get("type") == FILE else {}

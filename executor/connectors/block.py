@@ -174,7 +174,7 @@ def _in_doubt(ctx: Context, connector: Connector, reason: str) -> Lost:
 def request_of(
     connector: Connector, operation: Operation, params: Params, now_ms: int = 0, more: Mapping[str, str] | None = None
 ) -> dict[str, Any]:
-    """The params of the http block. `more`: values beside the fields. Raises BlockError(params_invalid)."""
+    """Return the params of the http block. `more`: values beside the fields. Raises BlockError(params_invalid)."""
     values = {**_values(operation, params), **(more if more is not None else _sent(""))}
     credential, connection = text(params, "credential"), text(params, "connection")
     if credential is None and connection is None and connector.auth.kind != "none":
@@ -225,7 +225,7 @@ def _page_of(operation: Operation) -> dict[str, Any]:
 
 
 def _values(operation: Operation, params: Params) -> dict[str, Any]:
-    """The fields as the operation wants them: text that stands for a number is one. Raises BlockError."""
+    """Return the fields as the operation wants them: text that stands for a number is one. Raises BlockError."""
     values: dict[str, Any] = {}
     for name, schema in operation.fields.items():
         value = params.get(name)
@@ -396,7 +396,8 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
 
 
 def _fields(connector: Connector) -> dict[str, dict[str, Any]]:
-    """The fields of all operations, each with the operations that have it, and those that need it (`x-required`)."""
+    """Return the fields of all operations, each with the operations that have it, and those that need it
+    (`x-required`)."""
     found: dict[str, dict[str, Any]] = {}
     for id, operation in connector.operations.items():
         for name, schema in operation.fields.items():

@@ -147,7 +147,7 @@ def read(data: bytes) -> Connector:
 
 
 def checked(document: Any) -> Connector:
-    """The same for a document that is read already."""
+    """Check a document that is decoded already, like `read`."""
     hint = "connector.schema.json and docs/howto/connectors.md describe the format."
     found = [_wrong(one["pointer"], one["message"], hint) for one in violations(schema(), document)]
     if found:
@@ -159,19 +159,19 @@ def checked(document: Any) -> Connector:
 
 
 def trusted(document: Any) -> Connector:
-    """A document that was checked before, such as those that come with weft, which a test checks."""
+    """Decode a document that was checked before, such as those that come with weft, which a test checks."""
     return msgspec.convert(document, Connector)
 
 
 @cache
 def schema() -> dict[str, Any]:
-    """The JSON Schema of connector documents."""
+    """Return the JSON Schema of connector documents."""
     loaded: dict[str, Any] = orjson.loads(files(__package__).joinpath("connector.schema.json").read_bytes())
     return loaded
 
 
 def type_of(schema: Any) -> tuple[str, ...]:
-    """The types that a field may have besides null, in words that JSON Schema has."""
+    """Return the types that a field may have besides null, in words that JSON Schema has."""
     named = schema.get("type") if isinstance(schema, dict) else None
     listed = named if isinstance(named, list) else [named]
     return tuple(str(name) for name in listed if name not in (None, "null"))

@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 def connectors(folder: Path | None = None) -> list[ConnectorBlock]:
-    """A document of the folder that cannot be used is named in the log and left out: the others have to run."""
+    """Load the documents of the folder. An unusable one is logged and left out: the others have to run."""
     return [*_shipped(), *(_of(folder) if folder is not None else ())]
 
 

@@ -127,7 +127,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def known(description: Any) -> dict[str, Any]:
-    """The description, if it is one. Raises BadRequest(openapi_invalid)."""
+    """Return the description if it is valid. Raises BadRequest(openapi_invalid)."""
     version = description.get("openapi") if isinstance(description, dict) else None
     if not isinstance(version, str) or not version.startswith("3."):
         old = isinstance(description, dict) and "swagger" in description
@@ -152,7 +152,7 @@ def connector(
     service: str | None = None,
     base_url: str | None = None,
 ) -> dict[str, Any]:
-    """A connector document with the chosen operations, by their ids. Raises BadRequest, LimitExceeded."""
+    """Return a connector document with the chosen operations, by their ids. Raises BadRequest, LimitExceeded."""
     if not 1 <= len(chosen) <= CHOSEN_MAX:
         raise _invalid("/operations", f"choose 1 to {CHOSEN_MAX} operations", "list them without choosing any")
     source = _Source(description)
@@ -275,7 +275,7 @@ class _Fields:
         self._shapes = shapes
 
     def add(self, wanted: str, field: dict[str, Any], needed: bool) -> str:
-        """The name that it has."""
+        """Add a field, and return its name."""
         name = _name(wanted, 50) or "field"
         if name in RESERVED:
             name = f"{name}_value"
@@ -501,7 +501,7 @@ def _text(value: Any, most: int) -> str | None:
 
 
 def _name(value: Any, most: int) -> str:
-    """`listPets`, `List pets` and `/pets/{id}` as a name: list_pets, pets_id. "" when nothing is left."""
+    """Convert `listPets`, `List pets` or `/pets/{id}` to a name: list_pets, pets_id. "" if nothing is left."""
     text = re.sub(r"([a-z0-9])([A-Z])", r"\1_\2", value[:500]) if isinstance(value, str) else ""
     name = re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
     return re.sub(r"^[^a-z]+", "", name)[:most].rstrip("_")

@@ -57,7 +57,7 @@ class StoredConnectors:
             self.revision += 1
 
     async def refresh_for(self, plan: Plan) -> None:
-        """The same if the plan has such a block. Raises StoreError."""
+        """Refresh if the plan has a block of a connector. Raises StoreError."""
         needed = self._needed.get(plan.hash)
         if needed is None:
             if len(self._needed) >= PLANS_MAX:
@@ -71,7 +71,7 @@ class StoredConnectors:
 
 
 def _read(row: ConnectorRow) -> Connector | None:
-    """None, with a line in the log: a newer version of weft stored it."""
+    """Decode a connector. Returns None, and logs it, if a newer version of weft stored it."""
     try:
         return read(row.document)
     except BadRequest as error:

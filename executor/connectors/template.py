@@ -27,7 +27,7 @@ _MISSING: Final = object()
 
 
 def names_in(template: Any) -> Iterator[str]:
-    """The fields that a template names, in order, some of them more than once."""
+    """Yield the fields that a template names, in order, some of them more than once."""
     match template:
         case str():
             yield from (found[2] for found in PLACEHOLDER.finditer(template))
@@ -40,7 +40,7 @@ def names_in(template: Any) -> Iterator[str]:
 
 
 def filled(template: Any, values: Mapping[str, Any]) -> Any:
-    """The template as JSON; None when nothing of it has a value."""
+    """Fill the template as JSON. Returns None if nothing of it has a value."""
     value = _filled(template, values)
     return None if value is _MISSING else value
 

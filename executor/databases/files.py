@@ -65,7 +65,7 @@ def _belongs(path: Path, own: str) -> bool:
 
 
 def _inside(folder: str, name: str) -> Path | None:
-    """The resolved path; None when it is not below the folder."""
+    """Return the resolved path, or None if it is not below the folder."""
     root = Path(os.path.realpath(folder))
     path = Path(os.path.realpath(root / name))
     return path if root in path.parents else None

@@ -11,7 +11,7 @@ READ_ONLY_HINT = "turn off Read only in the block if it is to change data"
 def failed(
     query: str, message: str, *, position: int | None = None, retryable: bool = False, hint: str = ""
 ) -> BlockError:
-    """The database refused the query; `position`: where, a character counted from 0."""
+    """Return the error of a query that the database refused; `position` is that of a character counted from 0."""
     at = "" if position is None else f" at {where(query, position)}"
     return BlockError(
         f"the database refused the query{at}: {message}", code="sql_failed", retryable=retryable, hint=hint

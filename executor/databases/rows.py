@@ -90,7 +90,8 @@ class Gathered:
 
 
 def plain(value: Any) -> Any:
-    """A value of a database as JSON. Numbers that JSON would round are texts; bytes are base64; times are ISO 8601."""
+    """Return a value of a database as JSON. Numbers that JSON would round are texts; bytes are base64; times are ISO
+    8601."""
     match value:
         case None | bool():
             return value

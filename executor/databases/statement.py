@@ -85,7 +85,7 @@ def numbered(query: str) -> Numbered:
 
 
 def where(query: str, position: int) -> str:
-    """`line 2, column 8`, of a character counted from 0."""
+    """Return `line 2, column 8` for a character counted from 0."""
     line = query.count("\n", 0, position) + 1
     return f"line {line}, column {position - (query.rfind(chr(10), 0, position) + 1) + 1}"
 
@@ -104,7 +104,7 @@ def _places(query: str) -> Iterator[Place]:
 
 
 def _behind_comment(query: str, at: int) -> int:
-    """Comments of PostgreSQL nest."""
+    """Return the position after a comment. Comments of PostgreSQL nest."""
     depth = 1
     while depth:
         found = _COMMENT_END.search(query, at)

@@ -55,7 +55,7 @@ class Allowed:
         return any((place, port) in self._places for place in _places(host, address))
 
     def names_url(self, host: str, port: int) -> bool:
-        """The same before anything is resolved: as the URL has it."""
+        """Return True if the list has the place as it is in the URL, before anything is resolved."""
         return _place(f"[{host}]:{port}" if ":" in host else f"{host.rstrip('.')}:{port}") in self._places
 
     def _add(self, entry: str) -> None:
@@ -81,7 +81,7 @@ def is_public(address: Address) -> bool:
 
 
 def unwrapped(address: Address) -> Address:
-    """The IPv4 address inside an IPv4-mapped or NAT64 one."""
+    """Return the IPv4 address inside an IPv4-mapped or NAT64 one."""
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
             return address.ipv4_mapped
@@ -126,7 +126,7 @@ class Guard:
 
 
 def refused(what: str, hint: str) -> BlockError:
-    """The error for a place that blocks cannot reach. Never retryable."""
+    """Return the error for a place that blocks cannot reach. Never retryable."""
     message = f"{what} is a private or local address, which blocks cannot reach"
     return BlockError(message, code="address_refused", retryable=False, hint=hint)
 
@@ -138,7 +138,7 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 def _place(entry: str) -> tuple[str | Address, int | None]:
-    """`host`, `host:port`, `::1`, `[::1]:port`."""
+    """Parse `host`, `host:port`, `::1` or `[::1]:port`."""
     host, port = entry, ""
     if entry.startswith("["):
         host, _, port = entry[1:].partition("]")

@@ -73,7 +73,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         raise httpcore.ConnectError(f"no connection to {host}:{port}: {problem}") from problem
 
     def _is_own(self, stream: httpcore.AsyncNetworkStream, host: str, address: Address, port: int) -> bool:
-        """Both ends have the same address: this machine was reached by one of its outer addresses."""
+        """Return True if both ends have the same address: this machine was reached by one of its outer addresses."""
         if port != self._guard.own_port or self._guard.names(host, address, port):
             return False
         ours, theirs = stream.get_extra_info("client_addr"), stream.get_extra_info("server_addr")

@@ -55,9 +55,10 @@ def bound_to(
     redact: Redact | None = None,
     set_by: Callable[[str], str] = lambda _: "",
 ) -> Iterator[None]:
-    """`hosts`: by the name of each secret that is used within, `connection:<name>` for a connection. `opened` returns
-    the name and value of a handle, None for one of another; `redact` takes secrets out of a text; `set_by` returns the
-    variable that has the hosts of a name, with `=`, or nothing."""
+    """Bind secrets to hosts inside this context. `hosts`: by the name of each secret that is used within,
+    `connection:<name>` for a connection. `opened` returns the name and value of a handle, None for one of another;
+    `redact` removes secrets from a text; `set_by` returns the variable that has the hosts of a name, with `=`, or
+    nothing."""
     if not hosts:
         yield
         return
@@ -112,8 +113,8 @@ def value_of(handle: str) -> str:
 
 
 def opened(text: str) -> str:
-    """`text` with the values of the secrets used here in the places of their handles. For clients that dial, at the
-    last moment. Raises BlockError(secret_misplaced)."""
+    """Return `text` with the values of the secrets used here in the places of their handles. For clients that dial, at
+    the last moment. Raises BlockError(secret_misplaced)."""
     return handles.filled(text, value_of)
 
 
@@ -136,7 +137,7 @@ def derived(text: str, make: Callable[[str], str]) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """`text` without any known secret; as it is where none is used."""
+    """Return `text` without any known secret; as it is where none is used."""
     return next((each.redact(text) for each in (_BOUND.get() or {}).values() if each.redact is not None), text)
 
 
@@ -169,8 +170,8 @@ def check_no_place(where: str) -> None:
 
 
 def is_host(text: str) -> bool:
-    """A name, an address, or `*.` in front of a name with a dot; perhaps with a port, and perhaps with `https://` in
-    front, or with a port `http://`."""
+    """Return True for a name, an address, or `*.` in front of a name with a dot; perhaps with a port, and perhaps with
+    `https://` in front, or with a port `http://`."""
     found = _HOST.fullmatch(text) if len(text) <= 255 else None
     if found is None or (found["scheme"] == "http://" and found["port"] is None):
         return False

@@ -88,7 +88,8 @@ class GuardedClient:
             await self._exchanges.close()
 
     async def _begin(self) -> Exchanges:
-        """httpx and httpcore take a tenth of a second to load: with the first request, and beside the event loop."""
+        """Load httpx and httpcore, which takes a tenth of a second: with the first request, and beside the event
+        loop."""
         if _EXCHANGES not in sys.modules:
             await asyncio.to_thread(import_module, _EXCHANGES)
         from executor.http.exchanges import Exchanges

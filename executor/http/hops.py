@@ -38,7 +38,7 @@ class Hop:
 
     @classmethod
     def first(cls, method: str, url: httpx.URL, headers: dict[str, str], content: bytes | None) -> Hop:
-        """The request of the caller."""
+        """Return the request of the caller."""
         return cls(method, url, headers, content, url.host)
 
     @property
@@ -55,13 +55,13 @@ class Hop:
         return self.url.port or {"http": 80, "https": 443}[self.url.scheme]
 
     def all_headers(self) -> dict[str, str]:
-        """The headers of the request, with defaults for those that the caller did not set."""
+        """Return the headers of the request, with defaults for those that the caller did not set."""
         ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         present = {name.lower() for name in self.headers}
         return {name: value for name, value in ours.items() if name.lower() not in present} | self.headers
 
     def follow(self, response: httpcore.Response) -> Hop | None:
-        """The next hop; None when this is no redirect. Raises BlockError(redirect_refused)."""
+        """Return the next hop, or None if this is not a redirect. Raises BlockError(redirect_refused)."""
         location = header_of(response, b"location")
         if response.status not in _REDIRECTS or location is None:
             return None
@@ -84,12 +84,12 @@ class Hop:
         return Hop(method, url, headers, content, self.named, self.url, from_public)
 
     def refused_redirect(self, why: str) -> BlockError:
-        """The error of a redirect that is not followed. Never retryable."""
+        """Return the error of a redirect that is not followed. Never retryable."""
         return BlockError(f"{self.shown}: the redirect {why}", code="redirect_refused", retryable=False)
 
 
 def parse_url(text: str) -> httpx.URL:
-    """The URL without its fragment. Raises BlockError: url_invalid, in words that have no part of the URL; and
+    """Return the URL without its fragment. Raises BlockError: url_invalid, in words that have no part of the URL; and
     secret_misplaced."""
     if in_authority(text):
         message = "a secret cannot be in the scheme, the host or the port of a URL"
@@ -107,7 +107,8 @@ def parse_url(text: str) -> httpx.URL:
 
 
 def _can_be_dialled(url: httpx.URL) -> bool:
-    """http or https, a host, and a port that there is: larger ones are another port by the time they are dialled."""
+    """Return True for http or https, a host, and a valid port: a larger number is another port by the time it is
+    dialled."""
     try:
         named = _HOST.fullmatch(url.host) is not None
     except ValueError:  # begins with xn--, followed by no name

@@ -61,7 +61,7 @@ class Connections:
 
 
 def origin(url: httpx2.URL) -> tuple[str, str, int | None]:
-    """Scheme, host and the port that is dialled."""
+    """Return scheme, host and the port that is dialled."""
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
 
 

@@ -15,7 +15,7 @@ def are_too_many(text: str) -> bool:
 
 
 def header_of(name: str, value: str) -> Message:
-    """This header alone, without its parameters if they are too many."""
+    """Return this header alone, without its parameters if they are too many."""
     message = Message()
     message[name] = value.partition(";")[0] if are_too_many(value) else value
     return message

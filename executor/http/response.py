@@ -55,7 +55,7 @@ class BoundedHead(httpcore.AsyncNetworkStream):
 
 
 async def read_body(response: httpcore.Response, max_bytes: int) -> bytes:
-    """The body, unpacked. Stops as soon as it is too long: a small packed body can unpack to any size."""
+    """Return the body, unpacked. Stops as soon as it is too long: a small packed body can unpack to any size."""
     unpack = _unpacker(header_of(response, b"content-encoding"))
     parts: list[bytes] = []
     size = packed = 0

@@ -53,7 +53,7 @@ class Endpoint(Struct, frozen=True):
     prices: Mapping[str, Price] = {}
 
     def price_of(self, model: str) -> Price | None:
-        """The operator's price of a model."""
+        """Return the operator's price of a model."""
         return self.prices.get(model) or self.prices.get("")
 
     @property
@@ -107,7 +107,7 @@ class Endpoints:
 
 
 def prices_of(text: str) -> dict[str, Price]:
-    """Prices by model. Raises ValueError."""
+    """Return prices by model. Raises ValueError."""
     found: dict[str, Price] = {}
     for part in text.split():
         model, _, numbers = part.rpartition("=")

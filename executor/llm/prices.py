@@ -33,8 +33,8 @@ def cost_of(usage: Usage, endpoint: Endpoint, *names: str) -> Cost | None:
 
 @cache
 def table() -> str:
-    """Name, version and date of the table. It has no date of its own: this is the day since which its newest price that
-    is in force has been so."""
+    """Return name, version and date of the table. It has no date of its own: this is the day on which its newest valid
+    price began."""
     days = [day for day in _start_dates() if day <= date.today()]
     dated = f" ({max(days).isoformat()})" if days else ""
     return f"genai-prices {version('genai-prices')}{dated}"

@@ -273,7 +273,7 @@ def _call(part: their.ToolCallPart) -> ToolCall:
 
 
 def _object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is, also inside the fence of Markdown; None when it is none."""
+    """Return the JSON object in a text, also inside the fence of Markdown, or None."""
     text = text.strip()
     if text.startswith("```") and text.endswith("```"):
         text = text[3:-3].removeprefix("json").strip()
@@ -334,7 +334,7 @@ def _status_error(model: str, error: ModelHTTPError) -> BlockError:
 
 
 def _cause(error: BaseException | None, kind: type[E]) -> E | None:
-    """The error of this kind that led to `error`, or that itself. Libraries put theirs around it."""
+    """Return the error of this kind among `error` and its causes. Libraries wrap theirs."""
     for _ in range(20):
         if error is None or isinstance(error, kind):
             return error

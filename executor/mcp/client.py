@@ -39,8 +39,8 @@ class ToolClient:
     async def tools(
         self, server: ToolServer, only: Sequence[str] = (), *, waiting: Waiting = nullcontext
     ) -> list[ServerTool]:
-        """The tools of a server, in its order. `only`: these, all of which must be there; empty: all of them. `waiting`
-        is entered while the request waits for its turn."""
+        """Return the tools of a server, in its order. `only`: these, all of which must be there; empty: all of them.
+        `waiting` is entered while the request waits for its turn."""
         async with self._session(waiting) as sessions:
             return await sessions.tools(server, only)
 

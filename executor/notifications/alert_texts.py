@@ -21,7 +21,7 @@ _MESSAGE_CHARS_MAX: Final = 500
 
 
 def error_input(run: RunRow, base_url: str) -> dict[str, Any]:
-    """The input of an error workflow: the same whenever it is made."""
+    """Return the input of an error workflow: the same whenever it is made."""
     error = orjson.loads(run.error) if run.error is not None else {}
     return {
         "run": run.id,
@@ -38,7 +38,7 @@ def error_input(run: RunRow, base_url: str) -> dict[str, Any]:
 def alert_body(
     id: str, alerts: Sequence[AlertRow], counts: Sequence[AlertCount], errors: Mapping[str, Any], base_url: str
 ) -> dict[str, Any]:
-    """The JSON that a webhook gets."""
+    """Return the JSON that a webhook gets."""
     return {
         "event": "alerts",
         "id": id,
@@ -51,7 +51,7 @@ def alert_body(
 def mail_of(
     alerts: Sequence[AlertRow], counts: Sequence[AlertCount], errors: Mapping[str, Any], base_url: str
 ) -> tuple[str, str]:
-    """Subject and text."""
+    """Return subject and text."""
     total = sum(each.count for each in counts)
     kinds: dict[AlertKind, int] = {}
     for each in counts:

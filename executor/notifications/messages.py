@@ -12,7 +12,7 @@ SHOWN_CHARS_MAX: Final = 20_000  # for the text of a mail; the page of the link 
 
 
 def webhook_body(wait: WaitView) -> dict[str, Any]:
-    """The JSON that a webhook gets; documented in docs/howto/approve-by-link.md."""
+    """Return the JSON that a webhook gets; documented in docs/howto/approve-by-link.md."""
     return {
         "event": "wait.opened",
         "run": wait.run,
@@ -61,7 +61,7 @@ def mail_body(wait: WaitView) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A line for each field of an object; anything else as it would stand in a text."""
+    """Write a line for each field of an object; any other value as it would stand in a text."""
     if not isinstance(value, dict):
         return render(value)
     return "\n".join(f"{name}: {render(item)}" for name, item in value.items())

@@ -74,12 +74,12 @@ async def post_signed(
 
 
 def sign(key: bytes, at_s: int, body: bytes) -> str:
-    """`v1=` and the hexadecimal HMAC-SHA256 of `<seconds>.<body>`."""
+    """Return `v1=` and the hexadecimal HMAC-SHA256 of `<seconds>.<body>`."""
     return "v1=" + hmac.new(key, b"%d." % at_s + body, hashlib.sha256).hexdigest()
 
 
 def back_off_ms(attempts: int, chance: float) -> int:
-    """The pause after attempt number `attempts`; `chance` in 0..1 spreads it."""
+    """Return the pause after attempt number `attempts`; `chance` in 0..1 spreads it."""
     pause = float(min(BACK_OFF_MS * BACK_OFF_FACTOR ** (attempts - 1), BACK_OFF_MAX_MS))
     return round(pause * (1 + JITTER * (2 * chance - 1)))
 
@@ -92,7 +92,7 @@ def _place(url: str) -> str:
 
 
 def _without_path(text: str, url: str) -> str:
-    """The address of a webhook is a credential: errors name its server alone."""
+    """Remove the address of a webhook, which is a credential: errors name only its server."""
     import httpx
 
     try:

@@ -128,7 +128,7 @@ def not_called(message: str) -> BlockError:
 
 
 def place_of(function: Callable[..., Any]) -> str:
-    """`module:name` by which another process finds the function. Raises BlockError(runner_unfit)."""
+    """Return the `module:name` by which another process finds the function. Raises BlockError(runner_unfit)."""
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     if module and name:
         try:

@@ -64,13 +64,13 @@ class Alone:
 
 
 def pid() -> int:
-    """Says that the process is there."""
+    """Return the process id, which shows that the process exists."""
     return os.getpid()
 
 
 def _end_with_parent() -> None:
-    """A server that is killed takes its children with it: else they would work without a server, and beside the next
-    attempt. Linux only; elsewhere a child ends after its function."""
+    """Make the child end with its server, even if that is killed: else it would work without a server, and beside the
+    next attempt. Linux only; elsewhere a child ends after its function."""
     if sys.platform == "linux":
         import ctypes
 

@@ -55,7 +55,7 @@ class Claims(SchedulerPlugin):
         return await permitted
 
     def permit(self, key: Any) -> None:
-        """The client has noted that the function is called."""
+        """Called by the client when it has noted that the function is called."""
         self._decide(self._begun.get(tuple(key)), True)
 
     def known(self, key: Any) -> bool:

@@ -170,7 +170,7 @@ class DaskRunner:
             waiting.listener.emit(said.value)
 
     def _permit(self, key: list[Any]) -> None:
-        """The function may be called. If this does not arrive, the call is lost with the scheduler."""
+        """Permit the function to be called. If this does not arrive, the call is lost with the scheduler."""
         if self._client is not None:
             permitting = _permit(self._client, key)
             asyncio.run_coroutine_threadsafe(permitting, self._client.loop.asyncio_loop)
@@ -218,7 +218,7 @@ async def _permit(client: Client, key: list[Any]) -> None:
 
 
 async def _cancel(client: Client, future: Any, key: Key) -> None:
-    """A task comes in some time after it was submitted, and a cancel that comes in before has no effect."""
+    """Cancel a task. It arrives some time after it was submitted, and a cancel that arrives before has no effect."""
     from executor.runners.cluster import KNOWN
 
     for _ in range(CANCEL_LOOKS_MAX):

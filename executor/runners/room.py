@@ -33,7 +33,7 @@ class Room:
             raise
 
     def leave(self) -> None:
-        """The place is for the next run that waits."""
+        """Give the place to the next run that waits."""
         while self._waiting:
             run = next(iter(self._waiting))
             queue = self._waiting.pop(run)

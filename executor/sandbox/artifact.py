@@ -26,7 +26,7 @@ _DIGEST_BYTES = 32
 
 @once
 def guest_module() -> wasmtime.Module:
-    """The compiled guest. Slow once (0.4 to 2 s without a cached file, 5 ms with one)."""
+    """Return the compiled guest. Slow once (0.4 to 2 s without a cached file, 5 ms with one)."""
     return load(engine(), cache_folder())
 
 
@@ -48,8 +48,8 @@ def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
 
 
 def cache_folder() -> Path | None:
-    """`weft/guest` below the user's cache folder, used for nothing else; None when there is no home. `weft` itself may
-    be readable to others: the browser of the tests is kept there too."""
+    """Return `weft/guest` below the user's cache folder, used for nothing else, or None without a home directory.
+    `weft` itself may be readable to others: the browser of the tests is kept there too."""
     base = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
     if base and os.path.isabs(base):
         return Path(base) / "weft" / "guest"

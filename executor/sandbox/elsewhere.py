@@ -41,7 +41,7 @@ def asked(
     soft_ms: int,
     hard_ms: int,
 ) -> dict[str, Any]:
-    """The arguments of `answer`, as JSON."""
+    """Return the arguments of `answer`, as JSON."""
     return {
         **({} if language == "javascript" else {"language": language}),
         "request": b64encode(request).decode(),
@@ -54,7 +54,7 @@ def asked(
 
 
 def decode_reply(reply: Any) -> bytes:
-    """The answer of the guest. Raises GuestStopped."""
+    """Return the answer of the guest. Raises GuestStopped."""
     read = convert(reply, _Reply)
     if read.stopped is not None:
         raise GuestStopped(read.stopped)
@@ -86,7 +86,7 @@ def answer(
 
 
 def _guest(memory_bytes: int, output_bytes: int) -> Guest:
-    """The one of this thread; another one when other bounds are asked for."""
+    """Return the guest of this thread; a new one for other bounds."""
     bounds = (memory_bytes, output_bytes)
     if getattr(_here, "bounds", None) != bounds:
         from executor.sandbox.guest import Guest  # and with it wasmtime

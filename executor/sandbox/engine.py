@@ -57,7 +57,7 @@ def ticker() -> Ticker:
 
 
 def ticks(ms: int) -> int:
-    """Epochs that are at least `ms` long: one more, because the present one has partly passed."""
+    """Return the epochs that are at least `ms` long: one more, because the present one has partly passed."""
     return ms // TICK_MS + 2
 
 
@@ -71,7 +71,7 @@ class Ticker:
 
     @contextmanager
     def running(self) -> Iterator[None]:
-        """Epochs pass inside this block."""
+        """Advance epochs inside this block."""
         with self._changed:
             self._active += 1
             if self._thread is None or not self._thread.is_alive():  # also after a fork: threads do not survive it

@@ -124,7 +124,7 @@ def stopped(reason: Reason, kind: str, soft_ms: int, language: Language = "javas
 
 
 def result_of(answer: bytes, kind: str, depth: int) -> Any:
-    """The prelude's answer, read as foreign text: user code may have spoiled the built-ins that made it."""
+    """Decode the prelude's answer, read as foreign text: user code may have spoiled the built-ins that made it."""
     try:
         value = _decode(answer[1:])
     except ValueError:

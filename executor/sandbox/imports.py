@@ -39,7 +39,7 @@ class Imports:
         return self.should_stop is not None and self.should_stop()
 
     def interrupt(self) -> int:
-        """1 when the time of the call is over or its caller has gone."""
+        """Return 1 when the time of the call is over or its caller has gone."""
         if time.monotonic() > self.soft_at or self.stop_asked:
             self.interrupted = True
             return 1

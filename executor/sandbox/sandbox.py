@@ -164,8 +164,8 @@ class Sandbox:
         return PythonGuest(memory_bytes=self.limits.python_memory, output_bytes=self.limits.output)
 
     def check_syntax(self, source: str, kind: CodeKind) -> str | None:
-        """None when `source` parses, else the engine's message. Never runs it. Blocks the caller, for about 0.1 ms;
-        Python for 5 ms. Where Python is not built, nothing is found to be wrong with it."""
+        """Return None if `source` parses, else the engine's message. Never runs it. Blocks the caller, for about 0.1
+        ms; Python for 5 ms. Where Python is not built, every source passes."""
         limits = self.limits
         most = limits.expression_source if kind == "expression" else limits.code_source
         if len(source.encode("utf-8", "surrogatepass")) > most:
@@ -202,7 +202,7 @@ class Sandbox:
             return b"Onull"
 
     def _check(self, request: bytes) -> bytes:
-        """A short call of the guest that is kept for checks. Raises GuestStopped."""
+        """Make a short call of the guest that is kept for checks. Raises GuestStopped."""
         limits = self.limits
         with self._checking:
             if self._checker is None:

@@ -141,8 +141,8 @@ def evaluate_simple(closures: Sequence[Closure], calls: Sequence[Bound], output_
 
 
 def _checked(level: Collection[Any], room: int) -> int:
-    """Small, and nothing in it that JSON or JavaScript would change -> the room that is left. Raises Unsure. Level by
-    level, with a loop in C for each type: values are larger than expressions."""
+    """Check that a value is small and that JSON or JavaScript would change nothing in it. Returns the room that is
+    left. Raises Unsure. Level by level, with a loop in C for each type: values are larger than expressions."""
     for _ in range(_DEPTH_MAX):
         kinds = set(map(type, level))
         if not kinds <= _PLAIN:
@@ -229,7 +229,7 @@ class _Parser:
         return found
 
     def _take(self, *signs: str) -> str | None:
-        """The next token, if it is one of these signs."""
+        """Return the next token, if it is one of these signs."""
         kind, text = self._tokens[self._at]
         if kind != "sign" or text not in signs:
             return None
@@ -579,7 +579,7 @@ _RELATIONS = {
 
 
 def _numbers(a: Any, b: Any) -> bool:
-    """Two that arithmetic is exact about, or as inexact as that of the guest?"""
+    """Return True for two numbers whose arithmetic is exact, or as inexact as the guest's."""
     are_numbers = (type(a) is int or type(a) is float) and (type(b) is int or type(b) is float)
     return are_numbers and -_SAFE <= a <= _SAFE and -_SAFE <= b <= _SAFE
 

@@ -72,7 +72,7 @@ class Traces:
             await self._task.stop()
 
     async def of(self, row: RunRow) -> Trace:
-        """The trace of a run as it stands now. Raises StoreError, CorruptJournal."""
+        """Return the trace of a run as it stands now. Raises StoreError, CorruptJournal."""
         plan = await load_plan(self._store, row.plan_hash)
         maker = TraceMaker(_traced(row), {node.id: node.type for node in plan.nodes})
         n = 0
@@ -100,7 +100,7 @@ class Traces:
         return next_s if takes_requests else RETRY_S
 
     async def _export_requests(self, collector: Collector) -> bool:
-        """False: the collector does not take them; they wait."""
+        """Export requests. Returns False if the collector does not take them; they wait."""
         assert self._tracing is not None
         waiting = self._tracing.requests
         while waiting:
@@ -117,7 +117,7 @@ class Traces:
         return True
 
     async def _export_ended(self, collector: Collector) -> bool:
-        """False: the collector does not take the first of them; they wait."""
+        """Export traces of ended runs. Returns False if the collector does not take the first of them; they wait."""
         assert self._tracing is not None
         ended = self._tracing.ended
         while ended:
@@ -157,7 +157,7 @@ class Traces:
         return OPEN_S
 
     async def _export_part(self, collector: Collector, run: str, trace: Trace) -> bool:
-        """False: the collector does not take it; the run comes again."""
+        """Export a part of a trace. Returns False if the collector does not take it; the run comes again."""
         assert self._tracing is not None
         part = self._sent.get(run, NOTHING).rest_of(trace)
         if not any(span.end_ms is not None for span in part.spans):

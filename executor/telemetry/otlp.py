@@ -34,7 +34,8 @@ class Collector:
         self._exporter = OTLPSpanExporter(endpoint=endpoint, headers=dict(headers), timeout=TIMEOUT_S)
 
     def export(self, trace: Trace) -> bool:
-        """False: the collector did not take all of it. Spans that have not ended are left out."""
+        """Export a trace. Returns False if the collector did not take all of it. Spans that have not ended are left
+        out."""
         spans = [readable(trace, span) for span in trace.spans if span.end_ms is not None]
         for first in range(0, len(spans), BATCH):
             if self._exporter.export(spans[first : first + BATCH]) is not SpanExportResult.SUCCESS:
@@ -42,12 +43,12 @@ class Collector:
         return True
 
     def export_requests(self, requests: Sequence[Served]) -> bool:
-        """False: the collector did not take them."""
+        """Export requests. Returns False if the collector did not take them."""
         spans = [_of_request(each) for each in requests]
         return self._exporter.export(spans) is SpanExportResult.SUCCESS
 
     def close(self) -> None:
-        """An export that is tried again ends now."""
+        """End an export that is being tried again."""
         self._exporter.shutdown()  # type: ignore[no-untyped-call,unused-ignore]
 
 

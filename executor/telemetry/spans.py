@@ -226,6 +226,6 @@ class TraceMaker:
 
 
 def _span_of_wait(run: str, wait: str) -> str:
-    """The attempt of the parent that waits for the run: `key!attempt`."""
+    """Return the attempt of the parent that waits for the run: `key!attempt`."""
     key, _, number = wait.rpartition("!")
     return attempt_span(run, key, int(number)) if number.isdigit() else run_span(run)

@@ -25,7 +25,7 @@ class ManualClock:
         self._engines: list[Engine] = []
 
     def now_ms(self) -> int:
-        """Unix milliseconds."""
+        """Return the time in Unix milliseconds."""
         return self._now_ms
 
     def on_jump(self, callback: Callable[[], None]) -> None:
@@ -33,7 +33,7 @@ class ManualClock:
         self._callbacks.append(callback)
 
     def watch(self, engine: Engine) -> None:
-        """`advance` waits for this engine."""
+        """Let `advance` wait for this engine."""
         self._engines.append(engine)
 
     def forget(self, engine: Engine) -> None:

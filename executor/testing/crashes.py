@@ -157,7 +157,8 @@ class _Crashes:
         return folder
 
     async def _killed(self, folder: Path, commit: int, when: When) -> bool:
-        """False: the run had ended before. Raises AssertionError: the process ended in another way."""
+        """Kill the process at this commit. Returns False if the run had ended before. Raises AssertionError if the
+        process ended in another way."""
         code = await in_child(Process(self._workflow, folder, fault=_killer(commit, when)).play, folder)
         if code not in (DONE, -signal.SIGKILL):
             raise AssertionError(f"before commit {commit}: {_why(code, folder)}")
@@ -209,7 +210,7 @@ class _Crashes:
 
 
 def _killer(commit: int, when: When) -> Callable[[str], None]:
-    """The point of the store at which this process ends at once."""
+    """Return the hook of the store that ends this process at once."""
     passed = 0
 
     def point(name: str) -> None:
@@ -231,7 +232,7 @@ def _run_of(effect: Effect) -> str:
 
 
 def _text(what: Any, run: str) -> bytes:
-    """Equal for equal effects of different runs: ids of runs are replaced."""
+    """Encode an effect, with ids of runs replaced: equal for equal effects of different runs."""
     data = orjson.dumps(what, option=orjson.OPT_SORT_KEYS)
     return data.replace(run.encode(), b"<run>") if run else data
 

@@ -111,13 +111,13 @@ class Process:
             await engine.close(grace_s=0)
 
     async def make(self) -> None:
-        """The database, with nothing in it."""
+        """Make the database, with nothing in it."""
         store = SQLiteStore(self._folder / DATABASE)
         await store.open()
         await store.close()
 
     async def _succeeded(self) -> set[str]:
-        """Keys of nodes that a process before this one has run."""
+        """Return the keys of nodes that an earlier process has run."""
         if not (self._folder / _CLOCK).exists():
             return set()
         engine = await self._open(ManualClock(self._begin_ms()), Entered(self._folder / "none"), work=False)

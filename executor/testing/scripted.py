@@ -34,7 +34,7 @@ class Scripted:
         self._script = list(script)
 
     async def run(self, ctx: Context) -> Outcome:
-        """The next outcome of the script."""
+        """Return the next outcome of the script."""
         self.calls.append(Call(ctx.block, ctx.key, ctx.attempt, ctx.idempotency_key, ctx.params))
         if not self._script:
             return Done(None)
@@ -63,5 +63,5 @@ def scripted(type: str, *script: Any, like: Block | None = None) -> Scripted:
 
 
 def failure(message: str, code: str = "scripted", *, retryable: bool = True) -> BlockError:
-    """An error for a script."""
+    """Return an error for a script."""
     return BlockError(message, code=code, retryable=retryable)

@@ -82,7 +82,7 @@ class Chats:
         return ChatView(row.id, title, start.params.get("text") or None, start.params.get("placeholder") or None)
 
     async def turns(self, name: str, token: str, conversation: str) -> list[ChatTurn]:
-        """The last ones, in their order. Raises NotFound."""
+        """Return the last messages with their answers, in their order. Raises NotFound."""
         rows = await self._said(await self._row(name, token), conversation, SHOWN)
         turns: list[ChatTurn] = []
         for row in reversed(rows):
@@ -108,7 +108,7 @@ class Chats:
             return await self._start(row, start, conversation, _name_in_runs(row, conversation, last), n, message)
 
     async def run_of(self, name: str, token: str, conversation: str, n: int) -> tuple[RunRow, Plan]:
-        """The run of message `n`. Raises NotFound."""
+        """Return the run of message `n`. Raises NotFound."""
         row = await self._row(name, token)
         key = _key(row, conversation, n)
         found = await self._parts.store.runs_by_key(row.workflow, key, key, 1)
@@ -138,7 +138,7 @@ class Chats:
         return created
 
     async def _said(self, row: WebhookRow, conversation: str, limit: int) -> list[RunRow]:
-        """The last runs of a conversation, the last one first."""
+        """Return the last runs of a conversation, the last one first."""
         first, last = _key(row, conversation, 0), _key(row, conversation, TURN_MAX)
         return await self._parts.store.runs_by_key(row.workflow, first, last, limit)
 
@@ -155,7 +155,7 @@ class Chats:
         return ChatTurn(n, said, "answered" if answer else "failed", answer or None)
 
     async def _answer(self, row: RunRow) -> str:
-        """A page that is loaded again does not read the journals of all its messages again."""
+        """Return the answer of a run, cached: a page that is loaded again does not read all journals again."""
         known = self._answers.get(row.id)
         if known is not None:
             self._answers.move_to_end(row.id)
@@ -184,7 +184,7 @@ def _name_in_runs(row: WebhookRow, conversation: str, last: Sequence[RunRow]) ->
 
 
 def new_conversation() -> str:
-    """The last part of the address of a new one."""
+    """Return the last part of the address of a new conversation."""
     return secrets.token_urlsafe(18)
 
 

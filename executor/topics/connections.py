@@ -301,7 +301,7 @@ def _is_address(text: str) -> bool:
 
 
 def _blocks_with(document: bytes, name: str) -> tuple[str, ...]:
-    """The ids of the blocks that name the connection, in their params or in those of a tool."""
+    """Return the ids of the blocks that name the connection, in their params or in those of a tool."""
     if b'"connection"' not in document:
         return ()
     found = orjson.loads(document)

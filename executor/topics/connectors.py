@@ -94,7 +94,7 @@ class Connectors:
         return await aside(imported)
 
     async def delete(self, service: str) -> None:
-        """Blocks of its type can no longer run. Raises NotFound."""
+        """Delete a connector; blocks of its type can no longer run. Raises NotFound."""
         if not await self._parts.store.delete_connector(service):
             raise _not_found(service)
         await self._parts.connectors.refresh()

@@ -72,19 +72,19 @@ class Drafts:
         return await self._view(row, ours.diagnostics)
 
     async def get(self, id: str) -> DraftView:
-        """The draft with the findings of its document. Raises NotFound."""
+        """Return the draft with the findings of its document. Raises NotFound."""
         return await self._view(await self._row(id))
 
     async def list(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
-        """Newest change first."""
+        """List drafts, newest change first."""
         return await self._store.list_drafts(before, limit)
 
     async def last_runs(self, ids: Sequence[str]) -> dict[str, LastRun]:
-        """The run of each draft that was created last; drafts without a run are left out."""
+        """Return the run of each draft that was created last; drafts without a run are left out."""
         return await self._store.last_runs(ids)
 
     async def put(self, id: str, rev: int, document: Mapping[str, Any], name: str | None = None) -> DraftView:
-        """The next revision. Raises NotFound, and Conflict (draft_changed, `current`) when `rev` is not the newest.
+        """Store the next revision. Raises NotFound, and Conflict (draft_changed, `current`) if `rev` is not the newest.
         The same document sent twice for one revision is one revision: the first answer may have been lost."""
         data = orjson.dumps(document)
         wanted = _name(name, document)
@@ -164,7 +164,7 @@ class Drafts:
 
 
 def _name(name: str | None, document: Mapping[str, Any]) -> str:
-    """The given name, else the document's own, cut to the length that a list shows."""
+    """Return the given name, else the document's own, cut to the length that a list shows."""
     own = document.get("name")
     return (name or (own if isinstance(own, str) else ""))[:NAME_LENGTH_MAX]
 

@@ -26,7 +26,7 @@ class Events:
         self._lookout = Lookout(parts.store, parts.hub)
 
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
-        """The journal after seq `after`, in batches, then live; ends after run.finished."""
+        """Yield the journal after seq `after`, in batches, then live; ends after run.finished."""
         cursor = self.cursor(run, after)
         try:
             while (records := await cursor.take()) is not None:
@@ -38,14 +38,15 @@ class Events:
             cursor.close()
 
     async def stream(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
-        """The same, one event after the other, decoded and with outputs. Raises NotFound."""
+        """Yield the events one after the other, decoded and with outputs. Raises NotFound."""
         await find_run(self._store, run)
         async for records in self.follow(run, after):
             for record in records:
                 yield await _decoded(self._store, run, record)
 
     def cursor(self, run: str, after: int = 0, bell: Bell | None = None) -> Cursor:
-        """The same by hand, for a reader that waits for other things as well: they ring the same bell. Close it."""
+        """Return a cursor for the same, for a reader that waits for other things as well: they ring the same bell.
+        Close it."""
         return Cursor(self._store, self._hub, self._pages, self._lookout, run, after, bell)
 
     def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
@@ -67,7 +68,7 @@ class Events:
 
 
 async def _decoded(store: Store, run: str, record: Record) -> RunEvent:
-    """The record as a program wants it, with its output, however large. Raises CorruptJournal."""
+    """Return the record decoded, with its output, however large. Raises CorruptJournal."""
     data = data_of(record)
     output = await output_of(store, record)
     if output is not None:

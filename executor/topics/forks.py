@@ -62,7 +62,7 @@ class Copied(Struct, frozen=True):
     next_ms: int | None
 
     def upto(self, count: int) -> Copied:
-        """The first `count` events of it."""
+        """Return the first `count` events of it."""
         if count >= len(self.events):
             return self
         return Copied(self.records[:count], self.events[:count], self.records[count].at_ms)
@@ -98,10 +98,10 @@ async def fork(
     request_hash: str,
     files: Sequence[str] = (),
 ) -> tuple[NewRun, int]:
-    """The new run, to be created, and how many events it takes over: fewer than are copied where an answer of a person
-    does not count for it (`fork_answers`). `outputs`: by node key, in place of recorded ones; `files`: in these. Raises
-    BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing, an answer
-    does not count)."""
+    """Return the new run, to be created, and how many events it takes over: fewer than are copied where an answer of a
+    person does not count for it (`fork_answers`). `outputs`: by node key, in place of recorded ones; `files`: in these.
+    Raises BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing, an
+    answer does not count)."""
     codec = Codec(plan)
     edits = await _checked(plan, copied, outputs, matches)
     changed = await _changed(store, copied, edits)
@@ -171,7 +171,7 @@ def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
 
 
 async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], matches: Matches) -> dict[NodeKey, bytes]:
-    """The wanted outputs as JSON, by key; a container by its end. Raises BadRequest."""
+    """Return the wanted outputs as JSON, by key; a container by its end. Raises BadRequest."""
     there = {event.key for event in copied.events if isinstance(event, NodeSucceeded | RegionExited)}
     edits: dict[NodeKey, bytes] = {}
     for text, value in outputs.items():
@@ -216,7 +216,8 @@ def _key(plan: Plan, text: str) -> NodeKey | None:
 async def _edited(
     store: Store, plan: Plan, row: RunRow, copied: Copied, edits: Mapping[NodeKey, bytes]
 ) -> tuple[list[Record], tuple[tuple[str, bytes], ...]]:
-    """The records with the edits in them and in the results of the containers around them, and the blobs of those."""
+    """Return the records with the edits in them and in the results of the containers around them, and the blobs of
+    those."""
     records = list(copied.records)
     if not edits:
         return records, ()
@@ -269,7 +270,7 @@ def _opened(codec: Codec, events: list[Event]) -> dict[str, bool]:
 async def _waits(
     store: Store, source: str, opened: Mapping[str, bool], run: str, links: Links, now_ms: int
 ) -> list[WaitRow]:
-    """Their rows: those that are still open are pending, whatever became of them there."""
+    """Return the rows of the waits: those that are open here are pending, whatever their state in the source."""
     rows = []
     for id, is_open in opened.items():
         row = await store.get_wait(source, id)

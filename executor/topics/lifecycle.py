@@ -123,7 +123,7 @@ class Lifecycle:
     async def fork(
         self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> Forked:
-        """A new run that continues from event `seq` of `run`, with these outputs in place of recorded ones. Raises
+        """Make a run that continues from event `seq` of `run`, with these outputs in place of recorded ones. Raises
         NotFound, BadRequest, Conflict (`seq` is past the end, the run was failing there, a key used before)."""
         row, plan = await self._run(run)
         if seq > row.seq:
@@ -254,7 +254,7 @@ class Lifecycle:
 
 
 def _first_node(plan: Plan, text: str) -> NodeKey:
-    """The node, or a container's start. Raises NotFound."""
+    """Return the node, or a container's start. Raises NotFound."""
     node, path = split_key(text)
     why = f"the plan has no node '{text}'"
     for name in (f"{node.removesuffix(':end')}:start", node):

@@ -20,7 +20,7 @@ class Load:
         self._looked_at_s = 0.0
 
     async def now(self, kept_s: float = KEPT_S) -> DatabaseLoad:
-        """Up to `kept_s` old: however many ask, the database is asked once. Raises StoreError."""
+        """Return the load, up to `kept_s` old: concurrent callers share one query. Raises StoreError."""
         async with self._looking:
             if self._last is None or time.monotonic() >= self._looked_at_s + kept_s:
                 self._last = await self._store.load()

@@ -25,7 +25,7 @@ class MemoryTopic:
         self._store = parts.store
 
     async def all(self, workflow: str | None = None) -> list[MemoryHead]:
-        """Conversations, those with the latest turn first: of a workflow, or of all and of all scopes."""
+        """List conversations, those with the latest turn first: of a workflow, or of all and of all scopes."""
         return await self._store.list_memories(workflow)
 
     async def turns(self, key: str, *, workflow: str = "", scope: str = "") -> list[TurnView]:

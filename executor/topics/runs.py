@@ -261,13 +261,13 @@ class Runs:
         return replace(view, unread=unread, stale=since_ms is not None, stale_since_ms=since_ms, lacks=lacks)
 
     async def _with_usage(self, view: RunView) -> RunView:
-        """Most runs have no steps, and nothing is read for them."""
+        """Add the usage. Most runs have no steps, and nothing is read for them."""
         asked = any(node.steps or node.child for node in view.nodes)
         used = await self._store.usage_of(view.id) if asked else []
         return replace(view, usage=usage_view(used)) if used else view
 
     async def row(self, run: str) -> RunRow:
-        """The run's own row, without its nodes: cheap."""
+        """Return the run's own row, without its nodes: cheap."""
         return await self._rows.find(run)
 
     async def graph(self, run: str) -> RunGraph:
@@ -280,7 +280,7 @@ class Runs:
             return await load_plan(self._store, row.plan_hash)
 
     async def document(self, run: str) -> RunDocument:
-        """The document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
+        """Return the document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
         async with existing_run(self._store, run) as row:
             return await run_view.document(self._store, row, self._parts.services.names, self._parts.registry)
 
@@ -375,12 +375,12 @@ class Runs:
         *,
         parent: str | None = None,
     ) -> list[RunRow]:
-        """Newest first; `before` is the last id of the previous page, `parent` the run that started them."""
+        """List runs, newest first; `before` is the last id of the previous page, `parent` the run that started them."""
         return await self._store.list_runs(workflow, status, before, limit, draft, parent=parent)
 
 
 async def _with_family(parts: Parts, waits: Waits, view: RunView, row: RunRow) -> RunView:
-    """The view of a run with the run above it and the runs below it."""
+    """Return the view of a run with the run above it and the runs below it."""
     if row.parent_run_id is not None and row.parent_key is not None:
         view = replace(view, parent=ParentView(row.parent_run_id, parse_wait(row.parent_key)[0]))
     rows = await parts.store.list_children(row.id, CHILDREN_SHOWN_MAX)

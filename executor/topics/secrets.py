@@ -57,7 +57,7 @@ class Secrets:
         return [self._view(row) for row in rows]
 
     async def set(self, name: str, value: str, hosts: Sequence[str] = (), *, by: str = "") -> SecretView:
-        """A first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
+        """Set a first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
         LimitExceeded."""
         keys = self._keys()
         row_hosts = _checked(name, value, hosts)
@@ -130,7 +130,7 @@ def _resealed(keys: Keys, row: SecretRow) -> Resealed:
 
 
 def _checked(name: str, value: str, hosts: Sequence[str]) -> tuple[str, ...]:
-    """The hosts as they are stored."""
+    """Return the hosts as they are stored."""
     if not _NAME.fullmatch(name):
         raise BadRequest(
             "the name of a secret consists of capital letters, digits and _, up to 100, and starts with a letter or _",

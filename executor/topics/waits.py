@@ -66,7 +66,7 @@ class Waits:
         self._links = parts.links
 
     async def page(self, where: WaitFilter) -> WaitPage:
-        """Cursors are `run/wait id`."""
+        """Return a page of waits. Cursors are `run/wait id`."""
         before: tuple[str, str] | None = None
         if where.before is not None:
             run, _, wait = where.before.partition("/")
@@ -261,7 +261,7 @@ class Waits:
     async def list(
         self, status: WaitStatus | None = "pending", run: str | None = None, limit: int = 200
     ) -> list[WaitView]:
-        """Oldest first; `page` has filters and pages."""
+        """List waits, oldest first; `page` has filters and pages."""
         return await self.views(await self._store.list_waits(status, run, limit))
 
 

@@ -120,7 +120,7 @@ class Workflows:
         return turned_off(declared), [Diagnostic("triggers_off", "warning", "/blocks", message, _OFF_HINT)]
 
     async def give(self, workflows: Iterable[FunctionWorkflow[Any, Any]]) -> None:
-        """Workflows of this program: those that one of them calls are stored. Raises as `save_called`."""
+        """Add workflows of this program: those that one of them calls are stored. Raises like `save_called`."""
         self._given += workflows
         await self.save_called(*self._given)
 
@@ -136,15 +136,15 @@ class Workflows:
                     raise
 
     async def active(self) -> list[WorkflowRow]:
-        """The active version of each."""
+        """Return the active version of each."""
         return await self._store.list_workflows()
 
     async def version(self, name: str, version: int | None = None) -> WorkflowRow:
-        """The active version without a number. Raises NotFound."""
+        """Return the active version without a number. Raises NotFound."""
         return await find_version(self._store, name, version)
 
     async def converted(self, document: bytes) -> bytes:
-        """A stored document in the format weft/1."""
+        """Return a stored document in the format weft/1."""
         ours = await self._ours(orjson.loads(document))
         return document if ours.imported is None else orjson.dumps(ours.document)
 
@@ -168,7 +168,7 @@ class Workflows:
         return head
 
     async def versions(self, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
-        """Newest first, below `before`. Raises NotFound."""
+        """List versions, newest first, below `before`. Raises NotFound."""
         found = await self._store.list_versions(name, before, limit)
         if not found:
             await self.get(name)

@@ -112,7 +112,7 @@ async def start_of(parts: Parts, row: ScheduleRow | WebhookRow) -> StartOf:
 
 
 def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
-    """Id, type and params of enabled trigger blocks that become rows. The document compiles."""
+    """List id, type and params of enabled trigger blocks that become rows. The document compiles."""
     blocks = as_ours(document).document.get("blocks") if isinstance(document, Mapping) else None
     return [
         (id, block["type"], block.get("params") or {})
@@ -122,7 +122,7 @@ def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def new_generation() -> int:
-    """Random: a webhook that is created again under an old id must not have its old secret."""
+    """Return a random one: a webhook that is created again under an old id must not have its old secret."""
     return secrets.randbits(62)
 
 

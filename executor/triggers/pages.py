@@ -30,6 +30,6 @@ class PageTokens:
 
 
 def _same(token: str, wanted: str) -> bool:
-    """Constant time over both, whatever their lengths."""
+    """Compare in constant time, for any lengths."""
     sent = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
     return hmac.compare_digest(sent, hashlib.sha256(wanted.encode()).digest())

@@ -92,7 +92,7 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
 
 
 def sign(secret: str, body: bytes, timestamp_s: int) -> str:
-    """The value of X-Weft-Signature."""
+    """Return the value of X-Weft-Signature."""
     return "v1=" + hmac.new(secret.encode(), b"%d." % timestamp_s + body, hashlib.sha256).hexdigest()
 
 
@@ -110,7 +110,7 @@ def envelope(request: Received, more_headers: Iterable[str], delivery: str, now_
 
 
 def body_of(request: Received) -> Any:
-    """The JSON in it, else its text; None when there is none. Raises BadRequest."""
+    """Return the JSON in it, else its text, or None without a body. Raises BadRequest."""
     if not request.body:
         return None
     media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -162,7 +162,7 @@ def _compare(signature: str, secret: str | None, signed: bytes) -> None:
 
 
 def _same(value: str, wanted: str) -> bool:
-    """Constant time over both, whatever their lengths."""
+    """Compare in constant time, for any lengths."""
     return hmac.compare_digest(hashlib.sha256(value.encode()).digest(), hashlib.sha256(wanted.encode()).digest())
 
 

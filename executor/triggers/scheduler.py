@@ -67,12 +67,12 @@ class Scheduler:
         await self._task.stop()
 
     def wake(self) -> None:
-        """Schedules have changed."""
+        """Called when schedules have changed."""
         self.changed_elsewhere()
         self._elsewhere.tell(SCHEDULES, "")
 
     def changed_elsewhere(self) -> None:
-        """Another process has changed them."""
+        """Called when another process has changed schedules."""
         self._task.wake.set()
 
     def _run_left(self) -> None:
@@ -147,7 +147,7 @@ class Scheduler:
 
 
 def _before(times: cron.Cron, last_ms: int, first_ms: int) -> list[int]:
-    """The fire times from `first_ms` to `last_ms`, oldest first; of more than 100 the last 100."""
+    """Return the fire times from `first_ms` to `last_ms`, oldest first; of more than 100 the last 100."""
     found = [last_ms]
     while len(found) < CATCH_UP_MAX:
         earlier = times.previous(found[-1] - 1)

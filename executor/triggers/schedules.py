@@ -95,7 +95,7 @@ class Schedules:
         return [_view(row) for row in await self._store.list_schedules(workflow)]
 
     async def made_by(self, actor: str) -> list[str]:
-        """Ids of those that are enabled and were made, or last changed, by this person or program."""
+        """List the ids of enabled schedules that this person or program made or last changed."""
         return [row.id for row in await self._store.list_schedules() if row.enabled and row.made_by == actor]
 
     async def get(self, id: str) -> ScheduleView:
@@ -219,7 +219,7 @@ class Schedules:
         return fired
 
     async def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
-        """The input is the schedule's; a `schedule` block also gets the times. Raises InputInvalid."""
+        """Make the run. The input is the schedule's; a `schedule` block also gets the times. Raises InputInvalid."""
         now_ms = self._parts.clock.now_ms()
         checked = await check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
         if start.node.type == "schedule":

@@ -146,7 +146,7 @@ class Webhooks:
         return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
 
     async def deliveries(self, id: str) -> list[DeliveryView]:
-        """The last ones, newest first."""
+        """Return the last deliveries, newest first."""
         stored = await self._store.list_deliveries((await self._row(id)).id, DELIVERIES_SHOWN)
         started = [DeliveryView(row.at_ms, "started", row.id, row.run_id) for row in stored]
         last = self._refusals.last(id)
@@ -244,8 +244,7 @@ class Webhooks:
             raise
 
     def record_refused(self, id: str, error: WeftError) -> None:
-        """A request was turned away, here or before it came here; of ids that no webhook is known to have nothing is
-        noted."""
+        """Record a refused request, refused here or earlier; nothing is recorded for ids of no known webhook."""
         if id in self._seen:
             now_ms = self._parts.clock.now_ms()
             delivery, run = error.extra.get("delivery"), error.extra.get("run")

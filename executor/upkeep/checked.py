@@ -110,7 +110,7 @@ class Examination:
             self.keep()
 
     def keep(self) -> None:
-        """Save how far the first look at everything has come; later ones are short."""
+        """Save the progress of the first check of everything; later ones are short."""
         self._saved_s = time.monotonic()
         before = self._before
         if before.until_ms or not self.progress.last or self.progress.last in before.wrong:
@@ -127,7 +127,8 @@ class Examination:
             self._is_wrong_at_large = True
 
     def _save(self, checked: Checked) -> None:
-        """Unless something is wrong that belongs to no run, or to too many: all is checked the next time as well."""
+        """Save the position, unless there are problems of no run, or of too many: then all is checked the next time as
+        well."""
         is_small = self.progress.total <= SAMPLE and not self._before.part.since_ms
         if self._is_wrong_at_large or len(checked.wrong) > WRONG_MAX or is_small:
             return

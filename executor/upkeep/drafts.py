@@ -99,7 +99,7 @@ def _owner_of(draft: Path) -> Path:
 
 
 def _remove(draft: Path) -> None:
-    """The owner's file last: as long as it is there, the rest is found."""
+    """Remove a draft, the owner's file last: as long as it is there, the rest is found."""
     for end in ("", "-journal", "-wal", "-shm", OWNER):
         with suppress(FileNotFoundError):
             os.unlink(f"{draft}{end}")

@@ -74,8 +74,8 @@ def write_sqlite(db: Asking, wanted: Sequence[Table], target: Path, timeout_s: f
 
 @contextmanager
 def replacing(target: Path) -> Iterator[Path]:
-    """An empty file, readable for its owner only, that takes the place of `target` at the end, unless something went
-    wrong: then `target` is as it was. Raises OSError."""
+    """Yield an empty file, readable for its owner only, that replaces `target` at the end, unless there was an error:
+    then `target` is as it was. Raises OSError."""
     with draft_of(target) as draft:
         yield draft
         os.replace(draft, target)

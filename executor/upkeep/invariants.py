@@ -120,13 +120,13 @@ def run_ids(db: Reading, part: Part = EVERYTHING) -> Iterator[str]:
 
 
 def count_runs(db: Reading, part: Part) -> int:
-    """About how many `run_ids` are."""
+    """Return the approximate number of `run_ids`."""
     ((count,),) = db.rows(_COUNT_OF_PART, {"since": part.since_ms, "done": part.done})
     return int(count) + len(part.named)
 
 
 def sample(db: Reading, after: str, limit: int) -> list[str]:
-    """The runs that follow, from the beginning again at the end."""
+    """Return the runs that follow, from the beginning again at the end."""
     found = db.rows(_RUN_IDS, {"after": after, "limit": limit}) or db.rows(_RUN_IDS, {"after": "", "limit": limit})
     return [id for (id,) in found]
 
@@ -388,7 +388,7 @@ class _Checker:
             yield Finding("I1", "its cancel request was accepted, but it has not processed it", fix, run.id)
 
     def _alarm(self, run: _Run, state: State, messages: bool) -> Iterator[Finding]:
-        """An open run will be continued: by its owner, or by the next claim."""
+        """Check that an open run will be continued: by its owner, or by the next claim."""
         if run.status in TERMINAL:
             return
         wake = f"wake it, for example with `weft signal {run.id} wake`"
@@ -448,7 +448,7 @@ class _Checker:
 
 
 def _object(data: bytes | None) -> dict[str, Any] | None:
-    """None when it is damaged."""
+    """Decode an object, or return None if it is damaged."""
     try:
         value = orjson.loads(data or b"{}")
     except orjson.JSONDecodeError:

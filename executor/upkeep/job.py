@@ -50,12 +50,12 @@ class GcJob(Struct):
 
 
 def kind_of(dry_run: bool) -> str:
-    """The name of the note in the database."""
+    """Return the name of the note in the database."""
     return "gc-preview" if dry_run else "gc"
 
 
 async def last_job(store: Store, kind: str, now_ms: int) -> GcJob | None:
-    """The last one of any process."""
+    """Return the last deletion of any process."""
     data = await store.upkeep_note(kind)
     if data is None:
         return None

@@ -198,7 +198,7 @@ def _starting(state: State, event: NodeStarted) -> str | None:
 
 
 def _ending(plan: Plan, state: State, key: NodeKey, attempt: int) -> str | None:
-    """A node ends from an attempt that is under way, or from a wait that was just closed."""
+    """Check an end: a node ends from an attempt that is under way, or from a wait that was just closed."""
     running = state.running.get(key)
     if running is not None:
         return None if running == attempt else f"attempt {running} is running, not {attempt}"

@@ -114,7 +114,7 @@ class _Names:
         return _rename(self.database, self.aside), _rename(self.new, self.database)
 
     def by_hand(self, owner: str, *, exists: bool) -> str:
-        """The same as commands for a role that may do it."""
+        """Return the same as commands for a role that may do it."""
         new, role, dump = (shlex.quote(text) for text in (self.new, owner, str(self.dump)))
         return "\n  ".join(
             (
@@ -196,7 +196,7 @@ def _refuse_without_rights(db: psycopg.Connection[Row], names: _Names, present: 
 
 
 def _create(db: psycopg.Connection[Row], names: _Names, present: _Present | None) -> None:
-    """An empty database, with the locale, the rights and the settings of the present one."""
+    """Create an empty database, with the locale, the rights and the settings of the present one."""
     new = sql.Identifier(names.new)
     with _translated(f"the database {names.new} cannot be created"):
         if present is None:
@@ -247,7 +247,7 @@ def _run(command: list[str], dump: Path, environ: dict[str, str] | None = None) 
 
 
 def _prepare(address: str, new: str) -> tuple[int, int]:
-    """Statistics, which a dump does not have, and no lease of a worker that is not there. Returns numbers of runs."""
+    """Make statistics, which a dump does not have, and free the leases of missing workers. Returns numbers of runs."""
     with closing(_connect(address, new)) as db, _translated(f"{new} is no database of weft"):
         db.execute("SET statement_timeout = 0")
         db.execute(_FREE_LEASES)
@@ -304,8 +304,8 @@ def _translated(what: str) -> Iterator[None]:
 
 
 def _program(major: int) -> str:
-    """The pg_restore of this version of PostgreSQL: a newer one sends settings that an older server does not know.
-    Raises DatabaseUnavailable."""
+    """Return the pg_restore of this version of PostgreSQL: a newer one sends settings that an older server does not
+    know. Raises DatabaseUnavailable."""
     folders = [Path(folder) for folder in os.get_exec_path()]
     for pattern in PLACES:
         folders += sorted(Path("/").glob(pattern[1:]), reverse=True)

@@ -54,7 +54,7 @@ def spellings(secret: str) -> list[bytes]:
 
 
 def _tables(db: Reading) -> Iterator[tuple[str, list[Column], str | None]]:
-    """Name, columns that can hold text, and the SQL that gives the run's id, if there is one."""
+    """Yield name, columns that can hold text, and the SQL for the run's id, if there is one."""
     for table, columns in db.tables().items():
         texts = db.texts(table)
         by_id = table in ("run_details", "heads")

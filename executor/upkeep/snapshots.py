@@ -69,7 +69,7 @@ def check_snapshot(db: Reading, run: str, plan: Plan) -> Iterator[Finding]:
 
 
 def _at_once(reading: Coroutine[Any, Any, T]) -> T:
-    """The result of a coroutine that waits for nothing."""
+    """Return the result of a coroutine that waits for nothing."""
     try:
         reading.send(None)
     except StopIteration as done:

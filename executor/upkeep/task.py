@@ -51,7 +51,7 @@ class Upkeep:
         self._task.start(after_s=first_s)
 
     async def stop(self) -> None:
-        """A transaction under way is completed; the rest is done the next time."""
+        """Stop. A transaction under way is completed; the rest is done the next time."""
         task, self._task = self._task, None
         if task is not None:
             await task.stop()
@@ -174,7 +174,7 @@ class Upkeep:
         return deleted
 
     async def _family(self, row: RunRow) -> list[RunRow]:
-        """The run and those below it, parents before their children."""
+        """Return the run and those below it, parents before their children."""
         found = [row]
         for parent in found:
             for child in await self._store.list_children(parent.id, CHILDREN_MAX):

@@ -169,7 +169,7 @@ def _all_of(run: str) -> dict[str, Any]:
 
 
 def _journals(source: Reading, total: _Sum) -> Iterator[Row]:
-    """Rows of batches, run by run. Raises CorruptJournal."""
+    """Yield rows of batches, run by run. Raises CorruptJournal."""
     for n, run in _runs(source):
         rows = source.rows(JOURNAL, _all_of(run))
         records = records_of(run, rows)

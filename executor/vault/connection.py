@@ -126,7 +126,7 @@ class Credential(Struct, frozen=True):
         return bound_to({PREFIX + self.connection: self.hosts}, None, self.opened, self.redact)
 
     def put(self, url: str, headers: dict[str, str]) -> str:
-        """The URL with it; or else `headers` get it, in the place of one of the same name."""
+        """Return the URL with the credential; or else put it into `headers`, in the place of one of the same name."""
         if self.where == "query":
             base, mark, fragment = url.partition("#")
             joint = "&" if "?" in base else "?"

@@ -124,7 +124,7 @@ class Connections:
             await self._change(name, before, self._with_lease)
 
     def _with_lease(self, connection: Connection) -> Connection:
-        """Unless another process has it, as this one stood still."""
+        """Prolong the lease of this process, unless another process has it, because this one stood still."""
         lease = connection.lease
         return connection if lease is None or lease.by != self._id else replace(connection, lease=self._lease())
 
@@ -162,7 +162,7 @@ class Connections:
         return self._vault.credential(name, row, connection)
 
     async def _marked(self, name: str, before: Tokens | None, why: str) -> BlockError:
-        """The error, once the connection has it."""
+        """Return the error, once the connection has it."""
         log.warning("the connection %s needs a new sign-in: %s", name, why)
         await self._change(name, before, lambda one: replace(one, tokens=None, problem=why, lease=None))
         return needs_sign_in(name, why)

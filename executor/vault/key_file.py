@@ -15,7 +15,7 @@ KEY_BYTES: Final = 32
 
 
 def key_path(database: Path | str) -> Path:
-    """`weft.key` beside `weft.db`."""
+    """Return `weft.key` beside `weft.db`."""
     return Path(database).with_suffix(".key")
 
 
@@ -45,8 +45,8 @@ def read(path: Path) -> bytes:
 
 
 def write_once(path: Path, text: str) -> None:
-    """A file for its owner alone. It is written beside its name and linked into place, so that two processes which
-    start together agree on one."""
+    """Write a file for its owner alone. It is written beside its name and linked into place, so that two processes
+    which start together agree on one."""
     draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(text + "\n")

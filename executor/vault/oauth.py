@@ -48,7 +48,7 @@ def sign_in_url(provider: Provider, redirect_uri: str, state: str, verifier: str
 async def exchange(
     http: GuardedClient, connection: Connection, code: str, verifier: str, redirect_uri: str, now_ms: int
 ) -> Tokens:
-    """The tokens for a code. Raises BlockError: oauth_refused, and, retryable, oauth_failed."""
+    """Return the tokens for a code. Raises BlockError: oauth_refused, and, retryable, oauth_failed."""
     form = {
         "grant_type": "authorization_code",
         "code": code,
@@ -60,8 +60,8 @@ async def exchange(
 
 
 async def renew(http: GuardedClient, connection: Connection, now_ms: int) -> Tokens:
-    """The next tokens: with the refresh token, or with the client's own credentials. The refresh token stays the same
-    unless the provider gives another one. Raises BlockError: oauth_refused, and, retryable, oauth_failed."""
+    """Return the next tokens: with the refresh token, or with the client's own credentials. The refresh token stays the
+    same unless the provider gives another one. Raises BlockError: oauth_refused, and, retryable, oauth_failed."""
     assert connection.provider is not None
     if connection.kind == "oauth2_client":
         form = {"grant_type": "client_credentials"}
@@ -112,7 +112,7 @@ async def _ask(http: GuardedClient, connection: Connection, form: dict[str, str]
 
 
 def ends_sign_in(error: BlockError) -> bool:
-    """The refresh token is worth nothing: whatever is asked with it will be refused."""
+    """Return True if the refresh token is no longer valid: every request with it will be refused."""
     return error.code == REFUSED and error.extra.get("said") == "invalid_grant"
 
 
@@ -130,7 +130,7 @@ def _json(body: bytes) -> dict[str, Any]:
 
 
 def _is_token(value: Any) -> bool:
-    """Text that can be in a header."""
+    """Return True for text that can be in a header."""
     return (
         isinstance(value, str)
         and TOKEN_CHARS_MIN <= len(value) <= TOKEN_CHARS_MAX

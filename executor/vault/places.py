@@ -17,7 +17,7 @@ def environment_names(node: Node) -> tuple[str, ...]:
 
 
 def names_elsewhere(node: Node, spec: BlockSpec) -> frozenset[str]:
-    """Names that the node reads in a place that is not for secrets."""
+    """Return the names that the node reads in a place that is not for secrets."""
     params: Any = orjson.loads(bytes(node.params))
     params = params if isinstance(params, dict) else {}
     permitted = checker_of(spec).secret_places(params)

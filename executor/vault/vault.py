@@ -157,12 +157,12 @@ class Vault:
         return credential_of(name, row.hosts, connection, handle_of, self.opened, self._redactor.redact)
 
     def opened(self, handle: str) -> tuple[str, str] | None:
-        """The name and the value of a handle."""
+        """Return the name and the value of a handle."""
         return self._opened.get(handle)
 
     def revealed(self, value: Any, hosts: Hosts) -> Any:
-        """A JSON value with values in the places of handles of these names: for blocks of other packages, which dial by
-        themselves."""
+        """Return a JSON value with values in the places of handles of these names: for blocks of other packages, which
+        dial by themselves."""
         match value:
             case str():
                 return filled(value, lambda handle: self._value_for(handle, hosts)) if has_handle(value) else value

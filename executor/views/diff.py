@@ -187,7 +187,7 @@ async def _diverged(
 
 
 async def _journal(store: Store, row: RunRow, slices: Slices) -> AsyncGenerator[Record]:
-    """The events that count."""
+    """Yield the events that are compared."""
     async for record in read(store, row.id, upto=row.seq):
         if slices.is_over:
             await slices.rest()

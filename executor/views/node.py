@@ -91,7 +91,7 @@ async def build(
 
 
 def _keys(plan: Plan, text: str) -> tuple[NodeKey, NodeKey]:
-    """The key asked for twice, or the two sentinels of the container asked for."""
+    """Return the given key twice, or the two sentinels of the given container."""
     node, path = split_key(text)
     names = [node] if plan.node_index(node) is not None else [f"{node}:start", f"{node}:end"]
     try:
@@ -148,7 +148,7 @@ async def _output(store: Store, ended: Record | None) -> bytes | None:
 async def _input(
     store: Store, plan: Plan, row: RunRow, services: Services, redactor: Redactor, key: NodeKey, begins: Record
 ) -> tuple[bytes | None, dict[str, Any] | None]:
-    """The filled params as JSON, or why they could not be filled."""
+    """Return the filled params as JSON, or why they could not be filled."""
     values, opened = await _values_before(store, plan, row, services, begins.seq)
     node = plan.nodes[key[1]]
     path = key[0]
@@ -167,7 +167,8 @@ async def _input(
 async def _values_before(
     store: Store, plan: Plan, row: RunRow, services: Services, seq: int
 ) -> tuple[Values, dict[tuple[Path, int], int]]:
-    """The values as they were when event `seq` was made, and how many scopes each container had opened by then."""
+    """Return the values as they were when event `seq` was made, and how many scopes each container had opened by
+    then."""
     env = {name: MARK if name in services.secrets else value for name, value in services.env.items()}
     env |= dict.fromkeys(services.kept, MARK)
     values = Values(plan, orjson.loads(row.input), env)
@@ -187,7 +188,7 @@ async def _values_before(
 
 
 def _shown(filled: Any, written: Any) -> Any:
-    """The filled params for people: code as it was written, beside the values its references had."""
+    """Return the filled params for people: code as it was written, beside the values its references had."""
     if isinstance(filled, Bound):
         return {"$code": written, "values": {**filled.texts, **filled.values}}
     if isinstance(filled, dict) and isinstance(written, Mapping):

@@ -48,7 +48,7 @@ async def _taken_over(
 
 
 async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
-    """The changes of variables by the nodes that are taken over, those inside containers included, in order."""
+    """Return the changes of variables by the nodes that are taken over, those inside containers included, in order."""
     found: list[Record] = []
     async for record in read(store, run, types=("variables.patched",)):
         number = plan.node_index(record.node or "")
@@ -99,7 +99,7 @@ async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple
 
 
 def outermost_block(plan: Plan, key: NodeKey) -> str:
-    """The block at the root that the node is, or lies in."""
+    """Return the block at the root that the node is, or lies in."""
     return plan.nodes[root_of(plan, key[1])].block
 
 

@@ -139,7 +139,7 @@ class _Told:
         self.slices = Slices()
 
     def add(self, record: Record) -> bool:
-        """True: `rest` before the next."""
+        """Add a record. If it returns True, call `rest` before the next."""
         state = self.projection.apply_record(record)
         fetch = False
         if state is not None and (record.output is not None or record.data is not None):

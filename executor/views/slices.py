@@ -37,7 +37,7 @@ class Slices:
         self._until_s = self._now_s() + SLICE_S
 
     async def of(self, make: Callable[[T], U], items: Iterable[T]) -> tuple[U, ...]:
-        """`make` of each, where there may be many. Nothing else may change `items` meanwhile."""
+        """Return `make` of each, where there may be many. Nothing else may change `items` meanwhile."""
         made = []
         for item in items:
             if self.is_over:
@@ -46,7 +46,7 @@ class Slices:
         return tuple(made)
 
     async def decoded(self, data: bytes) -> Any:
-        """The value of JSON that may be long: the output of a loop has a part for each iteration."""
+        """Return the value of JSON that may be long: the output of a loop has a part for each iteration."""
         if self.is_over:
             await self.rest()
         if len(data) <= DECODED_AT_ONCE:
@@ -92,7 +92,7 @@ class SlicedProjection(Projection):
         self._has_ended = True
 
     def taken_out(self) -> Iterator[NodeState]:
-        """The nodes, in the order in which they came."""
+        """Yield the nodes, in the order in which they came."""
         keys = list(self.nodes)
         keys.reverse()
         while keys:  # they are freed one by one as well

@@ -52,7 +52,7 @@ def usage_view(sums: Iterable[UsageSum], *, by_day: bool = False) -> UsageView:
 
 
 def day_text(day: int) -> str:
-    """`2026-11-23`."""
+    """Format a day as `2026-11-23`."""
     return (_EPOCH + timedelta(days=day)).isoformat()
 
 

@@ -222,7 +222,7 @@ async def _keys_of(
 
 
 def _unopened(plan: Plan, number: int) -> NodeKey:
-    """The first scope the node would run in: index 0 all the way down."""
+    """Return the first scope the node would run in: index 0 all the way down."""
     path: list[tuple[int, int]] = []
     region = plan.region_of[number]
     while region > 0:

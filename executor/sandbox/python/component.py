@@ -80,7 +80,8 @@ def is_built() -> bool:
 
 @contextlib.contextmanager
 def building() -> Iterator[bool]:
-    """Processes of this user see `is_being_built` meanwhile. False: another process does so already."""
+    """Lock the build, so that processes of this user see `is_being_built`. Yields False if another process has the
+    lock."""
     file = compiled_file()
     if file is None or not private_folder(file.parent) or not (lock := _locked(_lock_of(file))):
         yield False

@@ -48,8 +48,8 @@ class PythonGuest:
         jobs: bool = False,
         should_stop: Callable[[], bool] | None = None,
     ) -> bytes:
-        """The answer of `run` in `program/`. As Guest.call: `now_ms` is in the request, there are no jobs, and the time
-        ends with `soft_ms`. Raises GuestStopped, SandboxError(python_missing)."""
+        """Return the answer of `run` in `program/`. As Guest.call: `now_ms` is in the request, there are no jobs, and
+        the time ends with `soft_ms`. Raises GuestStopped, SandboxError(python_missing)."""
         text, linker, program = request.decode(), _linker(), component()
         store = wasmtime.Store(engine())
         watch = _Watch(soft_ms, should_stop)
@@ -90,7 +90,7 @@ class _Watch:
         return step
 
     def _tick(self, context: Any, data: Any, delta: Any, kind: Any) -> int:
-        """0 to go on for so many ticks, else a pointer to an error, which wasmtime frees. Must not raise."""
+        """Return 0 to continue for so many ticks, else a pointer to an error, which wasmtime frees. Must not raise."""
         if self._should_stop is not None and self._should_stop():
             self.reason = "stopped"
         elif self._left <= 0 and time.monotonic() >= self._ends:

@@ -37,13 +37,13 @@ class Asking(Protocol):
         """Start one statement. The time runs until the last row is read. Raises QueryRefused."""
 
     def select(self, workflow: str, node: str, type: str) -> str:
-        """A row for each time the node put something out with an event of this type."""
+        """Return a query with a row for each output of the node by an event of this type."""
 
     def close(self) -> None: ...
 
 
 def too_long() -> QueryRefused:
-    """The error of a query that has used up its time."""
+    """Return the error of a query that has used up its time."""
     return QueryRefused(
         "the query took too long",
         hint="narrow the query to one run, or to the newest (`weft sql --last 1000`): events, outputs, attempts, nodes "

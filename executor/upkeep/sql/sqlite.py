@@ -104,8 +104,8 @@ class SQLiteAsking:
 
 
 def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None) -> SQLiteAsking:
-    """A connection with the generated views, on which nothing but reading works. Raises sqlite3.Error when the file is
-    no database of weft."""
+    """Return a connection with the generated views, on which only reading works. Raises sqlite3.Error if the file is
+    not a database of weft."""
     db = open_read_only(path)
     try:
         asking = SQLiteAsking(db, str(path), catalog, env_names)
@@ -130,7 +130,7 @@ def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), las
 
 
 def _narrow(db: sqlite3.Connection, last: int) -> None:
-    """Views of journals that have the newest runs only. A temporary view reads temporary ones first."""
+    """Make views of journals that have the newest runs only. A temporary view reads temporary ones first."""
     newest = f"SELECT n FROM main.run_details ORDER BY created_at_ms DESC, id DESC LIMIT {last:d}"  # noqa: S608
     db.execute(f"CREATE TEMP VIEW run_details AS SELECT * FROM main.run_details WHERE n IN ({newest})")  # noqa: S608
     of_newest = "SELECT * FROM main.old_events WHERE run_id IN (SELECT id FROM run_details)"

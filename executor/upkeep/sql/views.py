@@ -42,7 +42,7 @@ class Outputs(Protocol):
     """How a database selects the outputs of nodes."""
 
     def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
-        """A row for each time the node put something out; `parts` are further columns."""
+        """Return a query with a row for each output of the node; `parts` are further columns."""
 
     def property(self, key: str, schema: Any) -> str:
         """Select a property of an output, as the kind of value in its schema."""
