@@ -2,8 +2,8 @@
 
     bytes -> read -> (import) -> decode -> wire -> choose_trigger -> check -> flows, lay_out -> bind -> regions -> Plan
 
-Each step reports what is wrong and continues with what is sound, so that all findings come at once. The plan is made
-only when there is no error. Pure: the same document, catalog and trigger give the same plan, and the same hash.
+Each step reports errors and continues with the valid parts, so that all findings come at once. The plan is made only
+when there is no error. Pure: the same document, catalog and trigger give the same plan, and the same hash.
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""The input that a block has for the next run of its workflow, against the schema of that input: what is clear before
-anything runs. The rest is checked when the block runs, because the next run may be of a later version."""
+"""The input that a block has for the next run of its workflow, against the schema of that input: the errors that are
+certain before anything runs. The rest is checked when the block runs, because the next run may be of a later
+version."""
 
 from __future__ import annotations
 

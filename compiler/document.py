@@ -263,7 +263,7 @@ def as_document(workflow: Mapping[str, Any] | Described) -> Mapping[str, Any]:
 def read(
     document: bytes | bytearray | str | Mapping[str, Any], limits: Limits, report: Report
 ) -> dict[str, Any] | None:
-    """The document as plain JSON values, or None (reported): not JSON, too large, too deep, or not an object.
+    """Return the document as plain JSON values, or None (reported): not JSON, too large, too deep, or not an object.
 
     Never raises, whatever the bytes are. O(size).
     """

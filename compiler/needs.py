@@ -123,7 +123,7 @@ class Gatherer:
                     self._binder.guess_alone(found, reader, where)
 
     def _bind(self, found: Found, reader: Reader, where: str, guess: bool = True) -> Ref | None:
-        """None, too, for what is beyond the limit (reported)."""
+        """Bind a reference. Returns None also for references beyond the limit, which is reported."""
         self._bound += 1
         most = self._limits.blocks * REFERENCES_PER_BLOCK_MAX
         if self._bound <= most:

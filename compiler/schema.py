@@ -308,7 +308,7 @@ def _validator_class() -> type[Validator]:
         return checked
 
     def short(rule: Any) -> Any:
-        """A list that is too long is reported as such; what is in it does not matter then."""
+        """Skip the rule for a list that is too long, which `maxItems` reports; its items do not matter then."""
 
         def checked(validator: Validator, value: Any, instance: Any, schema: Any) -> Any:
             too_long = isinstance(instance, list) and len(instance) > schema.get("maxItems", len(instance))

@@ -183,7 +183,7 @@ def _hints(function: Callable[..., Any], name: str, wanted: Collection[str]) -> 
 
 
 def _of_field(name: str, type: Any, order: int, about: str) -> dict[str, Any]:
-    """A schema with what the form needs."""
+    """Return a schema with the hints of the form."""
     schema = schema_of(type)
     said = next((one for one in _extras(type) if isinstance(one, Param)), Param())
     schema["title"] = said.title or words_of(name)

@@ -1,4 +1,4 @@
-"""A small application on a port of its own: the metrics of a worker, the page of a demo."""
+"""A small application on a separate port: the metrics of a worker, the page of a demo."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from threading import Event, Thread
 
 @contextmanager
 def built_beside() -> Iterator[None]:
-    """In a process of its own, which ends with the block. What it cannot do, it writes to stderr."""
+    """Build in a separate process, which ends with the block. Errors go to stderr."""
     stop = Event()
     builder = Thread(target=_build, args=(stop,), name="build python", daemon=True)
     builder.start()

@@ -1,5 +1,4 @@
-"""The settings in effect, each with where it comes from and what is wrong with it: `weft config`. No value that must
-stay secret is in what this returns."""
+"""The settings in effect, each with its source and its error: `weft config`. Secret values are not included."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ _log = logging.getLogger("weft.server")
 
 
 class Watchdog:
-    """All requests and runs wait while the event loop stands still. A thread of its own looks twice a second whether it
+    """All requests and runs wait while the event loop stands still. A separate thread checks twice a second whether it
     has moved. `beat` on the event loop, more often than every `still_s`, between `start` and `stop` on the same
     thread."""
 

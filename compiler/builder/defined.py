@@ -1,4 +1,4 @@
-"""Workflows that a Python file defines: objects with a method `document()`, and what is called `workflow`."""
+"""Workflows that a Python file defines: objects with a method `document()`, and the value called `workflow`."""
 
 from __future__ import annotations
 

@@ -45,7 +45,7 @@ class Module:
         return parts(f",\n{inner}", f"\n{inner}", f",\n{INDENT * indent}")
 
     def _parts(self, value: Any, hint: str, write: Callable[[Any, int, str], str]) -> Callable[[str, str, str], str]:
-        """A function that joins the parts of `value`, with what is between, before and after them."""
+        """Return a function that joins the parts of `value`, with the text between, before and after them."""
         match value:
             case Call():
                 self.names.add(value.cls.__name__)

@@ -1,4 +1,4 @@
-"""Documents as an editor or a viewer wants them: in our format, whatever they were written in."""
+"""Documents in our format, whatever format they were written in, for editors and viewers."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from compiler.imports import sim
 
 
 class OurDocument(Struct, frozen=True):
-    """`imported`: what it was before, None for a document of ours (it is then as it came). `diagnostics`: what the
-    import left out or changed."""
+    """A document in our format. `imported` is its former format, None for a document of ours, which is returned
+    unchanged. `diagnostics` are the parts that the import left out or changed."""
 
     document: dict[str, Any]
     imported: Literal["sim"] | None = None

@@ -72,7 +72,7 @@ def webhook(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss])
 
 
 def github(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
-    """GitHub signs what it sends. Which events it sends is set there."""
+    """Convert a GitHub trigger. GitHub signs its requests; their events are chosen there."""
     event = str(params.get("selectedTriggerId") or "").removeprefix("github_").replace("_", " ")
     only = f' for "{event}"' if event and event != "webhook" else ""
     hint = f"Publish the workflow, and add its URL and its secret as a webhook of the repository{only}."

@@ -456,9 +456,9 @@ def approve(
     notify: Mapping[str, Any] | None = None,
     id: str | None = None,
 ) -> Any:
-    """A question to a person. It waits for all calls before it, and all calls after it wait for the answer.
+    """Ask a person. It waits for all calls before it, and all calls after it wait for the answer.
 
-    fields       a type, or a JSON Schema: what the person fills in
+    fields       a type, or a JSON Schema: the form for the person
     actions      ids of the buttons; without them `approve` and `reject`
     expires_in   seconds
     others       as the params of the block `approval`

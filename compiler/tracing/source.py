@@ -202,7 +202,7 @@ def _functions_in(file: str) -> dict[tuple[str, int], list[_Function]]:
 
 
 def _own(function: _Function) -> Iterator[ast.AST]:
-    """All nodes of the function, without what is inside the functions and classes in it."""
+    """Return all nodes of the function, without those inside its functions and classes."""
     stack: list[ast.AST] = [function.body] if isinstance(function, ast.Lambda) else list(reversed(function.body))
     while stack:
         node = stack.pop()

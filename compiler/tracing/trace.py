@@ -45,7 +45,7 @@ def active() -> Trace | None:
 
 
 class Trace:
-    """`scope`: where the next block goes."""
+    """A trace. `scope` is the place of the next block."""
 
     def __init__(self) -> None:
         self.root = Scope((START, "out"))

@@ -5,7 +5,7 @@
         page = fetch(url)
         return score(page.text)
 
-Its parameters are the input of the run, by name; what it returns is the output. It runs only to be traced, when the
+Its parameters are the input of the run, by name; its return value is the output. It runs only to be traced, when the
 document is made: runs execute the document, and call the steps.
 """
 

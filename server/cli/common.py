@@ -81,7 +81,7 @@ def call(
     with_token: bool = True,
     token: str | None = OF_THIS_SERVER,
 ) -> T:
-    """Await `action(client)` and turn what the client raises into an exit. `token`: of another server."""
+    """Await `action(client)` and turn its errors into an exit. `token`: of another server."""
     from server.client import ClientError
 
     check_variables()

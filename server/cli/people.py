@@ -165,7 +165,7 @@ def revoke(url: str, id: str) -> int:
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context
 def audit(context: click.Context, /, as_json: bool, **only: Any) -> int:
-    """List what was changed, and by whom, newest first."""
+    """List changes and who made them, newest first."""
     if context.invoked_subcommand is None:
         for name in ("since", "until"):
             only[name] = None if only[name] is None else round(only[name].replace(tzinfo=UTC).timestamp() * 1000)

@@ -153,7 +153,7 @@ async def _differs(client: AsyncClient, here: _Here) -> list[str]:
 
 
 def _changes(before: Any, after: Any) -> Iterator[str]:
-    """Between two documents, by block, and whatever else there is in them."""
+    """Return the differences of two documents, by block, and in their other parts."""
     old, new = dict(_blocks(before)), dict(_blocks(after))
     for what, names in (
         ("new", new.keys() - old.keys()),

@@ -28,9 +28,9 @@ LONGEST_S = 3600.0
 @click.option("--every", type=click.FloatRange(0.2, LONGEST_S), default=1.0, show_default=True, help="Seconds.")
 @click.pass_obj
 def top(url: str, once: bool, every: float) -> int:
-    """Show what runs, waits and queues, live.
+    """Show running, waiting and queued runs, live.
 
-    Rates are those of the server that answers; what is open is counted in the whole database. Ctrl+C ends it.
+    Rates are those of the server that answers; open runs are counted in the whole database. Ctrl+C ends it.
     """
     if once:
         shown = call(url, lambda client: client.stats())

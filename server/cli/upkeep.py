@@ -168,11 +168,11 @@ def gc(
     as_json: bool,
     db: Path | str | None,
 ) -> int:
-    """Delete runs that ended long ago, and what only they used.
+    """Delete runs that ended long ago, and data that only they used.
 
-    The server does it, in small pieces beside its work, and continues if this command is interrupted; the command again
-    shows how far it is. With --db this command does it itself, on a file that no server has open, or on a PostgreSQL
-    database beside its servers. Without --older-than and --keep no run goes, only what no run refers to.
+    The server does it, in small pieces beside its work, and continues if this command is interrupted; running the
+    command again shows its progress. With --db this command does it itself, on a file that no server has open, or on a
+    PostgreSQL database beside its servers. Without --older-than and --keep no run goes, only what no run refers to.
     """
     import json
 
@@ -236,7 +236,7 @@ def restore(file: Path, db: Path | str | None, force: bool) -> int:
     """Make FILE, a backup, the database. All servers and workers must be stopped.
 
     On PostgreSQL, FILE is a dump of `pg_dump --format=custom`. Runs that were open when the backup was made resume when
-    the server starts, and repeat what they did after it.
+    the server starts, and repeat their work after it.
     """
     from executor.upkeep import backup as copies
 

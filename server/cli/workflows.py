@@ -1,4 +1,4 @@
-"""`weft deploy`, `workflows`, `get`, `activate`, `delete`: what is stored, and which version runs."""
+"""`weft deploy`, `workflows`, `get`, `activate`, `delete`: the stored workflows, and their active versions."""
 
 from __future__ import annotations
 

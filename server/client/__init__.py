@@ -1,4 +1,4 @@
-"""The HTTP API as Python clients: `Client` and `AsyncClient`, the events they follow, and what they raise."""
+"""The HTTP API as Python clients: `Client` and `AsyncClient`, their events, and their errors."""
 
 from server.client.api import open_waits, standing
 from server.client.async_client import AsyncClient

@@ -525,7 +525,8 @@ class ForkRequest(TypedDict):
 
 
 class GcAccepted(TypedDict):
-    """`created` is false when a deletion was at work already: it is the `job`, with its own age and `keep`."""
+    """`created` is false if a deletion was in progress already: then `job` is that one, with its own age and
+    `keep`."""
 
     created: bool
     job: GcJob

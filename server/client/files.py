@@ -50,8 +50,8 @@ class Upload:
 
 
 class Download:
-    """The file with this id on its way to `target`; `size`: how many bytes of it have come. A path is opened when the
-    server sends the file: a refusal leaves alone what is there."""
+    """A file that is being downloaded to `target`. `size` is the number of bytes received. A path is opened when the
+    server sends the file: a refusal leaves an existing file alone."""
 
     def __init__(self, file: str, target: str | Path | BinaryIO, server: Server) -> None:
         self.size = 0

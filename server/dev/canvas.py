@@ -67,7 +67,7 @@ class Canvas:
 
 
 async def _taken(answer: Awaitable[T]) -> T:
-    """Raises Refused, with what is wrong in lines."""
+    """Raises Refused, with a line for each error."""
     try:
         return await answer
     except ClientError as error:

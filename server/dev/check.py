@@ -1,5 +1,5 @@
-"""Reads a file of workflows and prints what is in it as JSON, or on stderr what is wrong with it: `python -m
-server.dev.check FILE`. What the file itself prints goes to stderr."""
+"""Reads a file of workflows and prints its contents as JSON, or its errors on stderr: `python -m server.dev.check
+FILE`. Output of the file itself goes to stderr."""
 
 from __future__ import annotations
 
@@ -53,7 +53,8 @@ def main() -> int:
 
 
 def read(file: str) -> Found:
-    """Raises ValueError for documents with errors, and what the file raises."""
+    """Return the contents of the file. Raises ValueError for documents with errors, and the errors of the file
+    itself."""
     module = load_module(file)
     documents = dict(_documents(module, Path(file).stem))
     steps = bool(steps_of(vars(module).values()))

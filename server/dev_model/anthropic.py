@@ -126,7 +126,7 @@ def _stop(answer: Answer) -> str:
 
 
 def _usage(answer: Answer) -> dict[str, Any]:
-    """Anthropic counts apart what it read from its cache and what it wrote to it."""
+    """Return the usage. Anthropic counts tokens read from its cache and written to it separately."""
     read, written = answer.usage.cached_tokens, answer.usage.cache_write_tokens
     return {
         "input_tokens": answer.input_tokens - read - written,

@@ -59,7 +59,7 @@ class Tokens(Struct, frozen=True, forbid_unknown_fields=True):
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """`text`, `calls` and `output` are the reply. In texts `{{last}}` is the last message of the user, `{{tool}}` the
-    last result of a tool, `{{files}}` what is seen of the files of the user, also in texts of an output. `output`: sent
+    last result of a tool, `{{files}}` the descriptions of the user's files, also in texts of an output. `output`: sent
     in the way in which the request asks for it. `times`: how often the rule can be used. `pause_ms`: before each piece.
     `cut_after`: the connection ends after this number of pieces."""
 

@@ -1,4 +1,4 @@
-"""The page of the demo: what the fleet does, and a button for each thing that can be done to it."""
+"""The page of the demo: the state of the fleet, and a button for each action on it."""
 
 from __future__ import annotations
 

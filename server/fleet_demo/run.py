@@ -1,4 +1,4 @@
-"""The demo as a process: the fleet, what it works on and the page, until Ctrl+C."""
+"""The demo as a process: the fleet, its workload and the page, until Ctrl+C."""
 
 from __future__ import annotations
 

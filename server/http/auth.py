@@ -123,14 +123,14 @@ class Auth:
             await self.begin(engine, user, response, device)
 
     async def begin(self, engine: Engine, user: str, response: Response, device: str) -> None:
-        """A session of this user, and its cookie on `response`. `device`: what the browser calls itself."""
+        """Start a session of this user, with its cookie on `response`. `device` is the User-Agent."""
         value = await self.sessions.begin(engine, user, device)
         response.set_cookie(
             self.cookie, value, max_age=AGE_MS // 1000, path="/", httponly=True, samesite="strict", secure=self._secure
         )
 
     def begin_elsewhere(self, response: Response, value: str) -> None:
-        """The cookie of a sign-in that goes by the page of a provider, from which the browser comes back with it."""
+        """Set the cookie of a sign-in through a provider's page, with which the browser comes back."""
         response.set_cookie(
             f"{self.cookie}-oidc", value, max_age=CODE_S, path="/", httponly=True, samesite="lax", secure=self._secure
         )
@@ -236,6 +236,6 @@ def _bearer(request: Request) -> str | None:
 
 
 def _same(sent: str, wanted: str) -> bool:
-    """Constant time over both, whatever their lengths."""
+    """Compare in constant time, whatever the lengths of the two."""
     sent_hash = hashlib.sha256(sent.encode("utf-8", "surrogatepass")).digest()
     return hmac.compare_digest(sent_hash, hashlib.sha256(wanted.encode()).digest())

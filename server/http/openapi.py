@@ -25,7 +25,8 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
 def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
-    """`locked`: the server has a token, so that what is not public is refused without it."""
+    """Return the OpenAPI document. `locked`: the server has a token, so routes that are not public need a
+    credential."""
     shown = [spec for spec in table if spec.documented]
     answers = (spec.answer if isinstance(spec.answer, tuple) else (spec.answer,) for spec in shown)
     named = [Problem, *(t for spec, answer in zip(shown, answers, strict=True) for t in (spec.body, *answer))]

@@ -118,7 +118,7 @@ class EventStream(EventSourceResponse):
             hearing.cancel()
 
     async def _hear(self, receive: Receive) -> None:
-        """The client has left: what is sent to it is dropped, and nothing more follows."""
+        """Close the place once the client has left: later data is dropped."""
         while (await receive())["type"] != "http.disconnect":
             pass
         self._place.close()

@@ -44,7 +44,7 @@ class Place:
         return self.closed.done()
 
     def close(self) -> None:
-        """It ends as soon as its reader has what is being sent."""
+        """End the stream as soon as its reader has the data that is being sent."""
         if not self.closed.done():
             self.closed.set_result(None)
         self.bell.ring()

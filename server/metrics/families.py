@@ -10,7 +10,7 @@ Kind = Literal["counter", "gauge", "histogram"]
 
 
 class Metric(Struct, frozen=True):
-    """`of`: what the number is of: this process, or the database, which gives each process the same."""
+    """`of`: the subject of the number: this process, or the database, for which each process reports the same."""
 
     name: str
     kind: Kind

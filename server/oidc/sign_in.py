@@ -9,7 +9,8 @@ from server.oidc.settings import OidcSettings
 
 
 class SignIn:
-    """`allow_private`: what the operator allows besides the provider itself."""
+    """The parts of signing in by a provider. `allow_private` is what the operator allows besides the provider
+    itself."""
 
     def __init__(
         self, settings: OidcSettings, secret: bytes, base_url: str, allow_private: tuple[str, ...] = ()

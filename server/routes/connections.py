@@ -51,7 +51,7 @@ async def connect(call: Call) -> Response:
 
 
 async def connected(call: Call) -> Response:
-    """End a sign-in with what the provider gave the browser."""
+    """End a sign-in with the parameters that the provider gave the browser."""
     said = await read_as(call.request, call.limits, SignInAnswer)
     connections = call.engine.connections
     made = await connections.end(said.state, _session(call), code=said.code, said=said.error, issuer=said.iss)

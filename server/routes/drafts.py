@@ -1,5 +1,5 @@
-"""Drafts: what an editor saves while a person works on it. A change names the revision it was made to (If-Match), so
-two tabs cannot write over each other: the second gets a 409 with what is stored now."""
+"""Drafts: the documents that an editor saves while a person works on them. A change names the revision it was made to
+(If-Match), so two tabs cannot write over each other: the second gets a 409 with the stored draft."""
 
 from __future__ import annotations
 

@@ -57,7 +57,8 @@ async def receive(call: Call) -> Response:
 
 
 async def _read(call: Call) -> Received:
-    """The request as bytes. Raises BodyTooLarge, BodyTimeout, MalformedBody: noted, like what the webhook refuses."""
+    """Return the request as bytes. Raises BodyTooLarge, BodyTimeout, MalformedBody, which are recorded like refusals of
+    the webhook."""
     request = call.request
     try:
         body = await read_bytes(request, call.limits)

@@ -23,7 +23,7 @@ async def show(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Runs remember nothing of it from now on; a run that has read it keeps what it read."""
+    """Delete a conversation. Later runs do not read it; a run that has read it keeps its copy."""
     query = call.query(MemoryQuery)
     call.note(f"{query.workflow or query.scope}: {query.key}"[:200])
     deleted = await call.engine.memory.forget(query.key, workflow=query.workflow, scope=query.scope)

@@ -200,7 +200,7 @@ async def started(
 
 
 async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
-    """200 and the result, the answer of a response block as the workflow wrote it, or 202 and what it waits for."""
+    """200 and the result, the answer of a response block as the workflow wrote it, or 202 and the open waits."""
     run = await wait_for(call, submitted.run, wait_s)
     if run.status in TERMINAL and run.response is not None:
         ours = {name: value for name, value in headers.items() if name == "Idempotency-Replayed"}

@@ -1,4 +1,4 @@
-"""Schedules: what is due when, and what became of it."""
+"""Schedules: their due times, and the outcomes."""
 
 from __future__ import annotations
 

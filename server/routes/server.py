@@ -1,5 +1,5 @@
-"""The server itself: whether it is healthy, its version and API, its examples, which environment names there are; and
-deleting what it no longer needs: runs that ended long ago, and cached results."""
+"""The server itself: its health, version and API, its examples, the names of environment values, and the deletion of
+data that is not needed any more: runs that ended long ago, and cached results."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def _spliced(data: bytes | None, output: bytes | None) -> bytes:
 
 
 def _cut(record: Record, most: int) -> bytes:
-    """`data` with the output, what is large in it cut; see encode_record."""
+    """Return `data` with the output, its large members cut; see encode_record."""
     data, output = record.data, record.output
     in_blob = output is None and data is not None and b'"blob"' in data
     if not in_blob and len(data or b"") <= most and len(output or b"") <= most:

@@ -14,8 +14,8 @@ MediaType = Annotated[str, Meta(max_length=255)]
 
 
 class UploadQuery(Struct, frozen=True):
-    """`name`: of the file; folders in it are left out. `media_type`: what the content is; without it, what the suffix
-    of the name means."""
+    """`name` of the file; folders in it are left out. `media_type` of the content; by default that of the name's
+    suffix."""
 
     name: FileName = ""
     media_type: MediaType = ""

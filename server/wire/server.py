@@ -109,7 +109,7 @@ class GcRequest(Struct, forbid_unknown_fields=True):
 
 
 class GcAccepted(Struct, frozen=True):
-    """`created` is false when a deletion was at work already: it is the `job`, with its own age and `keep`."""
+    """`created` is false if a deletion was in progress already: then `job` is that one, with its own age and `keep`."""
 
     created: bool
     job: GcJob

@@ -1,4 +1,4 @@
-"""The shapes of `GET /api/stats`: what there is to do, and what the process that answers has done."""
+"""The shapes of `GET /api/stats`: open work in the database, and counts of the process that answers."""
 
 from __future__ import annotations
 

@@ -78,5 +78,5 @@ class Connections:
     def connected(
         self, state: str, *, code: str | None = None, error: str | None = None, iss: str | None = None
     ) -> Call[ConnectionView]:
-        """End a sign-in with what the provider put into the address to which it sent the browser back."""
+        """End a sign-in with the parameters of the address to which the provider sent the browser back."""
         return Call("POST", "/api/oauth/code", body=present(state=state, code=code, error=error, iss=iss))

@@ -499,7 +499,7 @@ export interface ForkRequest {
   outputs?: JsonObject
 }
 
-/** `created` is false when a deletion was at work already: it is the `job`, with its own age and `keep`. */
+/** `created` is false if a deletion was in progress already: then `job` is that one, with its own age and `keep`. */
 export interface GcAccepted {
   created: boolean
   job: GcJob
