@@ -74,7 +74,7 @@ READY_S = 1.0
 # millisecond; a database that is locked does not delay opening by more than this.
 FIRST_LOOK_S = 1.0
 
-GC_THRESHOLDS: Final = (10_000, 10, 500)  # of the garbage collector of a process that executes runs
+GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a process that executes runs
 # Errors of the caller, and of a database that is closed or not there.
 OF_CALLERS: Final = (BadRequest, CompileError, Conflict, LimitExceeded, NotFound, StoreError)
 P = ParamSpec("P")

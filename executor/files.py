@@ -26,8 +26,8 @@ from executor.store.people import Reach, present_reach
 from executor.values.file import File, clean_media_type, clean_name, file_of, files_of, is_file, is_file_id
 
 MEBIBYTE: Final = 1024 * 1024
-BYTES_MAX: Final = 100 * MEBIBYTE  # of a file, without a setting
-READ_BYTES_MAX: Final = 16 * MEBIBYTE  # that a block has in memory at once
+BYTES_MAX: Final = 100 * MEBIBYTE  # for a file, without a setting
+READ_BYTES_MAX: Final = 16 * MEBIBYTE  # for a file that a block reads into memory at once
 UPLOAD_HINT: Final = "Upload the file with POST /api/files, and use what that returns. Unused uploads are deleted."
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Final, Protocol
 
 EVERY_S = 60.0
-AWAY: Final = frozenset({"db_unavailable", "db_write_failed"})  # one cause, whether something is read or written
+AWAY: Final = frozenset({"db_unavailable", "db_write_failed"})  # one cause, for reads and writes
 SHOWN_MAX: Final = 8  # the most frequent consequences of an outage
 
 

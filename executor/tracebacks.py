@@ -91,7 +91,7 @@ def _is_of_users(file: str, place: str | None) -> bool:
 
 
 def _place_of(work: Callable[..., Any]) -> str | None:
-    work = getattr(work, "func", work)  # of functools.partial
+    work = getattr(work, "func", work)  # a functools.partial
     name = getattr(work, "__module__", None) or type(work).__module__
     module = sys.modules.get(name.partition(".")[0])
     folders = list(getattr(module, "__path__", ()))

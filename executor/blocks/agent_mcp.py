@@ -22,7 +22,7 @@ from executor.http.binding import using
 from executor.mcp.base import ServerTool, ToolServer
 from executor.vault.connection import Credential
 
-OFFERED_MAX: Final = 128  # of all tools of an agent, when some are of MCP servers
+OFFERED_MAX: Final = 128  # tools of an agent, if some are of MCP servers
 _NAME_MAX: Final = 64
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
 

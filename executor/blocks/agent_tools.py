@@ -143,7 +143,7 @@ TOOLS: dict[str, Any] = {
                 "type": "object",
                 "x-weft": "secret",
                 "x-url": ["url"],
-                "x-secret-when": {"block": ["http"]},  # a mail goes to servers that the hosts of a secret do not bind
+                "x-secret-when": {"block": ["http"]},  # a mail goes to servers outside the hosts of a secret
                 "title": "Parameters of the block",
                 "description": "{{name}} stands for the argument of that name.",
                 "x-ui": {"order": 7, "widget": "json", "rows": 5},

@@ -132,7 +132,7 @@ async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
         try:
             results = await ctx.evaluate(bound)
         except BlockError:
-            results = None  # one of them threw: find out whether an earlier one holds
+            results = None  # one of them threw: find out if an earlier one holds
     at = 0
     for position, case in enumerate(cases):
         when = case["when"]

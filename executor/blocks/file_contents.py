@@ -15,8 +15,8 @@ from executor.sandbox import MIB, Bound
 from executor.values.file import File, files_of, is_file
 from executor.values.payload import copy, render
 
-CODE_BYTES_MAX: Final = 8 * MIB  # of all files of one program
-SENT_BYTES_MAX: Final = 20 * MIB  # of all files of one mail, or one form
+CODE_BYTES_MAX: Final = 8 * MIB  # for the files of one program together
+SENT_BYTES_MAX: Final = 20 * MIB  # for the files of one mail or form together
 As = Literal["value", "text", "base64"]
 
 

@@ -105,7 +105,7 @@ class Function:
         if language == "python":
             await _python_built(ctx)
         try:
-            # The seed knows no attempt: a repeated attempt draws the same random numbers.
+            # The seed does not depend on the attempt: a repeated attempt draws the same random numbers.
             result, stdout = await ctx.services.sandbox.run_code(
                 code,
                 now_ms=ctx.now_ms,

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 KEY_HEADER = "Idempotency-Key"
-BODY_BYTES_MAX = 5 * MIB  # of a response that becomes a value
+BODY_BYTES_MAX = 5 * MIB  # for a response that becomes a value
 # The client writes these itself; set by hand they would let one request look like two.
 _CLIENT_OWN = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}

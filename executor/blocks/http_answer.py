@@ -68,7 +68,7 @@ def status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     retry_after = answer.headers.get("retry-after")
     body, encoding = decoded(answer)
     shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
-    import httpx  # of the client, which has loaded it
+    import httpx  # loaded already, by the client
 
     where = httpx.URL(answer.url).copy_with(query=None)
     retry_at_ms = _retry_at_ms(retry_after, now_ms) if retryable else None

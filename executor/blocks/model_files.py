@@ -18,8 +18,8 @@ from executor.files import NOT_A_FILE_HINT
 from executor.llm.base import Content, LoadFiles, Message
 from executor.values.file import is_file
 
-FILES_MAX: Final = 20  # of one call of a model
-BYTES_MAX: Final = 10 * 1024 * 1024  # of all of them
+FILES_MAX: Final = 20  # for one call of a model
+BYTES_MAX: Final = 10 * 1024 * 1024  # for all files together
 _MARKS: Final = (
     (b"\x89PNG\r\n\x1a\n", "image/png"),
     (b"\xff\xd8\xff", "image/jpeg"),

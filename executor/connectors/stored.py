@@ -34,7 +34,7 @@ class StoredConnectors:
         self.known: dict[str, StoredConnector] = {}
         self._store = store
         self._registry = registry
-        self._hashes: dict[str, str] = {}  # of all that was read, valid or not
+        self._hashes: dict[str, str] = {}  # includes connectors that are not valid
         self._needed: dict[str, bool] = {}  # by the hash of a plan
         self._lock = asyncio.Lock()
 

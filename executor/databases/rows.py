@@ -15,10 +15,10 @@ import orjson
 from executor.errors import BlockError
 
 ROWS_MAX: Final = 10_000
-BYTES_MAX: Final = 4 * 1024 * 1024  # of all rows as JSON
+BYTES_MAX: Final = 4 * 1024 * 1024  # for all rows as JSON
 COLUMNS_MAX: Final = 2_000
 WHOLE_MAX: Final = 2**53 - 1  # larger ones lose digits in JavaScript, and in most readers of JSON
-DIGITS_MAX: Final = 15  # of a decimal number that a double holds exactly
+DIGITS_MAX: Final = 15  # in a decimal number that a double holds exactly
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from executor.errors import BlockError
 
 FILE_BYTES_MAX: Final = 4 * 1024**3  # a query that would make the file larger fails
 LOCK_S: Final = 5.0  # how long to wait for other programs; the database does not react to an interrupt meanwhile
-STEPS: Final = 20_000  # of SQLite's machine between two looks at the clock: about a millisecond
+STEPS: Final = 20_000  # steps of SQLite's machine between two checks of the clock: about a millisecond
 LIKE_MAX: Final = 1_000  # characters of a pattern, which costs their number times that of the text
 
 _READS: Final = frozenset(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from executor.http.exchanges import Answer, Exchanges, Waiting
 
 MIB = 1024 * 1024
-CONNECTIONS_MAX = 100  # of a process, for http and for https; further requests wait for one
+CONNECTIONS_MAX = 100  # per process, for http and for https; further requests wait for one
 _EXCHANGES = "executor.http.exchanges"
 
 

@@ -28,7 +28,7 @@ Waiting = Callable[[], AbstractContextManager[Any]]
 _Reach = Literal["own", "public", "allowed"]
 
 _CONNECT_S = 5.0
-# They ask for a part of the answer, in which a part of a secret would not be found.
+# They request a part of the answer, in which a part of a secret would not be found.
 _OF_PARTS = frozenset({"range", "if-range", "a-im"})
 _REDIRECTS_MAX = 5
 _OWN_HINT = (
@@ -172,7 +172,7 @@ class Exchanges:
             if not self._allowed.names_url(hop.url.host, hop.port):
                 message = f"{hop.shown}: on this server, workflows can reach only /demo/ and /hooks/"
                 raise BlockError(message, code="address_refused", retryable=False, hint=_OWN_HINT)
-        # A public place must not choose which of the allowed private ones is asked.
+        # A public place must not choose among the allowed private ones.
         return "public" if hop.from_public and hop.url.host != hop.named else "allowed"
 
     async def _send(self, pool: httpcore.AsyncConnectionPool, hop: Hop) -> httpcore.Response:

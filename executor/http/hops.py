@@ -17,7 +17,7 @@ from executor.http.response import header_of
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _WITHOUT_EFFECT = ("GET", "HEAD")
-_URL_MAX = 65536  # of httpx
+_URL_MAX = 65536  # httpx's limit
 _HOST = re.compile(r"[^\s%/\\@?#]+")
 # Headers that may go along to another origin. Everything else that the caller set may be a secret.
 _HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})

@@ -20,8 +20,8 @@ from executor.llm.endpoints import Endpoint, Endpoints
 if TYPE_CHECKING:
     from executor.llm.provider import Provider
 
-REPLIES_MAX = 50  # of a process at the same time; further ones wait
-WITH_FILES_MAX = 8  # of them, those that have files in memory
+REPLIES_MAX = 50  # per process at the same time; further ones wait
+WITH_FILES_MAX = 8  # those among them that have files in memory
 _PROVIDER = "executor.llm.provider"
 
 

@@ -19,7 +19,7 @@ from executor.mcp.base import ServerTool, ToolServer, Waiting
 if TYPE_CHECKING:
     from executor.mcp.session import Sessions
 
-SESSIONS_MAX = 50  # of a process at the same time; further ones wait
+SESSIONS_MAX = 50  # per process at the same time; further ones wait
 _SESSION = "executor.mcp.session"
 
 

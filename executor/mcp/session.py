@@ -44,11 +44,11 @@ for _name in ("mcp", "client", "httpx2"):  # the second is that of its sessions
     logging.getLogger(_name).setLevel(logging.CRITICAL)
 
 T = TypeVar("T")
-TOOLS_MAX: Final = 100  # of one server
+TOOLS_MAX: Final = 100  # per server
 PAGES_MAX: Final = 20
 NAME_MAX: Final = 128
 DESCRIPTION_MAX: Final = 2_000
-SCHEMA_BYTES_MAX: Final = 32 * 1024  # of one tool
+SCHEMA_BYTES_MAX: Final = 32 * 1024  # per tool
 TEXT_MAX: Final = 256 * 1024  # characters of a result
 KEY: Final = "weft/idempotencyKey"  # in `_meta` of a call
 _CONNECT_S: Final = 5.0
@@ -103,7 +103,7 @@ class Sessions:
             except MCPError as error:
                 if error.code != HEADER_MISMATCH:
                     raise
-            await client.session.list_tools()  # which arguments are headers as well
+            await client.session.list_tools()  # finds the arguments that are headers as well
             return await client.session.send_request(request, _RESULT)
 
         result = await self._within(server, work)

@@ -13,7 +13,7 @@ import httpx2
 from executor.errors import BlockError
 from executor.http.httpx2_pools import OneOrigin
 
-ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024  # of all answers of one session together
+ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024  # for all answers of one session together
 # The headers that are sent, besides those that begin with `mcp-` and those of the author.
 _HEADERS: Final = frozenset(
     {"accept", "connection", "content-length", "content-type", "host", "last-event-id", "transfer-encoding"}

@@ -11,7 +11,7 @@ import orjson
 from executor.store.alerts import AlertCount, AlertKind, AlertRow
 from executor.store.rows import RunRow
 
-_SAID: Final[dict[AlertKind, tuple[str, str]]] = {  # of one, of several
+_SAID: Final[dict[AlertKind, tuple[str, str]]] = {  # for one, for several
     "run.failed": ("run failed", "runs failed"),
     "run.waiting": ("run waits too long", "runs wait too long"),
     "run.queued": ("run is queued too long", "runs are queued too long"),

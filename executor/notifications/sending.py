@@ -85,7 +85,7 @@ def back_off_ms(attempts: int, chance: float) -> int:
 
 
 def _place(url: str) -> str:
-    import httpx  # of the client, which loads it with the first request
+    import httpx  # loaded by the client, with the first request
 
     parsed = httpx.URL(url)
     return f"{parsed.scheme}://{parsed.netloc.decode()}"

@@ -16,7 +16,7 @@ import msgspec
 from executor.errors import BlockError, Lost
 from executor.runners.call import Call, Listener, Said, encode, not_called, result_of
 
-Client = Any  # of distributed, which is an extra, and has no types for most of its methods
+Client = Any  # distributed.Client; an extra, without types for most of its methods
 
 log = logging.getLogger("weft.runners")
 

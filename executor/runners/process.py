@@ -35,7 +35,7 @@ from executor.runners.call import (
 )
 from executor.runners.room import Room
 
-ProcessPool = Any  # of pebble, which is imported with the first child
+ProcessPool = Any  # pebble.ProcessPool; imported with the first child
 
 log = logging.getLogger("weft.runners")
 
@@ -178,7 +178,7 @@ class _Child:
         except ProcessExpired as error:
             listener.log(f"(the child process {self.pid} ended: {_exit(error.exitcode)})")
             raise self._lost(f"the child process of the attempt ended: {_exit(error.exitcode)}") from error
-        except (OSError, RuntimeError) as error:  # of the pool: the errors of functions come back as an answer
+        except (OSError, RuntimeError) as error:  # an error of the pool: those of functions come back as an answer
             listener.log(f"(the child process {self.pid} was lost: {error})")
             raise self._lost(f"the child process of the attempt was lost: {error}") from error
         finally:

@@ -71,7 +71,7 @@ def private_folder(folder: Path) -> bool:
 def _ours(info: os.stat_result, kind: object) -> bool:
     if not callable(kind) or not kind(info.st_mode):
         return False
-    if sys.platform == "win32":  # profile folders are private there, and there are no mode bits to ask
+    if sys.platform == "win32":  # profile folders are private there, and there are no mode bits to check
         return True
     return info.st_uid == os.getuid() and not info.st_mode & 0o077
 

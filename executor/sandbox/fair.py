@@ -16,8 +16,8 @@ class FairQueue(Generic[T]):
     def __init__(self, most: int) -> None:
         self._most = most
         self._changed = threading.Condition()
-        self._jobs: dict[str, deque[T]] = {}  # of each owner that has some and may have one taken; the next one first
-        self._held_back: dict[str, deque[T]] = {}  # of each owner that has as many out as it may
+        self._jobs: dict[str, deque[T]] = {}  # by owner: those with a job that may be taken; the next one first
+        self._held_back: dict[str, deque[T]] = {}  # by owner: those with as many jobs out as allowed
         self._out: Counter[str] = Counter()
         self._closed = False
 

@@ -34,7 +34,9 @@ _TEXT_MAX = 16 * 1024  # characters of a text that is put together
 _VALUES_MAX = 64 * 1024  # characters of all values, each item counted as _ITEM more
 _ITEM = 32
 _DEPTH_MAX = 60
-_KEPT_MAX = 128 * 1024  # characters of sources, whose closures take 200 times as much at worst; each counted as 64 more
+_KEPT_MAX = (
+    128 * 1024
+)  # characters of sources, whose closures take 200 times as much at worst; each source counts as 64 more
 _SAFE: Final = 2**53  # integers up to here are exact as doubles
 _INTEGERS: Final = range(-(2**63), 2**64)  # JSON in and out of the guest keeps these as integers
 

@@ -28,7 +28,7 @@ class _Job:
     loop: asyncio.AbstractEventLoop
     future: asyncio.Future[Any]
     work: Callable[[Guest], Any]
-    begun: asyncio.Future[None] | None  # for a caller that wants to know
+    begun: asyncio.Future[None] | None  # for a caller that waits for the start
 
 
 class Workers:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LOOK_BACK_MS: Final = 15 * 60_000
 LOOKED_AT_MAX: Final = 1_000  # newest runs of each status
 RETRY_S: Final = 5.0
-REFUSALS_MAX: Final = 3  # of a trace by a collector that takes others
+REFUSALS_MAX: Final = 3  # refusals of a trace by a collector that takes others
 OPEN_S: Final = 10.0  # from events of an open run to their export: most runs have ended by then
 SHARE: Final = 4.0  # no open run is read for so many times the time that reading the last one took
 REQUESTS: Final = 512  # spans of one request to the collector
@@ -198,7 +198,7 @@ class Traces:
         taken, refusals = self._refused.pop(run, (self._taken, 0))
         refusals += taken != self._taken
         if refusals < REFUSALS_MAX:
-            if len(self._refused) >= ENDED_MAX:  # of runs that have left the queue
+            if len(self._refused) >= ENDED_MAX:  # includes runs that have left the queue
                 self._refused.clear()
             self._refused[run] = (self._taken, refusals)
             ended.rotate(-1)

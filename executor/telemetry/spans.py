@@ -13,7 +13,7 @@ from compiler.keys import join_key
 from executor.journal.projection import Entry, NodeState, Projection
 from executor.tracing import attempt_span, node_span, parent_of, run_span, step_span, trace_id
 
-SPANS_MAX: Final = 10_000  # of one run; more are counted and left out
+SPANS_MAX: Final = 10_000  # per run; more are counted and left out
 _START, _END = ":start", ":end"
 
 Kind = Literal["run", "node", "attempt", "step"]

@@ -45,13 +45,15 @@ async def in_child(work: Callable[[], Coroutine[Any, Any, None]], folder: Path) 
 
 def _start(work: Callable[[], Coroutine[Any, Any, None]], folder: Path) -> int:
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)  # that this process may have threads; see the how-to
+        warnings.simplefilter(
+            "ignore", DeprecationWarning
+        )  # its warning that this process may have threads; see the how-to
         child = os.fork()
     if child:
         return child
     code = BROKEN
     try:
-        signal.set_wakeup_fd(-1)  # of the event loop of the parent
+        signal.set_wakeup_fd(-1)  # that of the parent's event loop
         asyncio._set_running_loop(None)
         logging.disable(logging.CRITICAL)
         asyncio.run(work())

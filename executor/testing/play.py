@@ -12,7 +12,7 @@ from executor.testing.clock import ManualClock, settled
 from executor.views import RunView, WaitView
 
 STUCK_S: Final = 10.0  # without any progress
-IDLE_S: Final = 0.25  # of a run in memory, such as one that waits to try again
+IDLE_S: Final = 0.25  # idle time of a run in memory, such as one that waits to try again
 _TURNS_MAX: Final = 10_000
 
 Answers = Mapping[str, Any]

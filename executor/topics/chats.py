@@ -72,7 +72,7 @@ class Chats:
         self._webhooks = webhooks
         self._runs = runs
         self._tokens = PageTokens(parts)
-        self._answers: OrderedDict[str, str] = OrderedDict()  # of runs that succeeded, which stay as they are
+        self._answers: OrderedDict[str, str] = OrderedDict()  # for runs that succeeded, which do not change
 
     async def find(self, name: str, token: str) -> ChatView:
         """Raises NotFound, WebhookDisabled, WebhookNotReady."""

@@ -34,7 +34,7 @@ from executor.views import rerun as rerun_view
 from executor.views.rerun import alone_again, outermost_block
 from executor.views.why import state_of
 
-# Between two looks whether a run has moved; its owner may be another process.
+# The interval between checks if a run has moved; its owner may be another process.
 LOOK_S = 0.25
 MOVE_WAIT_S = 5.0
 

@@ -19,7 +19,7 @@ from executor.mcp.base import ServerTool, ToolServer
 from executor.runtime.parts import Parts
 from executor.vault.connection import Credential
 
-CHECK_S: Final = 15.0  # of one server: a person waits for it
+CHECK_S: Final = 15.0  # for one server: a person waits for it
 # Errors of the request itself: no server was called.
 OF_CALLER: Final = frozenset(
     {
@@ -32,7 +32,7 @@ OF_CALLER: Final = frozenset(
         "url_invalid",
     }
 )
-CHECKS_MAX: Final = 4  # of a process at the same time; agents need sessions, too
+CHECKS_MAX: Final = 4  # per process at the same time; agents need sessions, too
 
 
 class ToolServers:

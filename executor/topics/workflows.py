@@ -32,7 +32,7 @@ from executor.vault.connection import PREFIX, is_connection
 from executor.views import SavedWorkflow
 
 NAME_MAX: Final = 200
-# The newest open runs of each status. More would take longer to ask for than the warning is worth.
+# The newest open runs of each status. More would take longer than the warning is worth.
 RUNS_MAX: Final = 100
 LOOKS_MAX: Final = 1_000
 _OFF_HINT: Final = (

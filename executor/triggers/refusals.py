@@ -19,7 +19,7 @@ from executor.store.triggers import REASONS_KEPT, RefusalRow
 log = logging.getLogger("weft.triggers")
 
 WRITE_EVERY_S: Final = 5.0
-REMEMBERED: Final = 50  # of each webhook, by this process
+REMEMBERED: Final = 50  # per webhook, by this process
 
 
 class Refusals:

@@ -30,7 +30,7 @@ from executor.store.triggers import Auth
 SKEW_S_MAX: Final = 300
 DELIVERY_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
 QUERY_FIELDS_MAX: Final = 200
-# Headers that runs see without being asked for by name.
+# Headers that every run sees.
 PASSED: Final = frozenset(
     [
         "ce-id", "ce-source", "ce-subject", "ce-time", "ce-type", "content-type", "idempotency-key", "user-agent",

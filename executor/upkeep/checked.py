@@ -95,7 +95,7 @@ class Examination:
         found = examine(
             self._db, self._now_ms, evidence=evidence, part=part, seen=lambda id: self._see(id, part), note=self._note
         )
-        if all(promise.findings is None for promise in found.promises):  # of a schema that is not known
+        if all(promise.findings is None for promise in found.promises):  # the schema is not known
             return found
         last = sampled[-1] if sampled else before.sampled
         until_ms = max(1, self._now_ms - MARGIN_MS)

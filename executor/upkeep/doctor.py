@@ -67,7 +67,7 @@ def examine(
     asked = [id for id in INVARIANTS if _can_be_asked(id, evidence, run)]
     found_schema, newest = db.schema()
     conditions = [*_place(db), _schema(db, found_schema, newest)]
-    if found_schema != newest:  # the tables are not those this code knows
+    if found_schema != newest:  # this code does not know the tables
         promises = tuple(Promise(id, title, None) for id, title in INVARIANTS.items())
         return Report(db.name, {}, 0, promises, tuple(conditions), ())
     if run is not None and not db.rows(_IS_RUN, {"run": run}):

@@ -20,7 +20,7 @@ from typing import Final
 if sys.platform != "win32":
     import fcntl
 
-OWNER: Final = "-owner"  # of a draft: the file that is locked
+OWNER: Final = "-owner"  # suffix of the locked file beside a draft
 NAME: Final = re.compile(r".+\.[0-9a-f]{16}\.part")
 # Without a lock, as on Windows: a draft without a write for so long is of a process that was killed.
 KEPT_S: Final = 3600.0

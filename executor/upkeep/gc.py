@@ -28,7 +28,7 @@ DAY_MS = 86_400_000
 ALERTS_KEPT_MS = 30 * DAY_MS  # since they were sent
 # The approximate number of parts of journals: a part has the runs of a day, or of as many as make that.
 PARTS = 30
-DAYS_WITHOUT_AGE = 30  # of a part, when no run is deleted by its age
+DAYS_WITHOUT_AGE = 30  # days in a part, if no run is deleted by its age
 BY_DAYS_MIN = 7  # days: of shorter ages a day more is a lot
 PAUSE_S = 0.02  # between two transactions, for others that wait with their own
 
@@ -76,7 +76,7 @@ async def collect(
     if retired is not None:
         total.runs, total.events = retired.runs, retired.events
         if by_days and before is not None and older_than_ms is not None and older_than_ms >= BY_DAYS_MIN * DAY_MS:
-            waiting_ms = (every_days + 1) * DAY_MS  # until the last runs of its part have ended
+            waiting_ms = (every_days + 1) * DAY_MS  # the time until the last runs of its part have ended
     for rule in rules:
         await _collect_runs(store, rule, now_ms - (0 if rule.workflow else waiting_ms), total)
     while (orphans := await store.delete_orphans(now_ms - UNUSED_MS, ROWS_PER_BATCH)).total:

@@ -167,7 +167,7 @@ def _sound(db: Reading, since_ms: int) -> Iterator[Finding]:
     for table, column in _BY_HASH.items():
         query = f"SELECT hash, {column} FROM {table} WHERE used_at_ms >= :since"  # noqa: S608 - constants of this file
         for hash, data in db.each(query, {"since": since_ms}):
-            if hashlib.sha256(data).hexdigest() != hash.rpartition("_")[2]:  # of files with a prefix
+            if hashlib.sha256(data).hexdigest() != hash.rpartition("_")[2]:  # hashes of files have a prefix
                 yield Finding("I12", f"the bytes of {hash} in {table} do not match their checksum", RESTORE)
     yield from _families(db)
     for name, version, hash, document in db.each("SELECT name, version, hash, document FROM workflows"):

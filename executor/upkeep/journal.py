@@ -44,7 +44,7 @@ class JournalCheck:
         self._at_ms = 0
         self._finished_at = 0  # seq
         self._began_as = run
-        self._ended: dict[Path, dict[int, str | None]] = {}  # of open scopes: decided nodes and the handle they left by
+        self._ended: dict[Path, dict[int, str | None]] = {}  # by open scope: decided nodes and the handle they left by
 
     def see(self, record: Record) -> Iterator[Finding]:
         yield from self._in_line(record)

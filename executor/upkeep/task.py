@@ -19,7 +19,7 @@ log = logging.getLogger("weft.upkeep")
 FIRST_S = 60.0  # a server that starts has better things to do
 EVERY_S = 3600.0
 JOBS_KNOWN = 100  # jobs whose state a process can report
-CHILDREN_MAX = 1_000_000  # of one run: all of them
+CHILDREN_MAX = 1_000_000  # per run: all of them
 
 
 class Upkeep:
@@ -30,7 +30,7 @@ class Upkeep:
         self._clock = parts.clock
         self._task: BackgroundTask | None = None
         self._jobs: dict[str, tuple[GcJob, asyncio.Task[None]]] = {}  # the last of each kind in this process
-        self._known: dict[str, GcJob] = {}  # of this process, by id; the oldest first
+        self._known: dict[str, GcJob] = {}  # jobs of this process, by id; the oldest first
         self._beginning = asyncio.Lock()
 
     def start(self, retention_ms: int | None, *, first_s: float = FIRST_S, every_s: float = EVERY_S) -> None:

@@ -24,8 +24,8 @@ log = logging.getLogger("weft.secrets")
 
 VALUE_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of records: they would match ordinary words
 HOSTS_PREFIX: Final = "WEFT_SECRET_HOSTS_"
-VALUES_KEPT: Final = 20  # of one name from the command, which may give another value each time
-USED_EVERY_MS: Final = 60_000  # how often the time of the last use is written
+VALUES_KEPT: Final = 20  # per name from the command, which may give another value each time
+USED_EVERY_MS: Final = 60_000  # the interval between writes of the time of the last use
 
 
 class Vault:
@@ -47,7 +47,7 @@ class Vault:
         self.environment = environment
         self.values = Values(environment)
         self.kept = kept
-        self.names = frozenset(kept)  # with stored ones, as far as this process knows
+        self.names = frozenset(kept)  # with stored ones, once they are loaded
         self._store = store
         self._redactor = redactor
         self._now_ms = now_ms
@@ -55,7 +55,7 @@ class Vault:
         self._command = command
         self._finders: dict[str, tuple[str, Redactor]] = {}
         self._of_connections: dict[str, str] = {}
-        self._given: dict[str, int] = {}  # how many values there were for a name
+        self._given: dict[str, int] = {}  # the number of values there were for a name
         self._handles: dict[str, dict[str, str]] = {}  # by name: values and their handles, the last ones
         self._opened: dict[str, tuple[str, str]] = {}  # names and values by handle
         for name, secret in kept.items():

@@ -23,7 +23,7 @@ from executor.store.contract import Store
 from executor.store.rows import Record, RunRow
 from executor.views.slices import SlicedProjection, Slices
 
-NODES_MAX = 200  # that differ; more are only counted
+NODES_MAX = 200  # differing nodes; more are only counted
 VALUES_MAX = 50  # differences inside one output
 PREVIEW_CHARS = 200
 _FLEETING = frozenset({"run", "source_run", "due_ms", "wait", "child", "size", "by"})

@@ -24,8 +24,8 @@ from executor.threads import aside
 from executor.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
 from executor.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
 
-# Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
-TRACEBACKS_MAX = 20  # of failed nodes; of further ones the view of the node has it
+# Limits for all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
+TRACEBACKS_MAX = 20  # for failed nodes; the view of the node has it for further ones
 OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
 # The most important state first, for a node that is in several states at once.
 _WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")

@@ -57,7 +57,7 @@ def notification(row: NotificationRow, server: NotifySettings) -> NotificationVi
 
 def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
     """Return the mail addresses, or only the server of a request: the rest of an address may be a credential."""
-    import httpx  # of the client, which loads it with the first request
+    import httpx  # loaded by the client, with the first request
 
     target: dict[str, Any] = unsealed_names(row.content)
     if row.channel == "email":

@@ -19,7 +19,7 @@ from executor.sandbox import GuestStopped, Reason
 from executor.sandbox.engine import engine, once, ticker, ticks
 from executor.sandbox.python.component import component
 
-_LOOK_TICKS = 4  # how often a call looks whether its caller has gone
+_LOOK_TICKS = 4  # the interval at which a call checks if its caller has gone
 _CALLBACK = ctypes.CFUNCTYPE(
     ctypes.c_size_t,
     ctypes.POINTER(ffi.wasmtime_context_t),

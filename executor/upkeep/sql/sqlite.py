@@ -21,7 +21,7 @@ from executor.upkeep.sql.steps import ON_SQLITE
 from executor.upkeep.sql.views import FIXED, generated_views, literal, quoted
 
 VALUE_MAX_BYTES = 64 * 1024 * 1024  # no text function makes a larger value
-STEPS_PER_LOOK = 10_000  # of SQLite's machine, between two looks at the clock
+STEPS_PER_LOOK = 10_000  # steps of SQLite's machine between two checks of the clock
 
 _STORED = """
 SELECT sql FROM sqlite_schema WHERE type = 'view' AND name IN ('events', 'outputs', 'attempts', 'nodes')"""

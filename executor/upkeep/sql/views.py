@@ -16,7 +16,7 @@ from executor.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.store.reading import Reading
 
 VIEWS_MAX = 500
-COLUMNS_MAX = 100  # of one view
+COLUMNS_MAX = 100  # per view
 
 FIXED = ("run_id", "version", "path", "attempt", "seq", "at_ms", "output")
 _ACTIVE = """
