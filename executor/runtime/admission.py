@@ -1,8 +1,8 @@
-"""Which claimed runs are taken into memory: as many as fit by the bytes of the outputs that they hold.
+"""Limits the claimed runs in memory by the bytes of the outputs that they hold.
 
-What a run will hold is guessed from all that it has put out, before it is read; what it does hold is known afterwards,
-and less when loops let go of their iterations. A small run never waits: their number is bounded elsewhere. A large one
-waits its turn, and is taken in any case when no other is there.
+What a run will hold is estimated, before it is read, from the size of all its outputs; what it does hold is known
+afterwards, and is less when loops let go of their iterations. A small run never waits: the number of runs is bounded
+elsewhere. A large run waits its turn, and is taken in any case when no other is in memory.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ SMALL_BYTES = 64 * 1024
 
 
 class Admission:
-    """Of one process. `held`: bytes of the outputs of the runs in memory."""
+    """The admission of one process. `held` returns the bytes of the outputs of the runs in memory."""
 
     def __init__(self, most_bytes: int, held: Callable[[], int]) -> None:
         self._most_bytes = most_bytes
@@ -30,7 +30,7 @@ class Admission:
         return len(self._waiting)
 
     async def enter(self, run: str, bytes: int) -> bool:
-        """Until there is room. False: the process goes down, the run stays out."""
+        """Wait until there is room. Returns False if the process stops: the run stays out."""
         if bytes <= SMALL_BYTES:
             return not self._closed
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()

@@ -52,12 +52,12 @@ class Adoption:
 
     @staticmethod
     def suits(new: NewRun) -> bool:
-        """Whether it is a run from its beginning."""
+        """Returns True for a run that starts from its beginning."""
         return len(new.records) == 1 and not (new.sources or new.waits or new.signals or new.blobs or new.parent_run_id)
 
     async def made(self) -> tuple[RunRow, bool]:
-        """What `Store.create_run` returns, or raises: for one caller, who may leave; the run is created all the
-        same."""
+        """Return or raise what `Store.create_run` does. For one caller, which may be cancelled; the run is created all
+        the same."""
         return await self._made
 
     def _settle(self, made: tuple[RunRow, bool] | BaseException) -> None:

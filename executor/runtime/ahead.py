@@ -1,4 +1,4 @@
-"""What a run with `durability: ahead` has decided and acted upon before it is on disk.
+"""The turns of a run with `durability: ahead` that take effect before they are on disk.
 
 Blocks that change nothing outside may start before the commit that records why. Such a turn of the loop is *held*: its
 events stay in the recorder and are written a moment later, or in the append of the next turn that has to wait for its
@@ -33,14 +33,14 @@ HOLD_S = 0.01
 
 
 def may_run_ahead(node: Node) -> bool:
-    """Whether attempts of this node may start before their start is on disk. Such a start leaves no trace if the
-    process dies: the attempt is not lost, it is made again. So nothing outside may be different for it, and its author
-    must not want to be asked. What is in the cache depends on what is on disk."""
+    """Returns True if attempts of this node may start before their start is on disk. Such a start leaves no trace if
+    the process dies: the attempt is not lost, it is made again. So it must change nothing outside, and the author must
+    not want a person to decide about it. The cache is excluded because it depends on what is on disk."""
     return node.effect != "write" and node.policy.on_lost == "retry" and node.policy.cache is None
 
 
 class Ahead:
-    """Of one run while it is in memory. `committed` is called after each append that is made here."""
+    """The held turns of one run while it is in memory. `committed` is called after each append that is made here."""
 
     def __init__(
         self,
@@ -75,11 +75,11 @@ class Ahead:
 
     @property
     def holds(self) -> bool:
-        """Whether something is held."""
+        """Returns True if a turn is held."""
         return self._turns > 0
 
     def may_hold(self, results: Sequence[Result], commands: Sequence[c.Command]) -> bool:
-        """Whether what follows from a turn may start before its events are on disk."""
+        """Returns True if the effects of a turn may start before its events are on disk."""
         if self._strict:
             self._strict -= 1
             return False
@@ -108,7 +108,8 @@ class Ahead:
             self._timer = asyncio.get_running_loop().call_later(HOLD_S, self._held_long)
 
     def _is_effect(self, result: Result) -> bool:
-        """What it did would be done again: the time until it is on disk is as short as ever."""
+        """Returns True for a result of a block that writes: it would run again after a crash, so it is committed at
+        once."""
         key = getattr(result.fact, "key", None)
         return key is not None and self._run.plan.nodes[key[1]].effect == "write"
 
@@ -131,21 +132,21 @@ class Ahead:
             self._begin()
 
     async def write(self) -> None:
-        """Until everything is on disk. Raises what an append has failed with."""
+        """Write what is held and wait until all is on disk. Raises the error of a failed append."""
         await self.written()
         if self._turns:
             self._begin()
             await self.written()
 
     async def written(self) -> None:
-        """Until the append under way, if there is one, is on disk. Raises what an append has failed with."""
+        """Wait for the append under way, if there is one. Raises the error of a failed append."""
         if self._under_way is not None and not self._under_way.done():
-            await asyncio.shield(self._under_way)  # it is made, whatever becomes of who waits
+            await asyncio.shield(self._under_way)  # the append is made even if the caller is cancelled
         if self._failure is not None:
             raise self._failure
 
     def popped(self) -> None:
-        """What was held is in an append that the loop makes."""
+        """Note that what was held is now part of an append that the loop makes."""
         self._turns = 0
         self._is_due = False
         self._bytes = self._run.fold.bytes
@@ -195,7 +196,7 @@ class Ahead:
             self._after.append((seq, call))
 
     async def reached(self, seq: int) -> None:
-        """Until event `seq` is on disk. Raises Fenced when the run leaves memory before."""
+        """Wait until event `seq` is on disk. Raises Fenced if the run leaves memory before."""
         if seq <= self._stored_seq:
             return
         if self._closed:

@@ -1,4 +1,4 @@
-"""What a run has to tell operators, as rows that are written with what they are about."""
+"""Alert rows of a run, written in one transaction with their cause."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NOT_LATE: Final = frozenset({"timer", "child"})
 
 
 def alerts_of_failure(run: RunRow, settings: Settings, server: AlertSettings, at_ms: int) -> tuple[AlertRow, ...]:
-    """Of a run that has failed. Its parent hears of a child run, and who tries a draft sees it. An error workflow is
-    not started for the failure of one."""
+    """Return the alerts of a failed run. A child run has none, because its parent receives the failure; nor has a run
+    of a draft. The failure of a run of an error workflow starts no error workflow."""
     if run.parent_run_id is not None or run.draft_id is not None:
         return ()
     cause = f"failed:{run.id}"

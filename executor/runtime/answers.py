@@ -1,4 +1,4 @@
-"""What comes in from outside, checked before anything is recorded: run inputs and answers to waits."""
+"""Checks input from outside before it is recorded: run inputs and answers to waits."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ class Answerer(Struct, frozen=True):
     role: Role
 
     def is_among(self, by: Sequence[str]) -> bool:
-        """Whether one of these names them: `user:ID`, or `role:ROLE` and all roles above."""
+        """Returns True if one of these matches: `user:ID`, or `role:ROLE` for that role and all above it."""
         return any(
             includes(self.role, cast(Role, each[5:])) if each.startswith("role:") else each in self.names for each in by
         )
 
 
 def needs_sign_in(request: Mapping[str, Any]) -> bool:
-    """Whether the link of this wait is not enough."""
+    """Returns True if the link of this wait is not enough."""
     return bool(request.get("by") or request.get("not_starter"))
 
 
 async def check_answerer(store: Store, row: WaitRow, who: Answerer | None) -> None:
-    """Whether they may answer. Raises SignInRequired, NotYours."""
+    """Check that `who` may answer. Raises SignInRequired, NotYours."""
     request = orjson.loads(row.request)
     if not needs_sign_in(request):
         return
@@ -64,7 +64,7 @@ async def check_answerer(store: Store, row: WaitRow, who: Answerer | None) -> No
 
 
 async def starter_of(store: Store, run: str) -> str | None:
-    """Who started it, or the run at the top of those that started it. None: a trigger did."""
+    """Return who started the run, or the topmost run above it. Returns None if a trigger did."""
     while (row := await store.get_run(run)) is not None and row.parent_run_id is not None:
         run = row.parent_run_id
     records = await store.read_events(run, limit=1)
@@ -83,7 +83,7 @@ async def check_input(plan: Plan, input: Any, matches: Matches | None = None) ->
 
 
 def _schema_of(plan: Plan) -> tuple[Mapping[str, Any] | None, str]:
-    """Of the input, and where it is."""
+    """Return the schema of the input and where it is declared."""
     trigger = plan.nodes[plan.regions[0].entries[0]]
     schema, source = plan.input_schema, "`input` of the workflow"
     if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
@@ -176,7 +176,7 @@ async def check_answer(
 
 
 def answer_message(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> Answer:
-    """What the owner of the run reads."""
+    """Return the message for the owner of the run."""
     refused = action is not None and action in (orjson.loads(row.request).get("fail_on") or ())
     return Answer(row.id, at_ms, fields, action, by=by, refused=refused)
 
@@ -192,7 +192,7 @@ def answer_output(answer: Answer) -> dict[str, Any]:
 
 
 def refusal_error(answer: Answer) -> ErrorInfo:
-    """Why the block fails whose question was answered by one of the actions it fails on."""
+    """Return the error of a block whose question was answered by an action in its `fail_on`."""
     by = f" by {answer.by}" if answer.by else ""
     return ErrorInfo(
         "refused", f"the answer was {answer.action!r}{by}", hint="`fail_on` of the block lists this action"
@@ -200,7 +200,7 @@ def refusal_error(answer: Answer) -> ErrorInfo:
 
 
 def withdrawal_error(withdrawn: Withdrawn) -> ErrorInfo:
-    """Why the block fails that waited."""
+    """Return the error of a block whose wait was withdrawn."""
     by = f" by {withdrawn.by}" if withdrawn.by else ""
     reason = f": {withdrawn.reason}" if withdrawn.reason else ""
     return ErrorInfo("wait_cancelled", f"the wait was cancelled{by}{reason}")

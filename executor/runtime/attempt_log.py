@@ -1,4 +1,4 @@
-"""What one attempt puts out while it runs: lines of its log and live text.
+"""Output of one attempt while it runs: lines of its log and live text.
 
 Lines go to the journal as they come, those of a quarter of a second together. Live text goes to readers at once
 (`node.delta`) and to the journal when the attempt ends. Both are bounded, and secrets are taken out first. What comes

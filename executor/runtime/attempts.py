@@ -29,13 +29,13 @@ from executor.runtime.results import Arrivals, Payload, Result
 
 T = TypeVar("T")
 
-# A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
+# A cancelled handler gets this long to clean up; then it is abandoned and its outcome ignored.
 CANCEL_GRACE_S = 5.0
 
 
 class _Attempt:
-    """`key` in the plan of now, `started_as` in that of `launcher`. Without a task it waits for its turn to begin.
-    `grace`: the timer of one that was cancelled."""
+    """An attempt that has not ended. `key` is in the present plan, `started_as` in that of `launcher`. It has no task
+    while it waits for its turn to begin. `grace` is the timer of a cancelled attempt."""
 
     __slots__ = ("cancelled", "grace", "key", "launcher", "number", "seq", "started_as", "task")
 
@@ -71,13 +71,13 @@ class Attempts:
         return len(self._by_key)
 
     def keys(self) -> set[NodeKey]:
-        """Of the nodes with an attempt that has not ended, or whose end is not decided yet."""
+        """Return the keys of nodes with an attempt that has not ended, or whose end is not decided yet."""
         ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
         return ended | self._by_key.keys()
 
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
-        """It begins at once, and may have ended when this returns; or when it is its turn, behind those that started
-        before. `seq`: of the commit that its start is in."""
+        """Start an attempt: at once (it may have ended when this returns), or in turn after those that started before.
+        `seq` is that of the commit with its start."""
         attempt = self._by_key[key] = _Attempt(key, number, launcher, seq)
         if self._later:
             self._later.append(attempt)

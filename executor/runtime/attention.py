@@ -58,14 +58,14 @@ _STEP_FORM: Final[dict[str, Any]] = {
 
 
 def question(node: Node, attempt: int) -> Suspend:
-    """What is shown and asked for a lost attempt of `node`."""
+    """Return the question about a lost attempt of `node`."""
     title = f"Attempt {attempt} of {node.name} was lost"
     text = _TEXT.format(why=_WHY[node.policy.on_lost])
     return Suspend("attention", {"title": title, "text": text}, _FORM, ACTIONS)
 
 
 def step_question(node: str, n: int, step: str) -> Suspend:
-    """What is shown and asked for a lost step of a block that is called `node`."""
+    """Return the question about a lost step of the block with the name `node`."""
     title = f"Step {n} of {node} was lost"
     return Suspend("attention", {"title": title, "text": _STEP_TEXT.format(step=step), "step": n}, _STEP_FORM, ACTIONS)
 

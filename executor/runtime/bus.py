@@ -1,6 +1,6 @@
-"""Wake-ups between the processes on a database: what is heard on the bus, and what it wakes here.
+"""Wake-ups between the processes on a database: receives messages from the bus and wakes what they concern here.
 
-A bus has a queue for messages and no promise: it joins and drops them as it likes. `Elsewhere` has what is sent.
+The bus gives no guarantee of delivery: it joins and drops messages as it likes. `Elsewhere` has what is sent.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from executor.runtime.parts import Parts
 log = logging.getLogger("weft.bus")
 
 Message = tuple[str, str]  # topic and item, see `elsewhere`
-# Idle workers that hear of the same runs look for them one after the other: the first ones take them all.
+# Idle workers that are woken for the same runs look one after the other: the first ones take them all.
 LOOK_WITHIN_S: Final = 0.01
 
 
 class Bus(Protocol):
     def open(self, hear: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
-        """Both are called on the event loop that is running: `hear` with messages of other processes, `connected` when
-        some may have been missed. Returns before there is a connection."""
+        """Connect. Both functions are called on the running event loop: `hear` with messages of other processes,
+        `connected` when some may have been missed. Returns before there is a connection."""
 
     def post(self, topic: str, item: str) -> None:
         """Queue a message for the other processes. Never waits, never raises; equal messages are joined."""

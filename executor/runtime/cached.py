@@ -57,7 +57,7 @@ class ResultCache:
         return row
 
     def row(self, node: Node, key: str, output: bytes, route: str | None) -> CacheRow | None:
-        """What is to be stored with the success; None when it is too large."""
+        """Return the row to store with the success, or None if it is too large."""
         cache = node.policy.cache
         assert cache is not None
         if len(output) > OUTPUT_MAX_BYTES:

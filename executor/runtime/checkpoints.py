@@ -1,7 +1,7 @@
-"""How far attempts come, kept for the attempt that follows: behind `Context.checkpoint` and `Context.last_checkpoint`.
+"""Progress that an attempt keeps for the next one: implements `Context.checkpoint` and `Context.last_checkpoint`.
 
 A checkpoint is a row beside the journal: it decides nothing, so it is no event. Only the owner of the run can write it,
-and only for an attempt that is under way: a thread that was left behind must not write over what a later attempt keeps.
+and only for an attempt that is under way: an abandoned thread must not overwrite what a later attempt keeps.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ SIZE_MAX_BYTES: Final = 1024 * 1024
 
 
 class Checkpoints:
-    """Of one run under one lease. `row` as it was claimed."""
+    """The checkpoints of one run under one lease. `row` is the run as it was claimed."""
 
     def __init__(self, store: Store, row: RunRow, clock: Clock, redactor: Redactor) -> None:
         self._store = store
@@ -40,7 +40,7 @@ class Checkpoints:
         self._redactor = redactor
 
     async def last(self, key: str) -> Any:
-        """What was kept last for this node key; None: nothing. Raises BlockError when the database cannot be read."""
+        """Return the last checkpoint of this node key, or None. Raises BlockError if the database cannot be read."""
         row = await self.with_retries(lambda: self._store.get_checkpoint(self._run_id, key))
         return None if row is None else orjson.loads(row.data)
 
@@ -72,7 +72,7 @@ class Checkpoints:
 
 
 class CheckpointWriter:
-    """Of one attempt, made in the event loop it runs in."""
+    """Writes the checkpoints of one attempt. Made in the event loop that the attempt runs in."""
 
     __slots__ = ("_attempt", "_begun", "_checkpoints", "_key", "_loop", "_over")
 

@@ -1,8 +1,8 @@
-"""Child runs: what a `run_workflow` block starts, and what its end means to the block.
+"""Child runs: starts the run of a `run_workflow` block and turns its end into the block's outcome.
 
 A child is made in the append that opens its parent's wait, so there is one for each wait whatever crashes in between;
 its own last append puts a message into the parent's inbox, so its end cannot be lost while the parent sleeps. Whatever
-else closes the wait (the parent is cancelled, fails, answers early) tells the child to stop, in the same append.
+else closes the wait (the parent is cancelled, fails, answers early) cancels the child, in the same append.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Value = TypeVar("Value")
 
 # A workflow that calls itself stops here. Runs that people meant to nest go three or four deep.
 DEPTH_MAX: Final = 25
-# A failure climbs through up to 25 messages; the first and the last say most.
+# A failure climbs through up to 25 messages; the first and the last matter most.
 MESSAGE_MAX: Final = 1_000
 FINDINGS_SHOWN: Final = 3
 NO_OUTPUT: Final = Raw(b"null")
@@ -57,7 +57,7 @@ class ChildRuns:
         self._compile = compile
 
     async def prepare(self, parent: str, request: ChildRequest) -> NewRun:
-        """The run to be created as a child of run `parent`; the append that opens the wait says for which one. Raises
+        """Return the child to create for run `parent`; the append that opens the wait sets for which one. Raises
         BlockError: limit_depth, workflow_not_found, child_invalid, input_invalid."""
         if len(await self._ancestors.read(parent)) >= DEPTH_MAX:
             raise BlockError(
@@ -110,12 +110,12 @@ class ChildRuns:
 
 
 def end_message(wait: str, run: str, status: RunEnd, output: bytes | None, error: ErrorInfo | None) -> bytes:
-    """What the owner of the parent reads. `wait`: the parent's wait."""
+    """Return the message for the owner of the parent. `wait` is the parent's wait."""
     return encode(ChildEnded(wait, run, status, Raw(output or b"null") if status == "succeeded" else NO_OUTPUT, error))
 
 
 def cancel_message(parent: str) -> bytes:
-    """What the owner of a child reads when the parent no longer needs it."""
+    """Return the message for the owner of a child that its parent no longer needs."""
     return encode(Cancel(f"run {parent}, which started this one, no longer needs it"))
 
 
@@ -125,8 +125,8 @@ def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
 
 
 def error_of_end(ended: ChildEnded) -> ErrorInfo:
-    """Why the block fails whose child did not succeed. Another attempt is another child: the block's retry policy
-    decides whether there is one, unless the child was cancelled directly."""
+    """Return the error of a block whose child did not succeed. Another attempt is another child: the block's retry
+    policy decides whether there is one, unless the child was cancelled directly."""
     run = ended.run
     if ended.status == "cancelled":
         return ErrorInfo("child_cancelled", f"child run {run} was cancelled", hint=f"see run {run}")
@@ -153,7 +153,7 @@ class SharedReads(Generic[Key, Value]):
         self._under_way: dict[Key, asyncio.Task[Value]] = {}
 
     async def read(self, key: Key) -> Value:
-        """Raises what the read raised, to all who share it."""
+        """Return the shared value. An error of the read is raised to all who share it."""
         task = self._next.get(key)
         if task is None:
             task = self._next[key] = asyncio.create_task(self._after(key, self._under_way.get(key)))

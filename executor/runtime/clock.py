@@ -1,5 +1,5 @@
 """Time, as an argument: deadlines are Unix milliseconds by the wall clock. One heap of due times per process; the event
-loop's own timer only says when to look again."""
+loop's own timer only wakes the look at that heap."""
 
 from __future__ import annotations
 

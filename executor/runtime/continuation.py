@@ -1,8 +1,8 @@
 """Runs that continue as new: the run that a `continue_as_new` block ends, and the one that continues it.
 
-The next run is made when the block runs, so that what is wrong with its input is an error of the block. It is stored in
-the append that ends the run, after the cleanups. A process that folds a run between the two makes it again from what
-the block put out.
+The next run is made when the block runs, so that an error in its input is an error of the block. It is stored in the
+append that ends the run, after the cleanups. A process that folds a run between the two makes it again from the block's
+output.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Continuations:
         return await self._made(row, plan, None if active is None else active.version, checked)
 
     async def again(self, run: LoadedRun) -> NewRun:
-        """The same run, of a run whose journal says that its block has made it. If this process cannot compile the
-        version that it was to have, it has the plan of the run."""
+        """Make the next run again, for a run whose journal shows that its block has made it. If this process cannot
+        compile the version for it, the next run has the plan of this one."""
         assert run.notes.response is not None, "what the block put out comes with the event"
         made = orjson.loads(run.notes.response)
         plan, version = run.plan, made["version"]

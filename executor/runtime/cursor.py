@@ -57,7 +57,7 @@ class Cursor:
             self._idle = False
             self._ended = records[-1].type == "run.finished"
             return records
-        # The row tells that the run had ended before `after`, or was deleted.
+        # The row shows whether the run had ended before `after`, or was deleted.
         if self._idle and self._hub.tails.behind(self._run, self.after) is None:
             row = await self._pages.row(self._run)
             if row.status in TERMINAL and self.after >= row.seq:
@@ -70,7 +70,7 @@ class Cursor:
         self._bell.ring()
 
     async def wait(self) -> None:
-        """Until the bell has rung since the last take, or the last wait, began."""
+        """Wait until the bell has rung since the last take, or the last wait, began."""
         await self._bell.wait()
         self._bell.clear()
 
@@ -79,7 +79,8 @@ class Cursor:
 
 
 class Pages:
-    """Of one process. `kept_bytes`: of outputs and data; what was used longest ago leaves first."""
+    """The journal pages that one process keeps. `kept_bytes` bounds outputs and data; the least recently used page
+    leaves first."""
 
     def __init__(self, store: Store, hub: Hub, kept_bytes: int = KEPT_BYTES) -> None:
         self._store = store
@@ -90,8 +91,8 @@ class Pages:
         self._reading: dict[Hashable, tuple[int, asyncio.Task[Any]]] = {}
 
     async def read(self, run: str, after: int) -> list[Record]:
-        """What the journal holds behind `after`, up to the end of that page; shared: do not change the list. Everything
-        committed and signalled before the call is in it. Raises what the store raises."""
+        """Return the journal after `after`, up to the end of that page. It is shared: do not change the list.
+        Everything committed and signalled before the call is in it. Raises what the store raises."""
         tail = self._hub.tails.behind(run, after)
         if tail is not None:
             return tail

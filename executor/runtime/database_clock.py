@@ -3,7 +3,7 @@ own clocks show.
 
 It is asked for at each heartbeat, and carried on in between by a clock of this machine that cannot be set and that
 counts while the machine sleeps. It is never ahead of the server's by more than that clock drifts in one heartbeat, so
-no timer fires early; it may be behind by the time that the way from the server takes.
+no timer fires early; it may be late by the time that the way from the server takes.
 """
 
 from __future__ import annotations

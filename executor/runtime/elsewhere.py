@@ -1,7 +1,7 @@
-"""What this process sends to the others on its database, and which of its runs they follow.
+"""Messages from this process to the others on its database, and which of its runs they follow.
 
-Nothing depends on it: what a message says is in the database, and every process looks there by itself. A message that
-is lost costs the time until that look. Without a bus (`tell` does nothing) other processes are not told.
+Nothing depends on a message: its content is in the database, where every process looks by itself. A lost message costs
+the time until that look. Without a bus (`tell` does nothing) nothing is sent.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 
 import orjson
 
-# Topics of messages. The item is the id of a run unless it says otherwise.
+# Topics of messages. The item is the id of a run unless noted.
 RUN: Final = "run"  # its journal has grown
 LEFT: Final = "left"  # it has left the memory of its worker: it ended, or waits
 INBOX: Final = "inbox"  # there is something for its owner, or for who claims it
@@ -38,13 +38,14 @@ def _nothing(topic: str, item: str) -> None:
 
 
 class Elsewhere:
-    """`tell` queues a message and returns at once. `is_connected`: there is a bus, whether or not it works."""
+    """Sends messages to other processes. `tell` queues one and returns at once. `is_connected` is True if there is a
+    bus, whether or not it works."""
 
     def __init__(self) -> None:
         self.tell: Tell = _nothing
         self.is_connected = False
         self.followed: dict[str, float] = {}  # run -> until when, by the event loop's clock
-        self._told: dict[str, float] = {}  # run that is followed here -> when that was said
+        self._told: dict[str, float] = {}  # run that is followed here -> when that was sent
         self._texts: dict[tuple[str, str, int], list[str]] = {}
         self._texts_sent = 0
 
@@ -80,7 +81,8 @@ class Elsewhere:
     # --- what is wanted here
 
     def follow(self, run: str) -> None:
-        """Ask the process that executes the run to tell of it. Call it as often as you like while that is wanted."""
+        """Ask the process that executes the run for messages about it. Call it as often as you like while they are
+        wanted."""
         if not self.is_connected:
             return
         now_s = _now_s()
@@ -92,7 +94,7 @@ class Elsewhere:
         self.tell(FOLLOW, run)
 
     def followed_again(self, run: str) -> None:
-        """Another process wants to hear of it."""
+        """Note that another process follows the run."""
         now_s = _now_s()
         if len(self.followed) >= RUNS_MAX:
             self.followed = {one: until_s for one, until_s in self.followed.items() if until_s >= now_s}
@@ -100,7 +102,7 @@ class Elsewhere:
             self.followed[run] = now_s + FOLLOWED_S
 
     def forget_told(self) -> None:
-        """Others may have missed it: say it again."""
+        """Forget what was sent, so that it is sent again: others may have missed it."""
         self._told.clear()
 
 

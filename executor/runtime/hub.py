@@ -12,7 +12,7 @@ from executor.runtime.live_text import LiveTexts
 from executor.runtime.tail import Tails
 from executor.store.rows import Record
 
-# Deltas a slow reader may be behind before the oldest are dropped: they are a view of what the journal will hold.
+# Deltas that may wait for a slow reader before the oldest are dropped: they are a view of what the journal will hold.
 DELTAS_MAX = 1_000
 DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person cannot see 20 ms
 
@@ -37,7 +37,7 @@ class Watchers:
                 future.set_result(None)
 
     def runs(self) -> list[str]:
-        """Those that have a watcher."""
+        """Return the runs that have a watcher."""
         return list(self._by_run)
 
     def _forget(self, run: str, future: asyncio.Future[None]) -> None:
@@ -78,7 +78,7 @@ class Bell:
 
 
 class Reader(Protocol):
-    """Of the journal of one run: it has all up to `after`, and is woken when there may be more."""
+    """A reader of the journal of one run: it has all up to `after`, and is woken when there may be more."""
 
     after: int
 
@@ -86,8 +86,8 @@ class Reader(Protocol):
 
 
 class Deltas:
-    """The live-only pieces of text of one run, for one reader, from when it was made until `close`. Each has the seq
-    behind which it belongs: that of the append that recorded the start of its attempt. `bell`: rung soon after there is
+    """The live-only pieces of text of one run, for one reader, from when it was made until `close`. Each has the seq of
+    the append that recorded the start of its attempt; it belongs after that event. `bell` is rung soon after there is
     something to take."""
 
     def __init__(self, leave: Callable[[Deltas], None], bell: Bell | None = None) -> None:
@@ -102,7 +102,8 @@ class Deltas:
             self._timer = asyncio.get_running_loop().call_later(DELTA_JOIN_S, self._ring, self._bell)
 
     def take(self, seq: int | None = None) -> dict[str, str]:
-        """What came since the last call, joined by node key; only what belongs behind event `seq` or an earlier one."""
+        """Return the text since the last call, joined by node key; only pieces that belong after event `seq` or an
+        earlier one."""
         texts: dict[str, list[str]] = {}
         for _ in range(len(self._items)):
             key, text, behind = self._items.popleft()
@@ -113,7 +114,7 @@ class Deltas:
         return {key: "".join(parts) for key, parts in texts.items()}
 
     def places(self) -> set[int]:
-        """The seqs behind which there is something to take."""
+        """Return the seqs after which there is something to take."""
         return {behind for _, _, behind in self._items}
 
     def close(self) -> None:
@@ -155,15 +156,15 @@ class Hub:
         self._wake(run)
 
     def grown_elsewhere(self, run: str) -> None:
-        """Another process says that it has committed something to `run`. Readers look for themselves."""
+        """Note that another process has committed to `run`, and wake its readers."""
         self.tails.forget(run)
         self.signals += 1
         for reader in self._readers.get(run, ()):
             reader.wake()
 
     def looked(self, run: str, seq: int | None) -> bool:
-        """The journal of `run` ends with event `seq` or a later one; None: the run is gone. Readers that have less are
-        woken, whether or not they were before. False: there was none."""
+        """Note that the journal of `run` ends with event `seq` or a later one, or with None that the run is gone. Wakes
+        the readers that have less, even if they were woken before. Returns False if there was none."""
         if seq is None:
             self.tails.forget(run)
         else:
@@ -183,7 +184,7 @@ class Hub:
         if run in self.elsewhere.followed:
             self.elsewhere.grown(run)
 
-    # --- who hears of it
+    # --- readers
 
     def watch(self, run: str) -> asyncio.Future[None]:
         """A future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in between."""
@@ -214,7 +215,7 @@ class Hub:
     # --- live text
 
     def delta(self, run: str, key: str, text: str, seq: int = 0) -> None:
-        """`seq`: of the append that recorded the start of the attempt that says this."""
+        """Send live text. `seq` is that of the append that recorded the start of the attempt."""
         self.delta_elsewhere(run, key, text, seq)
         if run in self.elsewhere.followed:
             self.elsewhere.text(run, key, text, seq)
@@ -226,8 +227,8 @@ class Hub:
             reader.put(key, text, seq)
 
     def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
-        """What handlers emit from now on; with `so_far` also what they have emitted, as far as it is known. Close
-        it."""
+        """Return the text that handlers emit from now on; with `so_far` also what they have emitted, as far as this
+        process has it. Close it after use."""
 
         def leave(reader: Deltas) -> None:
             readers = self._deltas.get(run, set())

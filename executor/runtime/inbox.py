@@ -30,9 +30,9 @@ log = logging.getLogger("weft.run")
 
 
 class Inbox:
-    """`consumed`: numbers of the messages that were read and that no append has deleted yet. `migration`: number and
-    text of one that asks for another plan; it is deleted by the append that moves the run, or refused. `newest_n`: of
-    the messages that have been read. `is_empty`: that of a run that is not there yet."""
+    """The inbox of one run. `consumed` has the numbers of messages that were read and that no append has deleted yet.
+    `migration` is the number and text of a message that asks for another plan; the append that moves the run deletes
+    it, or it is refused. `newest_n` is the newest message read. `is_empty` is True for a run that is not stored yet."""
 
     def __init__(
         self,
@@ -58,8 +58,8 @@ class Inbox:
         self._in_hand: Sequence[InboxRow] = ()
 
     def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
-        """Messages that were read when the run was claimed. Those of others that come later are read after the commit
-        that deletes these, and before anything starts: it says how far the inbox goes (`read_upto`)."""
+        """Set the messages that were read when the run was claimed. Later messages are read after the commit that
+        deletes these, and before anything starts: that commit returns how far the inbox goes (`read_upto`)."""
         self._in_hand = messages
 
     def changed(self) -> None:
@@ -182,7 +182,8 @@ class Inbox:
     async def _end(
         self, key: NodeKey, wait: Wait, output: Any, payload: Payload, route: str = "out", by: str | None = None
     ) -> None:
-        """What a wait brought is the block's output, unless it does not fit the bounds or the block's output schema."""
+        """End the wait. What it brought becomes the block's output if it fits the bounds and the block's output
+        schema."""
         at_ms = self._clock.now_ms()
         if wait.step is not None:
             await self._end_step(key, wait, output, payload, by)
@@ -195,7 +196,8 @@ class Inbox:
         self._arrivals.add(f.WaitAnswered(at_ms, key, wait.attempt, route, by), payload)
 
     async def _end_step(self, key: NodeKey, wait: Wait, output: Any, payload: Payload, by: str | None) -> None:
-        """What a wait brought is the output of a step: the schema of the block is not about it."""
+        """End the wait of a step. What it brought becomes the step's output, to which the block's schema does not
+        apply."""
         at_ms = self._clock.now_ms()
         try:
             payload.output = encode_payload(output)

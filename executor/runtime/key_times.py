@@ -1,7 +1,8 @@
-"""Which keys of this process count, by what the database knows of them; and whether this process may start with them.
+"""Decides which keys of this process are valid, by the rows of the database, and whether this process may start with
+them.
 
-A change of the key has three parts: processes start with the new one and know the one before; `engine.secrets.rekey`
-makes the new one the present one, and gives the one before a time; after it, nothing that was made with that counts.
+A change of the key has three parts: processes start with the new key and have the previous one; `engine.secrets.rekey`
+makes the new one current, and gives the previous one an end; after it, nothing made with that key is valid.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class KeyTimes:
         return next((row.id for row in await self._store.list_keys() if row.until_ms is None), None)
 
     async def old(self) -> list[int]:
-        """The keys before the present one that count now, the last one first: their places in `Links`."""
+        """Return the previous keys that are valid now, the latest first, as their places in `Links`."""
         if len(self._links.key_ids) == 1:
             return []
         now_ms = self._clock.now_ms()

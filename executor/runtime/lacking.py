@@ -36,7 +36,8 @@ class Particular(Protocol):
     """A handler that has not the same to offer in each process."""
 
     def lacks(self, params: dict[str, Any]) -> str | None:
-        """What a block with these params, as they are in the plan, needs and is not in this process, and what is."""
+        """Return what a block with these params, as they are in the plan, needs and this process does not have, and
+        what it has instead; or None."""
         ...
 
 
@@ -48,7 +49,7 @@ class Lacking:
         self._logged: set[str] = set()
 
     def of(self, plan: Plan) -> str | None:
-        """What the plan needs and another process may have. None: all is here."""
+        """Return what the plan needs and only another process may have, or None if all is here."""
         if self._revision != self._parts.connectors.revision or len(self._by_plan) >= PLANS_MAX:
             self._revision = self._parts.connectors.revision
             self._by_plan.clear()
@@ -58,7 +59,8 @@ class Lacking:
         return self._by_plan[plan.hash]
 
     async def held_up_by(self, row: RunRow, plan: Plan) -> str | None:
-        """What a claimed run waits for. Without it a run still ends when it is cancelled. Raises StoreError."""
+        """Return what a claimed run waits for, or None. A run that lacks something still ends when it is cancelled.
+        Raises StoreError."""
         what = self.of(plan)
         known = self._parts.owned.lacking
         if what is None or row.orphaned or await self._messages(row, m.Cancel):
@@ -86,7 +88,7 @@ class Lacking:
             await store.release(row.id, row.epoch, row.seq, again_ms, "running")
 
     async def _messages(self, row: RunRow, type: type[T]) -> list[tuple[int, T]]:
-        """Those of this type in its inbox, with their numbers."""
+        """Return the messages of this type in its inbox, with their numbers."""
         inbox = [(each.n, m.decode(each.message)) for each in await self._parts.store.read_inbox(row.id)]
         return [(n, message) for n, message in inbox if isinstance(message, type)]
 

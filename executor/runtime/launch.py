@@ -75,7 +75,7 @@ class _Found:
 
 
 class _Prepared:
-    """What every run of a plan needs of a node, made once."""
+    """The parts of a node that every run of a plan shares, made once."""
 
     __slots__ = ("elsewhere", "environment", "template", "wired")
 
@@ -97,7 +97,7 @@ def _doing(run: str, workflow: str, codec: Codec, key: NodeKey, attempt: int) ->
 
 
 class _Attempt(Struct):  # made for each attempt: a dataclass takes three times as long
-    """What there is as long as a handler runs. `begun`: waits until its start is on disk, if it may not be."""
+    """The objects of a handler while it runs. `begun` waits until its start is on disk, or is None if it is already."""
 
     key: NodeKey
     node: Node
@@ -142,7 +142,7 @@ class Launcher:
         self.doing: Callable[[NodeKey, int], Doing] = partial(_doing, run.id, run.row.workflow, run.codec)
 
     def type_of(self, key: NodeKey) -> str:
-        """Of its block."""
+        """Return the block type of this node key."""
         return self._plan.nodes[key[1]].type
 
     async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep, turn: int = 0, count: int = 0) -> Result:
@@ -190,7 +190,7 @@ class Launcher:
             raise
         except BaseException as error:
             # A handler's bug is the block's failure, not the run loop's: it is recorded like any other. So are a panic
-            # in a library and `sys.exit()`: of the first the run would never hear, the second would end the process.
+            # in a library and `sys.exit()`: the first would never reach the run, the second would end the process.
             reference = secrets.token_hex(4)
             log.exception("block %s (%s) raised [%s]", node.block, node.type, reference)
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
@@ -200,14 +200,14 @@ class Launcher:
             )
 
     def _traceback(self, node: Node, error: BaseException) -> str:
-        """Of a handler that is not a part of weft."""
+        """Return the traceback of an error in a handler that is not a part of weft, else ""."""
         try:
             return traceback_of(error, type(self._registry.handler(node.type)))
         except NotFound:  # the block type is not here
             return ""
 
     def place_left(self, key: NodeKey, attempt: int) -> Place | None:
-        """The place that an attempt had, or waited for. It has ended: the append that says so leaves it."""
+        """Return the place that an ended attempt had, or waited for: the append that records the end leaves it."""
         waiting = self._limited.pop((key, attempt), None) if self._limited else None
         return None if waiting is None else waiting.leave()
 
@@ -216,8 +216,9 @@ class Launcher:
         return {waiting.ask.key for waiting in self._limited.values()}
 
     async def encode_external(self, key: NodeKey, output: Any) -> bytes | ErrorInfo:
-        """An output that came from outside (an answer, a signal, a child) as JSON, or why it cannot be this node's. It
-        may be over the bounds though all in it is not: with what is said around an answer, with all ends of a child."""
+        """Encode an output from outside (an answer, a signal, a child) as JSON, or return why it cannot be this node's.
+        It may be over the bounds though all in it is not: with what is added to an answer, or with all ends of a
+        child."""
         try:
             data = encode_payload(output)
         except BlockError as error:
@@ -225,7 +226,7 @@ class Launcher:
         return await self.validate_output(key, data) or data
 
     async def validate_output(self, key: NodeKey, output: bytes) -> ErrorInfo | None:
-        """Why such an output does not fit this node's schema."""
+        """Return why such an output does not fit this node's schema, or None."""
         try:
             await check_output(self._plan.nodes[key[1]], output, self._services.sandbox.matches)
         except BlockError as error:
@@ -239,7 +240,8 @@ class Launcher:
     async def _outcome(
         self, key: NodeKey, node: Node, attempt: int, seq: int, keep: Keep, turn: int, count: int
     ) -> tuple[Outcome | _Found | Left | None, str | None]:
-        """None: `skip_if` was true. Second value: the key to keep the output under, if it is to be kept."""
+        """Return the outcome, or None if `skip_if` was true, and the key to cache the output under, if it is to be
+        cached."""
         path = self._reader_path(key, node, turn)
         prepared = self._prepared.get(key[1])
         if prepared is None:
@@ -344,13 +346,13 @@ class Launcher:
         )
 
     async def _repeat_wanted(self, key_text: str, attempt: int) -> bool:
-        """Whether a person was asked about the attempt before, and wants this one."""
+        """Returns True if a person was asked about the previous attempt and chose to make this one."""
         node, _, path = key_text.partition("@")
         closed = read(self._parts.store, self._run_id, node=node, path=path or None, types=("wait.closed",))
         return any([r.attempt == attempt - 1 and (r.path or "") == path async for r in closed])
 
     async def _cache_key(self, own: _Attempt, template: Template, path: Path, context: Context) -> str:
-        """Of the value that the author chose, or else of the params."""
+        """Return the cache key: of the value that the author chose, or else of the params."""
         bound = template.cache_key(self._values, path)
         if bound is None:
             return self._cache.key(own.node, context.params)
@@ -386,7 +388,7 @@ class Launcher:
         )
 
     async def _are_its_own(self, output: bytes) -> bool:
-        """Whether the run holds all files that an output names. Raises BlockError."""
+        """Returns True if the run holds all files that an output names. Raises BlockError."""
         held = await with_retries(
             lambda: self._parts.files.of_run(self._run_id, output),
             what=f"looking for files of run {self._run_id}",
@@ -426,7 +428,8 @@ class Launcher:
         )
 
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
-        """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""
+        """Return the path from which references are read. A loop's own test reads as if it stood in the body, at the
+        next index."""
         if node.sentinel and node.type.startswith("loop"):
             return (*key[0], (node.body, turn))
         return key[0]

@@ -37,7 +37,7 @@ class Links:
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
     def hash(self, token: str, purpose: Purpose = "resume") -> str:
-        """What the database knows of a token. Resume links came first, theirs is of the token alone."""
+        """Return the hash of a token, which is what the database holds. That of a resume link is of the token alone."""
         known = token if purpose == "resume" else f"{purpose}\0{token}"
         return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()
 
@@ -47,7 +47,8 @@ class Links:
         return self.hash(self.token(run, wait, purpose), purpose)
 
     def key_of(self, run: str, wait: str, kind: str, token_hash: str) -> int | None:
-        """Which key the token with this hash was made with: 0 is the present one. None: another than those."""
+        """Return the number of the key that made the token with this hash (0 is the present one), or None if no key
+        did."""
         purpose = purpose_of(kind)
         for at, secret in enumerate(self._secrets):
             if self.hash(self.token(run, wait, purpose, secret=secret), purpose) == token_hash:
@@ -55,7 +56,7 @@ class Links:
         return None
 
     def url_of(self, run: str, wait: str, kind: str, token_hash: str) -> str | None:
-        """The link of a wait that has this hash. None: no key of this process makes it."""
+        """Return the link of a wait that has this hash, or None if no key of this process makes it."""
         key, purpose = self.key_of(run, wait, kind, token_hash), purpose_of(kind)
         if key is None:
             return None
@@ -66,13 +67,13 @@ class Links:
         return f"{self._base_url}/{PATHS[purpose]}/{self.token(run, wait, purpose)}"
 
     def signing_key(self, what: Signed = "notifications", key: int = 0) -> bytes:
-        """What our requests are signed with: 32 bytes that say nothing about the secret they come from. `notifications`
-        are written by the server, `requests` by authors of workflows (`send` of a callback): the signature of one is
-        none of the other. `uploads`: who has stored a file."""
+        """Return the 32 bytes that sign requests of this server; they do not reveal the secret they are derived from.
+        `notifications` are written by the server, `requests` by authors of workflows (`send` of a callback), `uploads`
+        name who stored a file: a signature of one is invalid for the others."""
         return hmac.new(self._secrets[key], what.encode(), hashlib.sha256).digest()
 
     def webhook_secret(self, id: str, generation: int, key: int = 0) -> str:
-        """What senders sign with. Each generation has its own, and none is stored."""
+        """Return the secret that senders sign with. Each generation has its own, and none is stored."""
         digest = hmac.new(self._secrets[key], f"webhook\0{id}\0{generation}".encode(), hashlib.sha256).digest()
         return "whsec_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 

@@ -1,7 +1,7 @@
-"""What attempts have said so far, for readers who come in the middle of it: a chat page that is loaded again.
+"""Text that running attempts have emitted so far, for readers who join late: a chat page that is loaded again.
 
-In the memory of each process that hears it, until the run leaves memory. Nothing depends on it: what an attempt said is
-in the journal when it ends.
+Kept in the memory of each process that receives it, until the run leaves memory. Nothing depends on it: the text is in
+the journal when the attempt ends.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class LiveTexts:
         self._runs.move_to_end(run)
         said = nodes.setdefault(key, _Said("", seq))
         before = len(said.text)
-        # One more than is shown says that it was cut.
+        # One character more than is shown marks that it was cut.
         said.text = ((said.text if said.seq == seq else "") + text)[-TEXT_MAX - 1 :]
         said.seq = seq
         self._total += len(said.text) - before
@@ -39,7 +39,7 @@ class LiveTexts:
             self.forget(next(iter(self._runs)))
 
     def of(self, run: str) -> list[tuple[str, str, int]]:
-        """Node keys, their texts, and the seqs behind which they belong."""
+        """Return node keys, their texts, and the seqs after which they belong."""
         nodes = self._runs.get(run, {})
         return [(key, _shown(said.text), said.seq) for key, said in nodes.items()]
 

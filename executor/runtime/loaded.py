@@ -23,10 +23,10 @@ WaitKey = tuple[NodeKey, int]  # the number of the wait behind the key of its no
 
 @dataclass(slots=True)
 class Notes:
-    """What recording an event takes of earlier ones, beside state and values. `reused`: outputs of nodes that are
-    reused from another run, by node number; `signal_names`: name and correlation of open waits for a signal;
-    `children`: the run that an open wait waits for; `is_parent`: it has had children; `response`: what the block put
-    out that ended the run, whose cleanups come first; `continues`: another run continues it then."""
+    """Facts of earlier events that recording needs, beside state and values. `reused` has the outputs of nodes that are
+    reused from another run, by node number; `signal_names` name and correlation of open waits for a signal; `children`
+    the run that an open wait waits for. `is_parent` is True if the run has had children. `response` is the output of
+    the block that ended the run, whose cleanups come first; `continues` is True if another run continues it then."""
 
     reused: Mapping[int, bytes] = field(default_factory=dict)
     signal_names: dict[WaitKey, tuple[str, str | None]] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Notes:
     is_parent: bool = False
     response: bytes | None = None
     continues: bool = False
-    continuing: NodeKey | None = None  # the block that is to say so with its next event
+    continuing: NodeKey | None = None  # the block whose next event records it
 
     def replay(self, event: Event, record: Record, output: bytes | None) -> None:
         """An event that is stored."""
@@ -68,7 +68,7 @@ class Notes:
 
 
 class Saved(NamedTuple):
-    """The last snapshot of a run: how many events it is of, and its size. None: of 0."""
+    """The last snapshot of a run: the number of its events, and its size. Both are 0 if there is none."""
 
     seq: int = 0
     bytes: int = 0
@@ -108,7 +108,8 @@ class LoadedRun:
         return event
 
     def open_wait(self, id: str) -> tuple[NodeKey, Wait] | None:
-        """None: this wait is closed, though the node may have another one by now."""
+        """Return the node key and the wait, or None if this wait is closed, though the node may have another one by
+        now."""
         try:
             text, attempt = parse_wait(id)
             key = parse_key(self.plan, text)

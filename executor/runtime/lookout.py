@@ -1,4 +1,4 @@
-"""What other processes commit to the runs that are read here, or waited for."""
+"""Notices commits of other processes to the runs that are read here, or waited for."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from executor.runtime.owned import OwnedRuns
 from executor.store.contract import Store
 
 LOOK_S = 1.0
-# Behind a new reader, of whom the process that executes its run has yet to hear: twice as long each time, up to LOOK_S.
+# First pause after a new reader. It doubles up to LOOK_S, by when the executing process knows of the reader.
 QUICK_S = 0.05
 RUNS_PER_LOOK = 10_000  # of more that are waited for, looks are rarer
 
 
 class Lookout:
-    """Notices what other processes commit to the runs that are read here, and what was signalled and not heard: one
-    query a second for all of them, however many readers there are, and none while nothing is read. Readers of a run of
-    which the bus tells read at once: there is more of it, so a look first would only cost the time that it takes."""
+    """Polls for commits of other processes to the runs that are read here, and for signals that were lost: one query a
+    second for all of them, however many readers there are, and none while nothing is read. Readers of a run that the
+    bus names read at once: there is more of it, so a look first would only cost time."""
 
     def __init__(self, store: Store, hub: Hub) -> None:
         self._store = store
@@ -45,7 +45,7 @@ class Lookout:
             self._task = asyncio.create_task(self._look(), name="lookout")
 
     def changed(self, run: str | None) -> None:
-        """Another process says that it has committed something to this run. None: to any of them."""
+        """Note that another process has committed to this run, or with None to any run."""
         if run is None:
             self._look_at_s = 0.0
             self._bell.ring()
@@ -75,7 +75,7 @@ class Lookout:
                 self._settled = {run: seq for run, seq in self._settled.items() if run in found}
 
     async def _next(self) -> None:
-        """Until it is time. The bell says that this has changed."""
+        """Wait until the next look. The bell signals that its time has changed."""
         while True:
             self._bell.clear()
             try:

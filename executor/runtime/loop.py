@@ -60,8 +60,8 @@ Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
 
 class _Turn(Struct):
-    """What is decided between two commits: from which results and logs, and what has to be done after the commit.
-    `steps`: those among the logs."""
+    """The decisions between two commits: the results and logs they come from, and the commands to carry out after the
+    commit. `steps` are those among the logs."""
 
     results: list[Result] = []
     logs: list[Log] = []
@@ -112,7 +112,7 @@ class RunLoop:
         self._inbox.changed()
 
     def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
-        """What was in the inbox when the run was claimed, before anything else is read of it."""
+        """Set the messages that were read together with the claim; they are handled first."""
         self._inbox.put_in_hand(messages)
 
     def end_with_family(self) -> None:
@@ -129,7 +129,7 @@ class RunLoop:
 
     @property
     def held_bytes(self) -> int:
-        """Of the outputs in memory. Measured again when many have been added since."""
+        """Return the bytes of the outputs in memory. Measured again when many have been added since."""
         made = self._run.fold.bytes
         if made <= SMALL_BYTES:
             return made
@@ -217,7 +217,7 @@ class RunLoop:
         return not waits and ahead.may_hold(turn.results, turn.commands)
 
     async def _commit(self, turn: _Turn) -> bool:
-        """What was decided, and everything that was held before. False: it was refused."""
+        """Commit what was decided, and everything that was held before. Returns False if it was refused."""
         append = self._recorder.pop_append(self._inbox.pop_consumed())
         if append is None:
             return True
@@ -268,7 +268,7 @@ class RunLoop:
             self._decide(result, turn)
 
     def _log(self, turn: _Turn) -> None:
-        """What attempts logged comes before their results."""
+        """Record what attempts logged, before their results."""
         logs = self._arrivals.logs
         while logs:
             turn.logs.append(logs.popleft())
@@ -292,7 +292,7 @@ class RunLoop:
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
 
     def _spare_bytes(self, result: Result) -> int:
-        """What its output may take beyond the limit of the run."""
+        """Return the bytes that its output may take beyond the limit of the run."""
         in_cleanup = isinstance(result.fact, ATTEMPT_ENDED) and self._plan.in_cleanup(result.fact.key[0])
         return CLEANUP_BYTES if in_cleanup else 0
 
@@ -354,8 +354,7 @@ class RunLoop:
             self._watched.add(append)
 
     async def _hear(self, appended: Appended) -> None:
-        """What others have committed before this commit: read now, so that what it made ready does not start any more
-        if it was a cancel."""
+        """Read messages committed before this append, so that a cancel stops nodes that just became ready."""
         await self._inbox.read_upto(appended.inbox_n)
         self._hear_family(appended)
 

@@ -1,6 +1,6 @@
-"""What agents of one run remember, behind `Context.memory`: turns of a conversation, in the store.
+"""Memory of the agents of one run, implements `Context.memory`: turns of a conversation, in the store.
 
-Both are asked for inside a step, so an attempt that follows gets what the first one read. A step whose end was lost is
+Reads and writes happen inside a step, so a later attempt gets what the first one read. A step whose end was lost is
 done again: a turn that is there is not written a second time.
 """
 

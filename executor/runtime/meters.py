@@ -1,4 +1,4 @@
-"""What this process has done, counted where it happens: plain numbers, which `server/metrics` reads.
+"""Counts of what this process has done: plain numbers, which `server/metrics` reads.
 
 Names of workflows, blocks and models are the only texts here; what workflows work with is never a label. Of names that
 people make up, such as those of workflows, the first NAMES_MAX have numbers of their own.
@@ -42,7 +42,7 @@ class Names:
 
 
 class Counts(Generic[K]):
-    """How often, by label."""
+    """Counts by label."""
 
     __slots__ = ("by",)
 
@@ -73,7 +73,7 @@ _OUTCOMES: Final[Mapping[type, str]] = {f.NodeErred: "failed", f.NodeSuspended: 
 
 
 def outcome_of(result: Result) -> str:
-    """Of an attempt, as it left its handler."""
+    """Return the outcome of an attempt, as it left its handler."""
     fact = result.fact
     if type(fact) is f.NodeErred and fact.error.code == "cancelled":
         return "cancelled"
@@ -127,7 +127,7 @@ class RunMeters:
         self.attempt_seconds.observe(type, seconds)
 
     def step_ended(self, kind: str, outcome: str, seconds: float) -> None:
-        """Of one that this process began."""
+        """Count the end of a step that this process began."""
         self.steps.add((kind, outcome))
         self.step_seconds.observe(kind, seconds)
 

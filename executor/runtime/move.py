@@ -36,22 +36,23 @@ log = logging.getLogger("weft.run")
 
 
 class Misfit(Struct, frozen=True):
-    """`node` is a block id or a node key, None when it is about the run; `why` is said of it."""
+    """A reason why a run cannot move. `node` is a block id or a node key, None if it is about the run; `why` completes
+    a sentence about it."""
 
     node: str | None
     why: str
 
 
 class Fit(Struct, frozen=True):
-    """`misfits` empty: the run may move, and `pruned` are the nodes that the new plan has skipped by now though no
-    record says so, each with the node whose edge died last."""
+    """The result of a check. If `misfits` is empty the run may move, and `pruned` are the nodes that the new plan has
+    skipped by now though no record shows it, each with the node whose edge died last."""
 
     misfits: tuple[Misfit, ...] = ()
     pruned: tuple[tuple[NodeKey, NodeKey], ...] = ()
 
 
 async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
-    """Whether the journal of `row`, made under `old`, is one of `new` as well."""
+    """Check whether the journal of `row`, made under `old`, is valid under `new` as well."""
     reader = _Reader(row, old, new)
     misfits: dict[str | None, Misfit] = {}
     after = 0
@@ -115,7 +116,7 @@ class _Reader:
         return found
 
     def _may_follow(self, event: Event) -> Misfit | None:
-        """What would run differently, in words; the fold finds the rest."""
+        """Return what would run differently, in words, or None; the fold finds the rest."""
         if not isinstance(event, NodeStarted | NodeSkipped):
             return None
         key = event.key

@@ -29,8 +29,8 @@ _drawn: list[str] = []
 
 
 class Origin(Struct, frozen=True):
-    """Where a run comes from: a version of a stored workflow, or a document (None with a hash: it is stored already),
-    which may be a draft's."""
+    """The source of a run: a version of a stored workflow, or a document, which may be a draft's. `document` is None
+    with a hash if it is stored already."""
 
     workflow: str
     version: int | None
@@ -41,14 +41,14 @@ class Origin(Struct, frozen=True):
 
 
 def origin_of(document: bytes, plan: Plan, draft: DraftHead | None = None) -> Origin:
-    """Of a document that is no version of a stored workflow."""
+    """Return the origin of a document that is no version of a stored workflow."""
     digest = hashlib.sha256(document).hexdigest()
     name = (draft.name if draft else "") or plan.name
     return Origin(name, None, digest, document, draft.id if draft else None, draft.rev if draft else None)
 
 
 def request_hash(*asked: Any) -> str:
-    """Of what a caller asked for: a second request with the same idempotency key must ask for the same."""
+    """Return the hash of a request; it must match when an idempotency key is reused."""
     return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
@@ -65,9 +65,9 @@ def new_run(
     files: Sequence[str] = (),
     continues: str | None = None,
 ) -> NewRun:
-    """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one. The run that
-    `start` names as its source must still be there when this one is stored. `priority`: in place of the workflow's.
-    `files`: that it has from the start. `continues`: the run before it."""
+    """Build a run. `checked` is the input as `check_input` returned it; `taken_over` the records after the first one.
+    The run that `start` names as its source must still be there when this one is stored. `priority` replaces the
+    workflow's. `files` are those it has from the start; `continues` is the run before it."""
     parent = present_parent()  # of its trace, for readers
     told = {"traceparent": parent} if parent else {}
     if continues is not None:

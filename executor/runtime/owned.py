@@ -70,12 +70,12 @@ class OwnedRuns:
             self._elsewhere.tell(INBOX, run)
 
     def wake_family(self, root: str) -> None:
-        """A run was cancelled: those below it that are in memory need not wait until it tells them."""
+        """Note that a run was cancelled: runs below it that are in memory need not wait for its message."""
         self.end_family(root)
         self._elsewhere.tell(FAMILY, root)
 
     def end_family(self, root: str) -> None:
-        """Those that are in memory here."""
+        """End the runs below `root` that are in memory here."""
         for loop in list(self.loops.values()):
             if loop.root == root:
                 loop.end_with_family()
@@ -85,14 +85,15 @@ class OwnedRuns:
         self._on_left.append(call)
 
     def lacks(self, row: RunRow) -> str | None:
-        """What the run waits for, which this process does not have."""
+        """Return what the run waits for and this process does not have, or None."""
         if row.lease_owner is not None or row.finished_at_ms is not None:
             return None
         return self.lacking.get(row.id)
 
     def watch_left(self, run: str) -> asyncio.Future[None]:
-        """Done when this run leaves memory. Take it BEFORE reading its row, then await it. Cancel it when it is not
-        needed any more. Of a run that another process has that is heard by the bus, or not at all."""
+        """Return a future that is done when this run leaves memory. Take it BEFORE reading its row, then await it;
+        cancel it when it is not needed any more. If another process has the run, it depends on a message of the bus,
+        which may be lost."""
         return self._left.watch(run)
 
     def waited_elsewhere(self) -> list[str]:

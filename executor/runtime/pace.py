@@ -1,8 +1,8 @@
-"""How many runs a worker of a fleet claims at a time: as many as it can drive, so that the first one that looks does
-not take what others would begin sooner. Alone on a database it claims what fits into memory.
+"""Limits how many runs a worker of a fleet claims at a time: as many as it can drive, so that the first worker that
+looks does not take what others would begin sooner. Alone on a database it claims what fits into memory.
 
-A run that has no attempt under way, and is in memory, waits for this process or for the database: it is being read, or
-decided, or committed. These are what a worker may have few of; one whose blocks wait for something else costs nothing.
+A run in memory without an attempt under way waits for this process or for the database: it is being read, or decided,
+or committed. A worker may have few of these; a run whose blocks wait for something else costs nothing.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ATTEMPTS_MAX: Final = 1_000  # under way
 # More make no group of commits cheaper, and each of them slower.
 BEHIND_MAX: Final = 64
 # At a time, at least: a claim of one run costs as much as half a claim of sixteen. At most twice of what it has is in
-# memory behind a claim, so that workers that hear of the same runs all have some.
+# memory after a claim, so that workers that are woken for the same runs all have some.
 LEAST: Final = 16
 PAUSE_S: Final = 0.05
 # A worker that is busy for longer claims a few runs all the same: the others may be as busy, or gone.
@@ -29,7 +29,7 @@ FEW: Final = 4
 
 
 class Load(NamedTuple):
-    """Of a worker: runs in memory, those of them that have no attempt under way, and attempts."""
+    """The load of a worker: runs in memory, those of them that have no attempt under way, and attempts."""
 
     runs: int
     behind: int
@@ -43,7 +43,7 @@ class Pace:
         self._claimed_s = 0.0  # when there was room, by the event loop's clock
 
     async def room(self, room: int) -> int:
-        """How many of `room` runs to claim now. 0: none, look again after `pause_s`."""
+        """Return how many of `room` runs to claim now. If 0, look again after `pause_s`."""
         if room <= 0 or not self._elsewhere.is_connected:
             return room
         load = self._load()
@@ -68,7 +68,7 @@ class Pace:
 
 
 async def _lag_s() -> float:
-    """How long the event loop takes for one pass over all that is ready. Measured only when it is asked for: a timer
+    """Return the seconds the event loop takes for one pass over all that is ready. Measured only on demand: a timer
     would wake an idle process."""
     now_s = asyncio.get_running_loop().time
     longest_s = 0.0

@@ -1,4 +1,5 @@
-"""What a process has one of. The engine makes the parts once; run loops and everything the engine offers share them."""
+"""Parts that a process has one of. The engine makes them once; run loops and everything the engine offers share
+them."""
 
 from __future__ import annotations
 

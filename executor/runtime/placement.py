@@ -1,4 +1,4 @@
-"""What the settings of a plan say about the queue, for one input: texts with references filled in."""
+"""Evaluates the queue settings of a plan for one input: texts with references filled in."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _value(reference: _Reference, input: Any) -> str:
 
 @lru_cache(maxsize=1_000)
 def _parts(text: str) -> tuple[str | _Reference, ...]:
-    """What stands as it is, and references, which the compiler has checked: they read the input."""
+    """Split a text into literal parts and references. The compiler has checked the references: they read the input."""
     parts: list[str | _Reference] = []
     end = 0
     for found in find(text):

@@ -2,7 +2,7 @@
 
 An attempt asks the store before its handler begins, and waits outside its time limit. A place that becomes free is
 given to the attempt that has waited longest, in any process: at once by the process in which an attempt has ended, if
-attempts wait there as well; others hear of it by the bus, and look from time to time in any case, as long as attempts
+attempts wait there as well; others are woken by the bus, and look from time to time in any case, as long as attempts
 wait here. A look costs the same however many wait.
 """
 
@@ -32,7 +32,7 @@ FAILED_S: Final = 0.5  # the database failed
 
 
 class Place(NamedTuple):
-    """Of an attempt that has one, or waits for it: what the append that ends the attempt leaves."""
+    """The place of an attempt that has one or waits for one; the append that ends the attempt leaves it."""
 
     node: str
     attempt: int
@@ -106,7 +106,7 @@ class Places:
                 del self._waiting[waiting.number]
 
     async def _asked(self, waiting: Waiting) -> None:
-        """Until the ask is on disk, also for one that is cancelled: what leaves the place comes behind it."""
+        """Wait until the request is stored, even if cancelled: the release must be written after it."""
         try:
             await asyncio.shield(waiting.asked)
         except asyncio.CancelledError:
@@ -123,13 +123,13 @@ class Places:
             self._elsewhere.tell(PLACES, key)
 
     def heard(self, key: str | None = None) -> None:
-        """Another process says that places with the key are free, or reserved for this one. None: there may be any."""
+        """Note that places with the key are free, or reserved for this process. With None any key may be."""
         self._told.update(self._keys if key is None else {key} & self._keys.keys())
         if self._told:
             self._ring()
 
     def close(self) -> None:
-        """Those that wait end, as not begun: the process stops."""
+        """End those that wait, as not begun: the process stops."""
         self._closed = True
         for waiting in (*self._asks, *self._waiting.values()):
             waiting.fail(_not_begun(waiting.ask.key))
@@ -155,7 +155,7 @@ class Places:
                 await self._look()
             except StoreError as error:
                 OUTAGE.log(log, error, "places of limits could not be assigned")
-                # What was assigned may be on disk, and its answer lost: those that ask again hear of it.
+                # What was assigned may be on disk, and its answer lost: those that ask again receive it.
                 self._asks = [*self._waiting.values(), *self._asks]
                 self._waiting.clear()
                 await asyncio.sleep(FAILED_S)
@@ -174,7 +174,7 @@ class Places:
             await self._rest()
 
     async def _rest(self) -> None:
-        """Until there is something to do."""
+        """Wait until there is something to do."""
         self._bell.clear()
         look_s = LOOK_S if self._elsewhere.is_connected else LOOK_WITHOUT_BUS_S
         until_s = self._pause_until_s if self._free else _now_s() + look_s

@@ -1,5 +1,5 @@
-"""How many runs wait for a worker in each pool, and when more may be submitted. Of one process, for a cap that holds
-over all: what others add is seen at the next count."""
+"""Counts the runs that wait for a worker in each pool, and estimates when more may be submitted. Each process counts
+for itself, for a cap over all of them: what others add is seen at the next count."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ class _Queue:
 
 
 class Pressure:
-    """`most`: runs of one pool that may wait for a worker; None: any number, and nothing is counted."""
+    """Applies the cap. `most` is the number of runs of one pool that may wait for a worker; if None there is no cap,
+    and nothing is counted."""
 
     def __init__(self, store: Store, clock: Clock, most: int | None) -> None:
         self._store = store
@@ -39,7 +40,7 @@ class Pressure:
         self._queues: dict[str, _Queue] = {}
 
     async def admit(self, pool: str) -> None:
-        """One more run. Raises QueueFull."""
+        """Admit one more run. Raises QueueFull."""
         most = self._most
         if most is None:
             return

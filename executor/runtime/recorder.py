@@ -72,7 +72,7 @@ SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
 
 
 class _More(Struct):
-    """What an append writes beside its events, as `Append` names it. Most write nothing."""
+    """The rows that an append writes beside its events, as `Append` names them. Most appends write none."""
 
     waits: list[WaitRow] = []
     closed_waits: list[WaitUpdate] = []
@@ -104,7 +104,7 @@ _NOTHING_HELD: Final = _Held()
 
 
 class Recorder:
-    """Of one run while it is in memory."""
+    """Records the events of one run while it is in memory."""
 
     def __init__(self, run: LoadedRun, parts: Parts) -> None:
         self._run = run
@@ -129,7 +129,8 @@ class Recorder:
 
     @property
     def appended_seq(self) -> int:
-        """Of the last event in an append. The state may be ahead: a turn decides first, then it writes."""
+        """Return the seq of the last event in an append. The state may be ahead: a turn decides first, then it
+        writes."""
         return self._expected_seq
 
     def stand_at(self, seq: int, at_ms: int) -> None:
@@ -140,7 +141,7 @@ class Recorder:
             self._root = self._root or self._run.id
 
     def continue_with(self, new: NewRun) -> None:
-        """The run that continues this one, of which the journal says that there will be one."""
+        """Set the run that continues this one; the journal already records that there is one."""
         self._next = new
 
     # --- forward ---
@@ -190,7 +191,7 @@ class Recorder:
         self._beside.places = [*(self._beside.places or ()), *places]
 
     def log(self, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
-        """What an attempt logged, into the next append; dropped when the attempt has ended."""
+        """Record a log line of an attempt in the next append. Dropped if the attempt has ended."""
         state = self._state
         if state.running.get(key) != attempt or state.phase is RunPhase.FINISHED:
             return
@@ -227,15 +228,15 @@ class Recorder:
 
     @property
     def has_only_events(self) -> bool:
-        """Whether the next append writes nothing beside its events, as far as is known now."""
+        """Returns True if the next append writes nothing beside its events, as far as is known now."""
         return self._more is None
 
     def hold(self) -> None:
-        """What was decided so far has had its effects: see `only_held`."""
+        """Mark what was decided so far as having had its effects: see `only_held`."""
         self._held = _Held(len(self._records), self._output_bytes if self._root is not None else 0, self._root)
 
     def only_held(self, append: Append) -> Append | None:
-        """The part of the last append that was held before; None: nothing was. It has only events."""
+        """Return the part of the last append that was held before, or None. It has only events."""
         held = self._popped_held
         if not held.records:
             return None
@@ -250,7 +251,7 @@ class Recorder:
         )
 
     def pop_append(self, consumed_inbox: tuple[int, ...]) -> Append | None:
-        """What has to be written since the last call; None when there is nothing."""
+        """Return what has to be written since the last call, or None."""
         records, more = self._records, self._more
         if not (records or consumed_inbox or (more is not None and more.places is not None)):
             return None
@@ -289,7 +290,7 @@ class Recorder:
 
     @property
     def _beside(self) -> _More:
-        """What the next append writes beside its events."""
+        """Return the rows that the next append writes beside its events."""
         if self._more is None:
             self._more = _More()
         return self._more
@@ -419,12 +420,13 @@ class Recorder:
         return more.output, extra
 
     def _recorded_response(self) -> Mapping[str, Any] | None:
-        """Of a run that was recovered while its cleanups ran, from what the block put out that ended it."""
+        """Return the response of a run that was recovered while its cleanups ran, from the output of the block that
+        ended it."""
         if self._notes.response is None or self._state.ending is None:
             return None
         output = orjson.loads(self._notes.response)
         if not isinstance(output, dict) or not {"status", "headers", "data"} <= output.keys():
-            return None  # of a block of another package: what it put out is all that is known
+            return None  # of a block of another package: only its output is known
         return {"status": output["status"], "headers": output["headers"], "body": output["data"]}
 
     # --- waits ---

@@ -1,4 +1,4 @@
-"""The journal of a run, folded: into a run without events, or into one that a snapshot has filled."""
+"""Folds the journal of a run into an empty run, or into one that a snapshot has filled."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from executor.values.payload import trimmed
 
 
 async def replay(store: Journals, run: LoadedRun, upto: int | None = None) -> int:
-    """Apply what the journal has behind `run.saved`, up to and with event `upto`. Returns the time of the last event.
-    Raises CorruptJournal when the journal does not fold, or is not as long as the run's row says."""
+    """Apply the events after `run.saved`, up to and with event `upto`. Returns the time of the last event. Raises
+    CorruptJournal if the journal does not fold, or is not as long as the run's row."""
     at_ms = 0
     async for record in read(store, run.id, after=max(0, run.saved.seq - 1), upto=upto):
         at_ms = max(at_ms, record.at_ms)

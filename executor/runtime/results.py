@@ -1,7 +1,7 @@
-"""What comes in for a run: results, each a fact for the core with the payload that the core must not see, and what
-attempts log. Both wait here for the next turn of the run's loop.
+"""Arrivals of a run: results, each a fact for the core with the payload that the core must not see, and the logs of
+attempts. Both wait here for the next turn of the run's loop.
 
-Also what a run may leave behind in all. Reaching a bound ends the run, which is recorded like any other end
+Also the bounds on the outputs of a run in total. Reaching a bound ends the run, which is recorded like any other end
 (`run.cancelling` with the error), and the bytes are counted from the journal, so a worker that claims the run decides
 the same.
 """
@@ -32,14 +32,14 @@ Log = tuple[NodeKey, int, str | StepNote, Stream]
 
 
 class Payload(Struct, gc=False):
-    """What an outcome carries besides its route. `output` is encoded JSON. `suspends`: by the numbers of the waits that
-    open. `cached`: to be stored for later runs."""
+    """The data of an outcome besides its route. `output` is encoded JSON. `suspends` are by the numbers of the waits
+    that open. `cached` is to be stored for later runs."""
 
     output: bytes | None = None
     patches: list[list[Any]] = []
     suspends: Mapping[int, Suspend] = {}
     response: Mapping[str, Any] | None = None
-    signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
+    signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer consumes
     cached: CacheRow | None = None
     child: str | None = None  # the child run whose end this is
     next: NewRun | None = None  # the run that continues this one
@@ -59,7 +59,8 @@ def assigned(node: Node, output: Any) -> list[list[Any]]:
 
 
 class Arrivals:
-    """Of one run while it is in memory, in order. `changed` is set when the loop has something to look at."""
+    """The arrivals of one run while it is in memory, in order. `changed` is set when the loop has something to
+    handle."""
 
     __slots__ = ("changed", "logs", "results")
 
@@ -111,7 +112,7 @@ def family_error(limits: RunLimits) -> ErrorInfo:
 
 
 def without_output(result: Result, error: ErrorInfo) -> Result:
-    """What an attempt or a wait brought does not fit any more: it has failed for that."""
+    """Return the failure in place of a result whose output does not fit any more."""
     match result.fact:
         case f.NodeDone(at_ms, key, attempt) | f.RegionSizeKnown(at_ms, key, attempt):
             return Result(f.NodeErred(at_ms, key, attempt, error), Payload())

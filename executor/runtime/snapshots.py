@@ -1,6 +1,6 @@
-"""Snapshots of a run: what its journal folds to so far, stored, so that recovery reads only what came after it.
+"""Snapshots of a run: the folded state of its journal, stored so that recovery reads only what came after it.
 
-Nothing depends on one. It holds nothing that the journal does not say, it may be deleted at any time, and one that is
+Nothing depends on one. It holds nothing that the journal does not, it may be deleted at any time, and one that is
 damaged, of another plan or of other code is ignored: then the journal is folded from its start. It is written in a
 transaction that is made anyway: an append, or the release of a run that waits.
 
@@ -49,7 +49,7 @@ BYTES_MAX = 8 * 1024 * 1024
 ROWS_MAX = 500  # in one part: about a quarter of a millisecond
 PARTS_PER_TURN = 8
 
-# What the journal of a run is folded by. A snapshot that other code has made may say something else.
+# The code that folds the journal of a run. A snapshot made by other code may differ.
 _CODE = (
     "compiler.keys",
     "compiler.plan",
@@ -90,7 +90,7 @@ _PART = struct.Struct(">BI")  # kind, bytes that follow
 
 
 class Snapshots:
-    """Of one run in memory. One is due when its journal has `due_seq` events."""
+    """The snapshots of one run in memory. The next is due when its journal has `due_seq` events."""
 
     def __init__(self, run: LoadedRun, turns: Turns) -> None:
         self._run = run
@@ -126,7 +126,7 @@ class Snapshots:
 
     @property
     def is_made(self) -> bool:
-        """Whether one waits to be stored."""
+        """Returns True if a snapshot waits to be stored."""
         return self._row is not None
 
     def pop(self) -> SnapshotRow | None:
@@ -136,7 +136,7 @@ class Snapshots:
 
 
 async def snapshot_of(run: LoadedRun, turns: Turns) -> SnapshotRow | None:
-    """None: it would be too large. Nothing else may apply events to the run meanwhile."""
+    """Return the snapshot of a run, or None if it would be too large. No event may be applied to the run meanwhile."""
     parts: list[bytes] = []
     size = 0
     for part in map(_encoded, parts_of(run)):
@@ -160,7 +160,7 @@ def parts_of(run: LoadedRun) -> Iterator[tuple[str, list[Any]]]:
 
 
 def differs(run: LoadedRun, data: bytes) -> str | None:
-    """The kind of the first rows in which the run is not what the data says; None: it is."""
+    """Return the kind of the first rows in which the run differs from the data, or None."""
     at = 0
     for kind, rows in parts_of(run):
         part = _encoded((kind, rows))
@@ -177,7 +177,7 @@ def _encoded(part: tuple[str, list[Any]]) -> bytes:
 
 
 async def load_snapshot(parts: Parts, row: RunRow, plan: Plan) -> LoadedRun | None:
-    """The run as its snapshot has it. None: there is none that can be used."""
+    """Load the run from its snapshot. Returns None if there is no usable one."""
     if row.seq < SNAPSHOT_SEQ_MIN:
         return None
     found = await parts.store.get_snapshot(row.id)
@@ -201,7 +201,7 @@ async def load_snapshot(parts: Parts, row: RunRow, plan: Plan) -> LoadedRun | No
 
 
 def unfit(row: RunRow, found: SnapshotRow) -> str | None:
-    """Why it cannot be of this run, or be read by this code."""
+    """Return why the snapshot cannot be of this run, or be read by this code, or None."""
     if found.checksum != checksum_of(row.id, found):
         return "it does not match its checksum"
     if found.format != FORMAT:
@@ -241,8 +241,8 @@ def checksum_of(run: str, row: SnapshotRow) -> int:
 
 @cache
 def code_digest() -> str:
-    """Of the text of all code that folds a journal: no change of it can be overlooked. Where the text cannot be read,
-    each process has a value of its own, and uses no other's snapshots."""
+    """Return a digest of the text of all code that folds a journal, so that no change of it is overlooked. If the text
+    cannot be read, each process has a value of its own, and uses no other's snapshots."""
     digest = blake2b(f"{sys.version_info[:2]} {msgspec.__version__}".encode(), digest_size=16)
     for name in _CODE:
         text = get_source(name)
@@ -253,7 +253,7 @@ def code_digest() -> str:
 
 
 def get_source(name: str) -> str | None:
-    """Of a module, without loading it."""
+    """Return the source of a module without loading it, or None."""
     spec = find_spec(name)
     read = getattr(spec and spec.loader, "get_source", None)
     try:

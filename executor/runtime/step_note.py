@@ -9,8 +9,9 @@ from executor.errors import BlockError
 
 
 class StepNote:
-    """`done` is set when the event is on disk; None: nothing waits for that. The key of `event` is filled in when it is
-    recorded: the run may have moved to another plan by then."""
+    """The event of a step for the run's loop to record. `done` is set when the event is on disk, or is None if nothing
+    waits for that. The key of `event` is filled in when it is recorded: the run may have moved to another plan by
+    then."""
 
     __slots__ = ("done", "event", "output")
 

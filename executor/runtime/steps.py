@@ -1,9 +1,9 @@
-"""Durable steps inside a handler: behind `Context.step` and `Context.wait`.
+"""Durable steps inside a handler: implements `Context.step` and `Context.wait`.
 
 A step has two events, each on disk before anything follows from it: `step.started` before its work begins,
 `step.finished` before the handler sees the output. They go the way of what an attempt logs: the run's loop records them
-under its lease. Which steps a node has is in the state of the run (`core/steps`), and what they put out is read from
-the journal when a later attempt comes to them.
+under its lease. Which steps a node has is in the state of the run (`core/steps`), and their outputs are read from the
+journal when a later attempt comes to them.
 
 A wait is a step whose work is a wait of the node: the handler leaves by `Leaving`, the core opens the wait, and its end
 finishes the step. Waits that are awaited side by side are open at the same time; the handler is entered again when the
@@ -60,8 +60,8 @@ KeepNote = Callable[[StepNote], None]
 
 
 class StepJournal(Struct, frozen=True):
-    """Where the steps of an attempt are recorded and read. `keep` takes a note to the loop of the run; `begun`: until
-    the start of the attempt is on disk, if it may not be."""
+    """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run; `begun` waits until the
+    start of the attempt is on disk, or is None if it is already."""
 
     store: Store
     run_id: str
@@ -70,7 +70,7 @@ class StepJournal(Struct, frozen=True):
     loop: asyncio.AbstractEventLoop
 
     async def record(self, event: StepStarted | StepFinished, output: bytes | None = None) -> None:
-        """Until it is on disk. Raises BlockError: the attempt is over."""
+        """Record the event and wait until it is on disk. Raises BlockError if the attempt is over."""
         done: asyncio.Future[None] = self.loop.create_future()
         self.keep(StepNote(event, output, done))
         await done
@@ -90,8 +90,9 @@ class StepJournal(Struct, frozen=True):
 
 
 class Border(Struct, frozen=True):
-    """What secrets do not cross, nor what is too large. `clean`: the JSON of an output without secrets, `shown` the
-    same of an error; `full`: why so many bytes are too many for the run."""
+    """The checks on what leaves a step: secrets and oversized outputs do not pass. `clean` returns the JSON of an
+    output without secrets, `shown` the same of an error; `full` returns why so many bytes are too many for the run, or
+    None."""
 
     redactor: Redactor
     clean: Callable[[Any, bytes], bytes]
@@ -100,7 +101,7 @@ class Border(Struct, frozen=True):
 
 
 class Left(Struct, frozen=True):
-    """What a handler that has left waits for, in the order of its calls."""
+    """The waits of a handler that has left, in the order of its calls."""
 
     waits: tuple[tuple[Suspend, WaitStep], ...]
 
@@ -118,10 +119,11 @@ class _Found(Struct, frozen=True):
 
 
 class AttemptSteps:
-    """Of one attempt. `name`: of its block; `known`: the steps that attempts before it began; `main`: the task of its
-    handler.
+    """The steps of one attempt. `name` is its block's; `known` are the steps that earlier attempts began; `main` is the
+    task of its handler.
 
-    Waits that are begun side by side open together: none of them makes the handler leave before all are made."""
+    Waits that are begun side by side open together: none of them makes the handler leave before all are made.
+    """
 
     __slots__ = (
         "_attempt", "_border", "_journal", "_known", "_leaving", "_lock", "_made", "_making", "_n", "_name", "_order",
@@ -240,7 +242,7 @@ class AttemptSteps:
             self._ended()
             raise
         except asyncio.CancelledError:
-            # By the time limit, or because the result is not needed: the end of the attempt comes right behind.
+            # By the time limit, or because the result is not needed: the end of the attempt follows at once.
             self._ended()
             error = ErrorInfo("cancelled", "the step was cancelled", retryable=True)
             self._journal.keep(StepNote(StepFinished(_NO_KEY, self._attempt, call.n, error=error)))
@@ -275,7 +277,7 @@ class AttemptSteps:
         return not self._leaving and len(self._waits) < WAITS_MAX
 
     async def _enter(self, call: _Call) -> _Found | None:
-        """What the step put out before. None: it has begun now."""
+        """Return the earlier output of the step, or None if it has begun now."""
         found = await self._known_output(call)
         if found is not None:
             return found
@@ -395,12 +397,12 @@ class AttemptSteps:
 
 
 def refused_in(handler: Context) -> BlockError | None:
-    """Why a step of the handler of this context was refused, if it took numbers out of order."""
+    """Return the refusal of a step of this context's handler, if it took numbers out of order."""
     return handler.steps.refused if isinstance(handler.steps, AttemptSteps) else None
 
 
 def left_by(handler: Context) -> Left | None:
-    """What the handler of this context waits for, if it has left."""
+    """Return the waits of this context's handler, if it has left."""
     return handler.steps.left if isinstance(handler.steps, AttemptSteps) else None
 
 

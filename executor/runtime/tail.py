@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 from executor.store.rows import Record
 
-# Of one run, and of all. A reader that is further behind reads pages.
+# Of one run, and of all. A reader that lags further reads pages.
 EVENTS_MAX = 1_000
 BYTES_MAX = 1024 * 1024
 ALL_BYTES_MAX = 16 * 1024 * 1024
@@ -24,7 +24,7 @@ def size_of(records: Sequence[Record]) -> int:
 
 
 class _Tail:
-    """Appends without a gap, the last ones of a run. `heard`: the journal has this event, or a later one."""
+    """The last appends of a run, without a gap. `heard`: the journal has this event, or a later one."""
 
     __slots__ = ("appends", "events", "first", "heard", "last", "size")
 
@@ -67,7 +67,7 @@ class _Tail:
 
 
 class Tails:
-    """Of one process; the run that was added to longest ago is dropped first."""
+    """The tails of one process; the run that was added to longest ago is dropped first."""
 
     def __init__(self, bytes_max: int = ALL_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -101,7 +101,7 @@ class Tails:
             self._shrink()
 
     def behind(self, run: str, after: int) -> list[Record] | None:
-        """All that the journal holds behind `after`; do not change the list. None: that is not known here."""
+        """Return all events after `after`, or None if this process does not have them. Do not change the list."""
         tail = self._tails.get(run)
         return None if tail is None else tail.behind(after)
 

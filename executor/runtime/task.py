@@ -18,8 +18,8 @@ RETRY_S: Final = 1.0
 
 
 class BackgroundTask:
-    """`step` returns the seconds until it is called again; it is called at once when `wake` is set. `failed` is said in
-    the log of a step that has failed: "schedules could not be checked"."""
+    """A task that calls `step` again and again. `step` returns the seconds until the next call; it is called at once
+    when `wake` is set. `failed` is logged when a step fails: "schedules could not be checked"."""
 
     def __init__(
         self,

@@ -1,6 +1,6 @@
 """The time limit of one attempt. It does not run while the attempt waits for what this server has too little of.
 
-Such a wait says nothing about the other side, and an attempt that ends for it would make the queue longer.
+Such a wait has nothing to do with the other side, and an attempt that ends for it would make the queue longer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class OutOfTime(TimeoutError):
 
 
 class NoHeartbeat(TimeoutError):
-    """The handler did not say in time that it is alive."""
+    """The handler sent no heartbeat in time."""
 
     def __init__(self, every_s: float) -> None:
         super().__init__(f"the block sent no heartbeat for {every_s:g} s")
@@ -110,7 +110,7 @@ class TimeLimit:
 
     @contextmanager
     def queueing(self) -> Iterator[None]:
-        """Time passes inside, and an attempt that ends by its limit says how much of it that was."""
+        """Count the time inside as queueing. The error of an attempt that reaches its limit names that time."""
         began = self._loop.time()
         try:
             yield

@@ -26,7 +26,7 @@ MANY: Final = 4
 
 
 class Turns:
-    """Of one process; for one event loop. In order of arrival. `now_ms`: a clock that may be set."""
+    """The turns of one process, for one event loop, in order of arrival. `now_ms` is a clock that may be set."""
 
     def __init__(
         self,
@@ -47,12 +47,12 @@ class Turns:
         self._next_pass: asyncio.Handle | None = None
 
     async def turn(self) -> None:
-        """Until a step may be made; nearly always that is at once."""
+        """Wait until a step may be made; nearly always that is at once."""
         if not self.take():
             await self.wait()
 
     def take(self) -> bool:
-        """Whether a step may be made at once. Else `wait`."""
+        """Returns True if a step may be made at once. If not, call `wait`."""
         if self._left <= 0 or self._waiting:
             return False
         if self._is_over():
@@ -65,7 +65,7 @@ class Turns:
         return True
 
     def again(self) -> bool:
-        """Whether a step may be made by a task that has just waited for one and made it, before those that wait."""
+        """Returns True if a task that has just waited and made a step may make another, before those that wait."""
         if self._left <= 0 or self._is_over():
             return False
         self._left -= 1
@@ -95,13 +95,13 @@ class Turns:
             self._next_pass = asyncio.get_running_loop().call_soon(self._pass)
 
     def _pass(self) -> None:
-        """Those that wait make their steps here."""
+        """Let those that wait make their steps in this pass."""
         self._next_pass = None
         self._left = self._most
         self._began_ms = self._now_ms()
         while self._waiting and self._left > 0 and not self._is_over():
             turn = self._waiting.popleft()
-            if not turn.done():  # else who waited was cancelled
+            if not turn.done():  # else the waiter was cancelled
                 self._left -= 1
                 turn.settle(None, None)
         self._look()

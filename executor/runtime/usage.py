@@ -1,4 +1,4 @@
-"""What a step used and cost, for the row that is written in the append of its end."""
+"""Usage and cost of a step, for the row that is written in the append of its end."""
 
 from __future__ import annotations
 

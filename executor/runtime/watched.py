@@ -1,7 +1,7 @@
-"""A run whose end is awaited by who creates it: all that it writes, so that nothing of a short run has to be read back.
+"""A run whose creator awaits its end: all that it writes is kept, so that a short run need not be read back.
 
-Only of a run that begins and ends in this process, in one piece, and has no children. Of all others, and of one that
-writes more than is kept here, the database is asked.
+Only for a run that begins and ends in this process, in one piece, and has no children. For all others, and for a run
+that writes more than is kept here, the database is read.
 """
 
 from __future__ import annotations

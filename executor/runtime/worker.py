@@ -1,8 +1,8 @@
 """Claims runs, drives them, renews their leases, lets go of them. One per process.
 
-A run is owned by exactly one worker while its lease lasts (15 s, renewed every third of it in one statement for all
-runs). A worker
-that stalls past its lease loses the run at its next write (`Fenced`): it drops the run and does nothing else about it.
+A run is owned by exactly one worker while its lease lasts (15 s, renewed every third of it, in one statement for all
+runs). A worker that stalls past its lease loses the run at its next write (`Fenced`): it drops the run and does nothing
+else about it.
 """
 
 from __future__ import annotations
@@ -54,11 +54,11 @@ STALLS_MAX = 20
 OWNERS_KEPT = 100
 # The wall clock went back by more than this: it was set, not slewed.
 CLOCK_STEP_MS = 1_000
-# It may also go forward and back between two looks, or while another process writes: then only what is written tells.
+# It may also go forward and back between two looks, or while another process writes: then only the rows show it.
 REPAIR_EVERY_S = 60.0
 LEASE_MAX_MS = 3_600_000  # no lease is longer, so one that ends later was written by another time
-# Of a worker that starts: often after one that was killed, and maybe on a machine that has lost its time meanwhile. Its
-# own lease is a better measure then. At least this long, so that who lives and has other settings keeps its runs.
+# For a worker that starts: often after one that was killed, and maybe on a machine whose clock was lost. Its
+# own lease is a better measure then. At least this long, so that a live worker with a longer lease keeps its runs.
 LEASE_MAX_AT_START_MS = 60_000
 
 
@@ -125,8 +125,8 @@ class Worker:
         parts.owned.adopt, parts.owned.answer = self._adopt, self._answer
 
     async def first_look(self, within_s: float) -> None:
-        """Until it has looked for runs to claim, or failed to, or this time is over. Runs that are submitted before
-        are not adopted, because others may wait."""
+        """Wait until the worker has looked for runs to claim, or failed to, or this time is over. Runs that are
+        submitted before are not adopted, because others may wait."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
                 await self._has_looked.wait()
@@ -145,7 +145,7 @@ class Worker:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, self._claiming.stop(), self._renewing.stop(), return_exceptions=True)
-        # All that this worker owns, behind all that it has written: also what a claim or a new run that was cut off has
+        # All that this worker owns, after all that it has written: also what a claim or a new run that was cut off has
         # committed, and what was still being recovered.
         try:
             await self._parts.store.renew(self.name, [], self._parts.clock.now_ms(), self.lease_ms)
@@ -163,7 +163,7 @@ class Worker:
             self._has_looked.set()
 
     async def _claim(self) -> float:
-        """What can be claimed. Returns the seconds until there may be more."""
+        """Claim what can be claimed. Returns the seconds until there may be more."""
         store, clock = self._parts.store, self._parts.clock
         loop_time = asyncio.get_running_loop().time
         if clock.now_ms() < self._last_ms - CLOCK_STEP_MS or loop_time() >= self._repair_at_s:
@@ -295,7 +295,7 @@ class Worker:
     async def _enter(
         self, row: RunRow, stale: asyncio.Task[None] | None, resumed: Resumed | None
     ) -> tuple[RunLoop, list[f.Fact]] | None:
-        """A claimed run. None: it stays out, as the process ends, or lacks a block."""
+        """Load a claimed run. Returns None if it stays out because the process ends, or because it lacks a block."""
         if stale is not None:
             await asyncio.wait([stale])
         parts = self._parts
@@ -315,7 +315,7 @@ class Worker:
         loop, first = await recover(parts, self._lost_together(row), resumed=resumed)
         if row.stalls > STALLS_MAX:
             message = f"{row.stalls} workers claimed this run and none made progress"
-            # What was under way is lost in any case; the run cannot end before that is said.
+            # What was under way is lost in any case; the run cannot end before that is recorded.
             lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
             first = [f.RunAborted(parts.clock.now_ms(), ErrorInfo("no_progress", message), now=True), *lost]
         if row.orphaned:
@@ -376,7 +376,7 @@ class Worker:
         return sum(loop.held_bytes for loop in self._loops.values())
 
     def _lost_together(self, row: RunRow) -> RunRow:
-        """With `lost_together` as all claims of this process together say."""
+        """Return the row with `lost_together` as it is over all claims of this process."""
         owner = row.former_owner
         if owner is None:
             return row
