@@ -1,4 +1,4 @@
-"""Which nodes of a plan run after which: by its edges, and by what lies in which container."""
+"""Decides which nodes of a plan run after which, by its edges and by the contents of its containers."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def followers(plan: Plan, number: int) -> set[int]:
 
 
 def follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
-    """Whether `other` is `key`, or runs only after it: behind it in its scope, in a later iteration of a loop around
-    it, or behind a container around it."""
+    """Returns True if `other` is `key`, or runs only after it: later in its scope, in a later iteration of a loop
+    around it, or after a container around it."""
     (path, number), (other_path, other_number) = key, other
     depth = 0
     while depth < min(len(path), len(other_path)) and path[depth] == other_path[depth]:

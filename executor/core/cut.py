@@ -1,8 +1,8 @@
-"""Where a journal may be cut, so that a new run can go on from its beginning.
+"""Decides where a journal may be cut, so that a new run can continue from its beginning.
 
 One fact gives several events, and they are recorded together; a cut between two of them would leave a wait closed and
-its node undecided, or a variable changed by a block that is about to run again. The journal does not say where one
-fact ends, so the cut is moved behind what belongs to the event it falls on.
+its node undecided, or a variable changed by a block that is about to run again. The journal does not mark where one
+fact ends, so the cut is moved past what belongs to the event it falls on.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from executor.core.events import (
 
 
 def fork_point(events: Sequence[Event], seq: int) -> int:
-    """How many of `events`, which begin a journal, a fork at `seq` (1 or more) takes over. Never the end of a run: what
-    was recorded because it ended, or was cancelled, is cut off. The rest of the step that `seq` falls into is added."""
+    """Return how many of `events`, which begin a journal, a fork at `seq` (1 or more) takes over. The end of a run is
+    never taken over: what was recorded because it ended, or was cancelled, is cut off. The rest of the step that `seq`
+    falls into is added."""
     end = _open_end(events)
     seq = max(1, min(seq, end))
     while seq < end and _belongs(events, seq):
@@ -51,7 +52,7 @@ def _open_end(events: Sequence[Event]) -> int:
 
 
 def _belongs(events: Sequence[Event], seq: int) -> bool:
-    """Whether event number `seq + 1` was recorded for the same fact as the one before it."""
+    """Returns True if event number `seq + 1` was recorded for the same fact as the one before it."""
     last, following = events[seq - 1], events[seq]
     if isinstance(following, NodeSkipped) and following.reason == "pruned":
         return True

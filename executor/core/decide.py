@@ -97,7 +97,7 @@ def decide(plan: Plan, state: State, fact: f.Fact) -> list[Event]:
 
 
 def first_event(start: f.StartRequested) -> RunStarted:
-    """Of a new run."""
+    """Return the first event of a new run."""
     return RunStarted(start.run, 1, start.reuse, start.stop_after, start.source_run, start.by)
 
 
@@ -123,7 +123,7 @@ class _Turn:
     # --- the fact itself ---
 
     def take(self, fact: f.Fact) -> bool:
-        """Record what `fact` says. False when it is stale."""
+        """Record the events of `fact`. Returns False if it is stale."""
         state = self.state
         if isinstance(fact, ATTEMPT_ENDED):  # by far the most frequent
             if state.running.get(fact.key) != fact.attempt:
@@ -355,8 +355,9 @@ class _Turn:
             self.emit(WaitOpened(key, attempt, "attention"))
 
     def _lose_steps(self, key: NodeKey, attempt: int, again: bool = False) -> None:
-        """Those that the attempt began and did not finish. What changed something outside is not done again unasked:
-        the handler that comes to it waits for a person. `again`: all of them are."""
+        """Record the loss of steps that the attempt began and did not finish. A step that changed something outside is
+        not done again unasked: the handler that comes to it waits for a person. With `again` all of them are done
+        again."""
         steps = self.state.steps.get(key)
         if steps is not None:
             for n, step in list(steps.by_n.items()):
@@ -462,7 +463,7 @@ class _Turn:
             self._rest()
 
     def _give_up_waits(self) -> bool:
-        """Of a run that ends by its cleanups. True when there were some."""
+        """Close the waits of a run that ends by its cleanups. Returns True if there were some."""
         dead = self._dead_waits()
         self._close_waits(dead)
         return bool(dead)
@@ -575,7 +576,8 @@ class _Turn:
             state.dues.put_back(due, plan.nodes[due[1][1]].inline)
 
     def _must_wait(self, key: NodeKey) -> bool:
-        """Would it end the run, as another one that runs is about to do? The first of them decides how the run ends."""
+        """Returns True if the node would end the run, and another that ends it is running. The first of them decides
+        how the run ends."""
         nodes = self.plan.nodes
         return nodes[key[1]].ends_run and any(nodes[other[1]].ends_run for other in self.state.running)
 
@@ -628,12 +630,13 @@ def _expired(wait: Wait) -> ErrorInfo:
 
 
 def _expiry_error(wait: Wait) -> ErrorInfo | None:
-    """Of a wait that is a step."""
+    """Return the error of an expired wait that is a step, or None."""
     return _expired(wait) if wait.kind != "timer" and wait.on_expire == "fail" else None
 
 
 def _route_on_failure(node: Node) -> str | None:
-    """Where a failed node continues: its error handle if wired, `out` if on_error is continue, else nowhere."""
+    """Return the handle by which a failed node continues: `error` if wired, `out` if on_error is continue, else
+    None."""
     if any(edge.handle == "error" for edge in node.out):
         return "error"
     return "out" if node.policy.on_error == "continue" else None
@@ -645,11 +648,12 @@ def route_of_action(node: Node, action: str | None) -> str:
 
 
 def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Command]:
-    """What the runtime has to do after these events are committed, in order. `state` is the state after them."""
+    """Return the commands for the runtime after these events are committed, in order. `state` is the state after
+    them."""
     out: list[c.Command] = []
     for event in events:
         kind = type(event)
-        if kind is NodeSucceeded or kind is ScopesOpened:  # most have one of these types: told apart early
+        if kind is NodeSucceeded or kind is ScopesOpened:  # most have one of these types: checked first
             if kind is NodeSucceeded and event.end_run:  # type: ignore[union-attr]  # `kind` is its type
                 out += [c.CancelNode(key) for key in state.running if state.scopes[key[0]].dead]
             continue

@@ -1,7 +1,7 @@
-"""What comes due in a run, in the order of its time: the first of thousands of retries is found without a look at all.
-And how long a retry waits.
+"""Orders what comes due in a run by time, so the first of thousands of retries is found without a look at all. Also
+decides how long a retry waits.
 
-Heaps beside the dicts of the state, which say what is open: an entry that is over, or has another time by now, is
+Heaps beside the dicts of the state, which hold what is open: an entry that is over, or has another time by now, is
 passed over when it comes first.
 """
 
@@ -32,7 +32,8 @@ class Waiting(Protocol):
 
 
 class Open(Protocol):
-    """What is open in the state of a run: next attempt and time of each retry; the waits by their numbers."""
+    """The open retries and waits in the state of a run: next attempt and time of each retry; the waits by their
+    numbers."""
 
     @property
     def retries(self) -> Mapping[NodeKey, tuple[int, int]]: ...
@@ -42,7 +43,7 @@ class Open(Protocol):
 
 
 class Dues:
-    """Of one run. Retries of inline nodes are apart: they need no slot."""
+    """The due times of one run. Retries of inline nodes are apart: they need no slot."""
 
     __slots__ = ("_inline", "_retries", "_waits")
 
@@ -108,7 +109,7 @@ def _is_wait(state: Open, due: Due) -> bool:
 
 
 def _trim(state: Open, heap: list[Due], is_open: Callable[[Open, Due], bool]) -> bool:
-    """Whether an open one comes first now."""
+    """Drop entries that are over from the front. Returns True if an open one comes first now."""
     while heap and not is_open(state, heap[0]):
         heappop(heap)
     return bool(heap)
@@ -120,8 +121,8 @@ def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
 
 
 def deferred_pause_ms(asked_ms: int | None, back_off_ms: int, times: int, waited_ms: int) -> int | None:
-    """How long an attempt waits that does not count; None: it counts. `asked_ms`: what the other side wants; `times`,
-    `waited_ms`: what the node has had of it."""
+    """Return the pause in ms before an attempt that does not count as a failed one, or None if it counts. `asked_ms` is
+    the pause that the other side asked for; `times` and `waited_ms` are what the node has had already."""
     pause_ms = back_off_ms if asked_ms is None else max(asked_ms, DEFERRED_PAUSE_MIN_MS)
     return None if times >= DEFERRED_MAX or waited_ms + pause_ms > DEFERRED_TOTAL_MS else pause_ms
 

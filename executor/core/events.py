@@ -26,8 +26,8 @@ Caught = tuple[Literal["branch", "container", "cleanup"], Path]
 
 
 class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
-    """Why an attempt failed. `code` is stable and for machines, `message` for people. `traceback`: of Python code of
-    users, the frames of their files."""
+    """The error of an attempt. `code` is stable and for machines, `message` for people. `traceback` has the frames of
+    users' own files, for Python code of users."""
 
     code: str
     message: str
@@ -39,8 +39,8 @@ class ErrorInfo(Struct, frozen=True, gc=False, omit_defaults=True):
 
 class RunStarted(Struct, frozen=True, gc=False, tag="run.started", omit_defaults=True):
     """First event of every run. `reuse` maps root-region node numbers to the route they took in the run this one was
-    started from (run from a block): they are not run again. `stop_after`: nothing starts once this node is done.
-    `by`: who started it, `user:ada` or `token:ID`; None: a trigger, another run, or a server without a token."""
+    started from (run from a block): they are not run again. `stop_after`: nothing starts once this node is done. `by`
+    is who started it, `user:ada` or `token:ID`, or None for a trigger, another run, or a server without a token."""
 
     run: str
     rules: int = 1
@@ -130,9 +130,8 @@ class NodeFailed(Struct, frozen=True, gc=False, tag="node.failed", omit_defaults
 
 
 class NodeSkipped(Struct, frozen=True, gc=False, tag="node.skipped", omit_defaults=True):
-    """Tells that a node will not run. reason: "pruned" (every in-edge is dead; `because` is the node whose edge died
-    last),
-    or "skip_if" / "expired" (the node itself was passed over: its out-edges are live)."""
+    """A node will not run. `reason` is "pruned" (every in-edge is dead; `because` is the node whose edge died last), or
+    "skip_if" / "expired" (the node itself was passed over: its out-edges are live)."""
 
     key: NodeKey
     reason: Literal["pruned", "skip_if", "expired"]
@@ -163,10 +162,11 @@ class RetryHastened(Struct, frozen=True, gc=False, tag="retry.hastened"):
 
 
 class WaitOpened(Struct, frozen=True, gc=False, tag="wait.opened", omit_defaults=True):
-    """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds). "attention": the process of this
-    attempt is gone, and a person has to say what became of it. `step`: the number of the step that the end of the wait
-    finishes; when no wait of the node is open any more, the handler is entered again. `beside`: the same attempt opened
-    others before; the number of this one is the next after theirs, so no two waits of a node have the same."""
+    """A durable pause. `due_ms` is when it ends (timer) or expires (all other kinds). Kind "attention": the process of
+    this attempt is gone, and a person has to decide what became of it. `step` is the number of the step that the end of
+    the wait finishes; when no wait of the node is open any more, the handler is entered again. `beside`: the same
+    attempt opened others before; the number of this one is the next after theirs, so no two waits of a node have the
+    same."""
 
     key: NodeKey
     attempt: int
@@ -234,13 +234,13 @@ class RunMigrated(Struct, frozen=True, gc=False, tag="run.migrated"):
 
 class RunContinuing(Struct, frozen=True, gc=False, tag="run.continuing"):
     """The block `key` ends the run, and unless a cleanup that comes first fails, or the run is cancelled meanwhile, a
-    new run continues it. `run.finished` says which."""
+    new run continues it. `run.finished` names it."""
 
     key: NodeKey
 
 
 class NodeLog(Struct, frozen=True, gc=False, tag="node.log", omit_defaults=True):
-    """What a running attempt said: lines of its log, or (`text`) the live text of all of it, when it ends."""
+    """Output of a running attempt: lines of its log, or (`text`) all of its live text, when it ends."""
 
     key: NodeKey
     attempt: int

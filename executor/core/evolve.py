@@ -1,4 +1,4 @@
-"""The only writer of State: what each event means.
+"""The only writer of State: applies events.
 
 Theory of operation
 -------------------
@@ -17,10 +17,9 @@ explicit stack. Nothing is ever scanned: each event costs what the out-edges it 
 A start sentinel's edge to its end sentinel resolves live with RegionSized, but the end does not become ready by
 counting: it waits for its container. All other ways (start skipped, start failed) go through counting like any edge.
 
-Giving up a subtree (a failure caught further out): its scopes are marked dead, its ready nodes, retries are dropped,
-and `Abort.left`
-counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the scopes are removed
-and the branch closes, or the container is put in `failed_ends` for `decide` to fail it.
+Giving up a subtree (a failure caught further out): its scopes are marked dead, its ready nodes and retries are dropped,
+and `Abort.left` counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the
+scopes are removed and the branch closes, or the container is put in `failed_ends` for `decide` to fail it.
 
 A cleanup is one more scope of its container, beside those of the body: opened when the body has ended, in any way, and
 before its end sentinel leaves or fails. A container that is given up with a subtree has it too: when nothing is under
@@ -73,7 +72,7 @@ from executor.core.steps import NodeSteps
 # ErrorInfo.code of attempts that do not count against max_attempts: the process is gone, or stayed with another run
 LOST, FORKED = "attempt_lost", "run_forked"
 
-# A node that was pruned by an event, and the node whose edge died last: decide tells about them with NodeSkipped.
+# A node that was pruned by an event, and the node whose edge died last: decide records them with NodeSkipped.
 Pruned = list[tuple[NodeKey, NodeKey]]
 
 # A name of this module costs a tenth of a look-up in the enum (CPython 3.11: 0.01 and 0.1 us).
@@ -143,7 +142,7 @@ def _run_cancelling(plan: Plan, state: State, event: RunCancelling, pruned: Prun
 
 
 def _end_run(plan: Plan, state: State, status: RunEnd, error: ErrorInfo | None, pruned: Pruned) -> None:
-    """Of a plan with a cleanup: give up everything but cleanups, which come first."""
+    """End a run of a plan with a cleanup: give up everything but cleanups, which come first."""
     ends = state.ending is not None or state.root_closed
     state.ending = status, error
     if not ends:
@@ -291,7 +290,8 @@ def cleanup_of(plan: Plan, number: int) -> int:
 
 
 def _cleanup_over(plan: Plan, state: State, path: Path, region: int, error: ErrorInfo | None) -> None:
-    """What comes after it is what would have come without it; its own error counts if there was none before."""
+    """End a cleanup. What follows is what would have followed without it; its own error counts if there was none
+    before."""
     key = (path, plan.regions[region].end)
     state.cleanups.pop(key, None)
     if plan.regions[0].cleanup == region:
@@ -423,7 +423,7 @@ def _step_started(plan: Plan, state: State, event: StepStarted, pruned: Pruned) 
 def _step_finished(plan: Plan, state: State, event: StepFinished, pruned: Pruned) -> None:
     steps = state.steps[event.key]
     steps.finished(event.n, event.error is not None, state.seq)
-    # By a wait that is over. After the last one that is open the handler is entered again, as soon as it may start.
+    # Finished by a wait that is over. After the last open one the handler is entered again, as soon as it may start.
     if event.key not in state.running and event.key not in state.waits:
         steps.entries += 1
         last, steps.last_wait = steps.last_wait or event.attempt, 0
@@ -475,7 +475,8 @@ def _make_ready(plan: Plan, state: State, scope: Scope, path: Path, number: int)
 def _resolve_node(
     plan: Plan, state: State, key: NodeKey, status: Status, route: str | None, pruned: Pruned, skip_target: int = -1
 ) -> None:
-    """Give a node its final status, resolve its out-edges (`route` live, the rest dead; None: all dead) and cascade."""
+    """Give a node its final status, resolve its out-edges (`route` live, the rest dead; all dead if it is None) and
+    cascade."""
     path, number = key
     scope = state.scopes[path]
     first = plan.regions[scope.region].first
@@ -579,7 +580,7 @@ def _leave(plan: Plan, state: State, key: NodeKey) -> None:
 
 
 def _within(path: Path, abort: AbortKey) -> bool:
-    """Whether scope `path` lies in the aborted subtree."""
+    """Returns True if scope `path` lies in the aborted subtree."""
     if abort == ROOT_ABORT:
         return True
     outer, region, index = abort
@@ -606,7 +607,7 @@ def _subtree(plan: Plan, state: State, abort: AbortKey) -> list[Path]:
 
 
 def _open_scopes(plan: Plan, state: State, path: Path, body: int) -> list[Path]:
-    """Of one container."""
+    """Return the open scopes of one container."""
     container = state.containers.get((path, body))
     if container is None:
         return []
@@ -650,7 +651,7 @@ def _abort(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo, pruned: 
 
 
 def _give_up_container(plan: Plan, state: State, key: ContainerKey) -> bool:
-    """Whether its cleanup is open, which continues."""
+    """Give up a container. Returns True if its cleanup is open; the cleanup continues."""
     container = state.containers.get(key)
     if container is None:
         return False
@@ -663,7 +664,7 @@ def _give_up_container(plan: Plan, state: State, key: ContainerKey) -> bool:
 
 
 def _inside(plan: Plan, inner: AbortKey, outer: AbortKey) -> bool:
-    """What is given up inside a cleanup is the affair of that cleanup."""
+    """Returns True if the abort `inner` lies in `outer`. An abort inside a cleanup is left to that cleanup."""
     path = (*inner[0], (inner[1], inner[2]))
     below = path if outer == ROOT_ABORT else path[len(outer[0]) + 1 :]
     return inner != outer and _within(path, outer) and not plan.in_cleanup(below)
@@ -730,7 +731,7 @@ def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
 
 
 def _owed_cleanups(plan: Plan, state: State, abort: AbortKey) -> list[NodeKey]:
-    """Of the innermost containers of the subtree that have not had theirs, by their end sentinels."""
+    """Return the cleanups still to be run of the innermost containers of the subtree, by their end sentinels."""
     owed = [
         (path, plan.regions[node.body].end)
         for path in _subtree(plan, state, abort)

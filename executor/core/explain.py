@@ -1,4 +1,4 @@
-"""Why is this node where it is? Answers from the same counters that decide readiness."""
+"""Explains the status of a node, from the same counters that decide readiness."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ class Recovered(Struct, frozen=True, gc=False):
 
 
 class NodeDone(Struct, frozen=True, gc=False):
-    """An attempt returned. `route`: the handle to follow, None for none. `end_run`: a response block. `cached`: the
-    handler did not run, an earlier output stands for its own. `as_new`: another run continues the one that ends."""
+    """An attempt returned. `route` is the handle to follow, or None. `end_run`: a response block. `cached`: the handler
+    did not run, an earlier output is used. `as_new`: another run continues the one that ends."""
 
     at_ms: int
     key: NodeKey

@@ -54,7 +54,7 @@ class Expired(Struct, frozen=True, tag="expired"):
 
 
 class ChildEnded(Struct, frozen=True, tag="child", omit_defaults=True):
-    """The run that the wait waits for has ended. `output`: of one that succeeded, as its block put it out."""
+    """The run that the wait waits for has ended. `output` is that of its block if it succeeded."""
 
     wait: str
     run: str
@@ -76,8 +76,8 @@ class Retry(Struct, frozen=True, tag="retry"):
 
 
 class Migrate(Struct, frozen=True, tag="migrate"):
-    """The run is to follow `version` of its workflow, compiled to the stored plan with hash `plan`. `request` tells
-    one such message from another."""
+    """The run is to follow `version` of its workflow, compiled to the stored plan with hash `plan`. `request`
+    distinguishes such messages."""
 
     version: int
     plan: str

@@ -25,7 +25,7 @@ AbortKey = tuple[Path, int, int]  # (path, region, index of the branch); index -
 
 
 class Status(IntEnum):
-    """Where one node of one scope is. Precondition in brackets."""
+    """The status of one node of one scope. Precondition in brackets."""
 
     PENDING = 0  # some in-edge is open
     READY = 1  # [every in-edge resolved, one live] queued
@@ -65,7 +65,7 @@ class Scope:
 
 
 class Cleanup(IntEnum):
-    """Of one container, or of the root."""
+    """The cleanup of one container, or of the root."""
 
     NOT_BEGUN = 0  # or there is none
     OPEN = 1
@@ -150,7 +150,7 @@ class State:
         return cls(ready=[deque() for _ in range(groups + 1)], slots=[0] * groups)
 
     def open_waits(self) -> Iterator[tuple[NodeKey, Wait]]:
-        """Those of one node in the order in which they opened."""
+        """Return the open waits; those of one node are in the order in which they opened."""
         return ((key, wait) for key, waits in self.waits.items() for wait in waits.values())
 
     def wait_of(self, key: NodeKey, attempt: int) -> Wait | None:
@@ -159,7 +159,8 @@ class State:
 
     @property
     def is_cancelled(self) -> bool:
-        """A cancel, or an end by its limits, was heard: another one changes nothing, unless a person asks for it."""
+        """Returns True after a cancel, or an end by the run's limits. Another cancel changes nothing, unless a person
+        asks for it."""
         return self.cancelled or self.phase is RunPhase.CANCELLING
 
     def due_ms(self) -> int | None:

@@ -34,8 +34,8 @@ class Step:
 
 @dataclass(slots=True)
 class NodeSteps:
-    """Of one node key that is not decided. `entries`: numbers of attempts that do not count as failed ones, because
-    the handler waited. `last_wait`: the last number of the waits that are open side by side; 0: none are."""
+    """The steps of one node key that is not decided. `entries` is the number of attempts that do not count as failed
+    ones, because the handler waited. `last_wait` is the last number of the waits that are open side by side, or 0."""
 
     by_n: dict[int, Step] = field(default_factory=dict)
     entries: int = 0
