@@ -37,7 +37,8 @@ _STARTED, _SUCCEEDED = _TAGS[NodeStarted], _TAGS[NodeSucceeded]
 
 
 def data_of(record: Record) -> dict[str, Any]:
-    """What the row says besides key, attempt and output: the fields of the event, and what the runtime added."""
+    """Return the data of the row besides key, attempt and output: the fields of the event, and what the runtime
+    added."""
     data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
     return data
 

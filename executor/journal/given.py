@@ -40,12 +40,12 @@ class Given(Struct, frozen=True):
 
     @property
     def alone(self) -> bool:
-        """Whether it can be asked again without anything else being done again."""
+        """Returns True if it can be asked again without anything else being done again."""
         return not self.inner and not self.path
 
 
 async def answers_in(store: Store, plan: Plan, run: str) -> list[Given]:
-    """Of the run, of those below it, and of those that it reuses outputs of."""
+    """Return the answers of the run, of those below it, and of those that it reuses outputs of."""
     found: list[Given] = []
     for row in await _waits(store, run):
         number = plan.node_index(row.node)
@@ -63,8 +63,8 @@ async def answers_in(store: Store, plan: Plan, run: str) -> list[Given]:
 
 
 async def flags_of(store: Store, row: WaitRow) -> tuple[bool, bool] | None:
-    """`bound` and `once` of an answered question, or of those in the run that is waited for. None: no person has
-    answered."""
+    """Return `bound` and `once` of an answered question, or of those in the run that is waited for. Returns None if no
+    person has answered."""
     if row.kind == "child":
         return await below(store, orjson.loads(row.request).get("run"))
     return bounds_of(row) if row.kind in ASKS and row.status == "answered" else None
@@ -78,7 +78,8 @@ def bounds_of(row: WaitRow) -> tuple[bool, bool]:
 
 
 async def below(store: Store, run: object) -> tuple[bool, bool] | None:
-    """`bound` and `once` of what was answered in this run and those below it. None: no person has answered."""
+    """Return `bound` and `once` of the answers in this run and those below it. Returns None if no person has
+    answered."""
     if not isinstance(run, str):
         return None
     flags = [found for row in await _waits(store, run) if (found := await flags_of(store, row)) is not None]
@@ -97,7 +98,7 @@ async def _waits(store: Store, run: str) -> list[WaitRow]:
 
 
 def is_changed_for(plan: Plan, key: NodeKey, changed: Collection[NodeKey]) -> bool:
-    """Whether one of the changed outputs is its own, was there when node `key` ran, or is read by it."""
+    """Returns True if one of the changed outputs is the node's own, was there when node `key` ran, or is read by it."""
     read = {ref.node for ref in plan.nodes[key[1]].needs if ref.kind == "block"}
     return any(
         other == key or other[1] in read or follows(plan, other, key) or _holds(plan, other, key) for other in changed
@@ -105,7 +106,7 @@ def is_changed_for(plan: Plan, key: NodeKey, changed: Collection[NodeKey]) -> bo
 
 
 def _holds(plan: Plan, container: NodeKey, key: NodeKey) -> bool:
-    """Whether `container` is the end of one around the node, in whose results its output is."""
+    """Returns True if `container` is the end of a container around the node, in whose results its output is."""
     path, number = container
     body = plan.nodes[number].body
     return len(key[0]) > len(path) and key[0][: len(path)] == path and key[0][len(path)][0] == body
@@ -115,7 +116,7 @@ def _holds(plan: Plan, container: NodeKey, key: NodeKey) -> bool:
 
 
 class Continued(Struct, frozen=True):
-    """How a run from a block differs from the one before. `again`: root nodes that run again whatever is asked."""
+    """The difference of a run from a block to the run before. `again` are root nodes that run again in any case."""
 
     again: Collection[int]
     has_new_input: bool = False
@@ -125,8 +126,8 @@ class Continued(Struct, frozen=True):
 async def kept(
     store: Store, plan: Plan, run: str, reuse: Mapping[int, str | None], new: Continued
 ) -> dict[int, str | None]:
-    """What of `reuse`, the root nodes that a run takes over, it does take over: questions whose answer does not count
-    are asked again. Raises Conflict: more than the question would be done again."""
+    """Return the part of `reuse`, the root nodes that a run takes over, that it may take over: questions whose answer
+    does not count are asked again. Raises Conflict if more than the question would be done again."""
     left = dict(reuse)
     todo = [given for given in await answers_in(store, plan, run) if given.root in reuse]
     while stale := next(
@@ -179,7 +180,7 @@ async def misfits(store: Store, old: Plan, new: Plan, run: str) -> list[tuple[st
 
 
 def _is_other(node: Node, plan: Plan) -> bool:
-    """Whether the node puts out something else in the other plan, or is not there."""
+    """Returns True if the node puts out something else in the other plan, or is not there."""
     number = plan.node_index(node.id)
     return number is None or _meaning(node) != _meaning(plan.nodes[number])
 
@@ -189,5 +190,5 @@ def _meaning(node: Node) -> tuple[object, ...]:
 
 
 def is_same(one: Any, two: Any) -> bool:
-    """Whether two JSON values are the same, whatever the order of their fields."""
+    """Returns True if two JSON values are the same, whatever the order of their fields."""
     return orjson.dumps(one, option=orjson.OPT_SORT_KEYS) == orjson.dumps(two, option=orjson.OPT_SORT_KEYS)

@@ -1,11 +1,11 @@
-"""What an event means for people: the status, attempts, route and times of each node key, and the status of the run.
+"""The meaning of events for people: the status, attempts, route and times of each node key, and the status of the run.
 
 This is the only meaning. Views, comparison, the doctor, the command line and the question why all read it from here;
 the editor has the same fold in TypeScript (`web/src/run/fold.ts`), and both are tested against the streams in
-`tests/vectors`. What an event means for what runs next is another question: `executor.core.evolve`.
+`tests/vectors`. What runs next is decided by `executor.core.evolve`.
 
-A new event type that only tells something (`events.TELLS_ONLY`) needs nothing here. One that changes a node has a line
-in `meaning`.
+A new event type that only informs (`events.TELLS_ONLY`) needs nothing here. One that changes a node has a line in
+`meaning`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Status = Literal[
     "running", "retrying", "waiting", "needs_attention", "succeeded", "failed", "skipped", "cancelled"
 ]  # fmt: skip
 OPEN: frozenset[str] = frozenset({"running", "retrying", "waiting", "needs_attention"})
-# They say nothing about where a run went: how often it slept, what was logged, where it came from.
+# They do not show where a run went: only how often it slept, what was logged, where it came from.
 ASIDE = frozenset({"run.parked", "retry.hastened"} | {str(cls.__struct_config__.tag) for cls in TELLS_ONLY})
 
 # The events that have what was put out: of a block, and of the end of a container.
@@ -61,8 +61,8 @@ class Entry(Struct, frozen=True, gc=False):
 
 
 class Meaning(Struct, frozen=True):
-    """What an event makes of its node. `decides`: its edges resolve by it, and those of handle `route` are live (None:
-    of no handle)."""
+    """The effect of an event on its node. If `decides`, the node's edges resolve by it, and those of handle `route` are
+    live (None: no handle)."""
 
     status: Status
     decides: bool = False
@@ -70,12 +70,12 @@ class Meaning(Struct, frozen=True):
 
     @property
     def leads_on(self) -> bool:
-        """Of a node that is decided: whether it did something, or what follows it may run."""
+        """Returns True for a decided node if it did something, or what follows it may run."""
         return self.status == "succeeded" or self.route is not None
 
 
 def meaning(type: str, data: Data) -> Meaning | None:
-    """None: the event changes nothing about its node."""
+    """Return the effect of an event on its node, or None if it changes nothing."""
     match type:
         case "node.started":
             return _RUNNING
@@ -127,8 +127,8 @@ class Attempt(Struct, gc=False):
 
 
 class NodeState(Struct, gc=False):
-    """One node key as the events so far tell it. `container`: the key of a loop or parallel, fed with the events of its
-    two ends.
+    """The state of one node key after the events so far. `container`: the key of a loop or parallel, fed with the
+    events of its two ends.
 
     decided_seq  the event that decided it
     scopes       of the start of a container: how many iterations or branches, known so far
@@ -258,8 +258,8 @@ class NodeState(Struct, gc=False):
 
 
 class Projection:
-    """A run as the events so far tell it. `variables`: those of its plan, which its nodes then change; None: they are
-    not asked for."""
+    """A run after the events so far. `variables` are those of its plan, which its nodes then change, or None if they
+    are not needed."""
 
     def __init__(self, variables: Mapping[str, Any] | None = None) -> None:
         self.nodes: dict[tuple[str, str], NodeState] = {}  # by node and path, in the order in which they came
@@ -290,8 +290,8 @@ class Projection:
         return state
 
     def apply_record(self, record: Record) -> NodeState | None:
-        """`apply` of a record. Most nodes start once and succeed, with no more to say: that needs no entry and no
-        meaning to be looked up."""
+        """Apply a record. Most nodes start once and succeed, without other data: that needs no entry and no meaning to
+        be looked up."""
         node, type, number = record.node, record.type, record.attempt
         if record.data is None and node is not None:
             key = (node, record.path)

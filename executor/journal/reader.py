@@ -51,8 +51,8 @@ class InHand:
 
 
 class Records:
-    """The records behind `after`, up to and with `upto` (None: all that there are). An iterator and not a generator:
-    a reader may stop anywhere and has nothing to close."""
+    """The records after `after`, up to and with `upto`, or all if it is None. An iterator and not a generator: a reader
+    may stop anywhere and has nothing to close."""
 
     def __init__(
         self,

@@ -1,5 +1,5 @@
-"""What the events of steps mean for people: what the steps of one node key are, and how they ended. A part of
-`projection`; the editor's is in `web/src/run/steps.ts`."""
+"""The meaning of the events of steps for people: the steps of one node key, and how they ended. A part of `projection`;
+the editor's is in `web/src/run/steps.ts`."""
 
 from __future__ import annotations
 
@@ -43,13 +43,14 @@ class StepState(Struct, gc=False):
 
 
 class NodeSteps(Struct):
-    """Of one node key. `waits_in`: the steps that its open waits are."""
+    """The steps of one node key. `waits_in` are the steps that its open waits are."""
 
     by_n: dict[int, StepState] = {}
     waits_in: set[int] = set()
 
     def apply(self, type: str, data: Mapping[str, Any], attempt: int, seq: int, at_ms: int) -> bool:
-        """An event of a step. Whether it ends its attempt: the handler has left, and the last of its waits is over."""
+        """Apply an event of a step. Returns True if it ends its attempt: the handler has left, and the last of its
+        waits is over."""
         n = data["n"]
         match type:
             case "step.started":
@@ -76,7 +77,8 @@ class NodeSteps(Struct):
         return [self.by_n[n] for n in sorted(self.by_n)]
 
     def total(self) -> tuple[dict[str, int] | None, float | None, int]:
-        """Usage and cost of all of them; None: none has any. And how many used something whose price is not known."""
+        """Return usage and cost of all steps, each None if no step has any, and the number of steps with usage whose
+        price is not known."""
         usage: dict[str, int] = {}
         for step in self.by_n.values():
             for name, count in step.usage.items():
