@@ -1,7 +1,7 @@
 """The key under which an output is kept for later: a hash of everything that could make it another one.
 
-Secrets are not part of it, only the names they go by: a key must not tell what a secret is. So an output outlives the
-secret it was fetched with; `weft cache clear` forgets it.
+Secrets are not part of it, only the names they go by: a key must not reveal a secret. So an output outlives the secret
+it was fetched with; `weft cache clear` forgets it.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where the outputs of a run lie: in the scope that they were made in, scopes in the container that opened them.
+"""Cells hold the outputs of a run, in the scope that they were made in; scopes lie in the container that opened them.
 `scope.Values` writes and reads them."""
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class Cell(Struct, gc=False):
 
     @property
     def brief(self) -> bytes:
-        """What a surrounding container collects of it: of a container only its results."""
+        """Return what a surrounding container collects of the output: of a container only its results."""
         return self.data if self.own_brief is None else self.own_brief
 
     @property

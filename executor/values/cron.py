@@ -23,7 +23,7 @@ from msgspec import Struct
 from executor.errors import CronInvalid, ZoneUnknown
 
 EXPRESSION_LENGTH_MAX: Final = 200
-# For descriptions of the API. What the fields may be, `parse` says, in words.
+# For descriptions of the API. The errors of `parse` state what the fields may be.
 EXPRESSION_SCHEMA: Final = {
     "minLength": 6,
     "pattern": r"^\s*((\S+\s+){4}\S+|@\w+)\s*$",
@@ -52,7 +52,7 @@ class Cron(Struct, frozen=True):
     rhythm: bool  # every hour: by elapsed time
 
     def next(self, after_ms: int) -> int | None:
-        """The first fire time later than `after_ms`; None: none within fifty years."""
+        """Return the first fire time later than `after_ms`, or None if there is none within fifty years."""
         local = self._local(after_ms)
         for found in self._times(local):
             if found > after_ms:
@@ -60,8 +60,8 @@ class Cron(Struct, frozen=True):
         return None
 
     def previous(self, at_ms: int) -> int | None:
-        """The last fire time that is not later than `at_ms`; None: none within fifty years."""
-        # Times in an overlap come before the wall clock says so: begin to look behind it.
+        """Return the last fire time that is not later than `at_ms`, or None if there is none within fifty years."""
+        # When clocks go back a local time occurs twice; start the backward search after it.
         for found in self._times(self._local(at_ms) + OVERLAP_MAX, reverse=True):
             if found <= at_ms:
                 return found

@@ -105,7 +105,8 @@ _UNSEEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 
 
 def clean_media_type(media_type: str | None, name: str) -> str:
-    """In lower case and without parameters; without one, or if it says nothing, what the suffix of the name means."""
+    """Return the media type in lower case and without parameters. If there is none, or a general one, the suffix of the
+    name decides."""
     text = (media_type or "").partition(";")[0].strip().lower()
     if _MEDIA_TYPE.fullmatch(text) and text != ANY_MEDIA:
         return text

@@ -1,4 +1,4 @@
-"""What the events of a run mean for its values. `core/evolve` is the same for the state, which has no payloads.
+"""Applies the events of a run to its values. `core/evolve` is the same for the state, which has no payloads.
 
 Used when events are made and when they are read back, so both give the same values.
 """
@@ -69,7 +69,7 @@ class Fold:
         return made
 
     def run_output(self) -> bytes:
-        """Of a run that ends without a response block."""
+        """Return the output of a run that ends without a response block."""
         return trimmed(orjson.dumps(self.values.run_output(self.ran)))
 
     def _apply(self, event: Event, output: bytes | None) -> bytes | None:

@@ -1,4 +1,4 @@
-"""What a loop or a parallel may run over: a list, an object, or the JSON text of one."""
+"""The items that a loop or a parallel runs over: a list, an object, or the JSON text of one."""
 
 from __future__ import annotations
 

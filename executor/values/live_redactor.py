@@ -9,8 +9,8 @@ from executor.values.redact import RedactedStream, Redactor
 
 
 class LiveRedactor(Redactor):
-    """What it knows is replaced as a whole, so any thread may use it meanwhile. What it has learned it keeps: an old
-    value may still stand in an answer."""
+    """A redactor that learns secrets. Its inner redactor is replaced as a whole, so any thread may use it meanwhile. It
+    keeps what it has learned: an old value may still occur in an answer."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         super().__init__(secrets)

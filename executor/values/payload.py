@@ -18,7 +18,7 @@ DEPTH_MAX: Final = 64
 SIZE_MAX_BYTES: Final = 16 * 1024 * 1024
 INLINE_MAX_BYTES: Final = 256 * 1024
 
-# Without these orjson writes dates and dataclasses in a form of its own: a block says what it means instead.
+# Without these orjson writes dates and dataclasses in a form of its own: a block must choose a form instead.
 _STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
 
 

@@ -19,7 +19,8 @@ _STRING: Final = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 
 
 def form_of(template: str, pattern: re.Pattern[str], media_type: str | None = None) -> Form:
-    """What the text is: by its media type if that says so, else JSON when it is JSON with something in each place."""
+    """Return the form of the text: by its media type if that is specific, else JSON if it is JSON with something in
+    each place."""
     media = (media_type or "").partition(";")[0].strip().lower()
     if media.endswith(("/json", "+json", "/x-ndjson", "/jsonl")):
         return "json"

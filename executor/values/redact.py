@@ -60,7 +60,7 @@ class Redactor:
         self._length_max = _SPELLED_MAX * max((len(s.text) for s, _ in self._spellings), default=0)
 
     def _finders(self, text: str) -> list[Finder]:
-        """What finds the secrets that may be in `text`, the longest secret first; nearly always none."""
+        """Return finders of the secrets that may be in `text`, the longest secret first; nearly always none."""
         if self._any_encoded is None:
             return []
         lowered, plain = text.lower(), unescaped(text)
@@ -95,7 +95,7 @@ class Redactor:
         return text[:-tail] + MARK if letters >= LENGTH_MIN else text
 
     def stream(self, send: Callable[[str], None]) -> RedactedStream:
-        """For a text that comes in pieces; call `end` behind the last one."""
+        """Return a stream for a text that comes in pieces; call `end` after the last one."""
         return RedactedStream(self, send)
 
     def redact_json(self, data: bytes) -> bytes:
@@ -112,8 +112,8 @@ class Redactor:
         return value if self._any_encoded is None else _replaced(value, self.redact)
 
     def named(self, value: Any) -> tuple[Any, list[str]]:
-        """A decoded JSON value with the name of each secret in its place, and these names. Both together are equal for
-        equal values only, and tell no secret."""
+        """Return a decoded JSON value with the name of each secret in its place, and these names. Both together are
+        equal for equal values only, and reveal no secret."""
         found: list[str] = []
         if self._any_encoded is None:
             return value, found
@@ -197,8 +197,8 @@ class RedactedStream:
 
 
 def _spans(text: str, finders: Iterable[Finder]) -> list[tuple[int, int]]:
-    """Where secrets stand, from left to right: of those that overlap the first, of those that begin together the one
-    that an earlier finder found."""
+    """Return the spans of secrets, from left to right: of those that overlap the first, of those that begin together
+    the one that an earlier finder found."""
     found = [(start, order, end) for order, find in enumerate(finders) for start, end in find(text)]
     kept: list[tuple[int, int]] = []
     for start, _, end in sorted(found):
@@ -220,7 +220,7 @@ def _digest(shape: str) -> str:
 
 
 def _begun(form: str, text: str) -> int:
-    """How much of the form the end of the text is."""
+    """Return how many characters of the form the end of the text has."""
     return next((size for size in range(min(len(form), len(text)), 0, -1) if text.endswith(form[:size])), 0)
 
 
@@ -277,8 +277,8 @@ def _further(secret: str) -> Iterable[str]:
 
 
 def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redactor: Redactor) -> bytes:
-    """`content` is JSON. What a redactor would take out of the rest (a secret in base64, say) cannot be put back, and
-    is taken out."""
+    """Seal `content`, which is JSON. What a redactor would take out of the rest (a secret in base64, say) cannot be put
+    back, and is taken out."""
     by_text = {_written(env[name]): name for name in secrets if len(env.get(name, "")) >= LENGTH_MIN}
     parts = [content.decode()]
     if by_text:

@@ -98,8 +98,8 @@ class Template:
 
 
 class _Room:
-    """How much more the references of one fill may put in. Counted while they are filled: a short list of references to
-    one large value would otherwise take gigabytes before the result could be measured."""
+    """The bytes that the references of one fill may still put in. Counted while they are filled: a short list of
+    references to one large value would otherwise take gigabytes before the result could be measured."""
 
     __slots__ = ("_left",)
 
@@ -107,7 +107,7 @@ class _Room:
         self._left = SIZE_MAX_BYTES
 
     def spend(self, size: int) -> None:
-        """Raises BlockError(payload_too_large)."""
+        """Subtract `size` bytes. Raises BlockError(payload_too_large)."""
         self._left -= size
         if self._left < 0:
             raise BlockError(

@@ -78,7 +78,8 @@ def _walk(root: ScopeCells) -> Iterator[tuple[str, Any, int]]:
 
 
 def _brief(cell: Cell) -> int | bytes | None:
-    """None: the data. A number: so much of the data, and a brace; a loop puts out its results and more behind them."""
+    """Return the brief of a cell: None if it is the data, a number if it is so many bytes of the data and a brace (a
+    loop puts out its results and more after them), else its bytes."""
     if cell.brief is cell.data or cell.brief == cell.data:
         return None
     length = len(cell.brief) - 1

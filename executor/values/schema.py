@@ -45,7 +45,7 @@ _REPEAT = re.compile(r"[*+{]")
 
 
 def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = None) -> list[dict[str, str]]:
-    """What is wrong with `value`: [{"pointer", "message"}], the first 20, by place; [] when it fits.
+    """Return the violations of `value`: [{"pointer", "message"}], the first 20, by place; [] when it fits.
 
     `matches(pattern, text)` is the sandbox's; without one Python's own, for schemas that can be trusted. Raises
     BadRequest: schema_invalid, or check_took_too_long when half a second of computing is not enough.
@@ -119,7 +119,7 @@ class _TooLong(Exception):
 
 
 class _Limits(NamedTuple):
-    """Of the current check. `deadline`: time.thread_time()"""
+    """The limits of the current check. `deadline` is by time.thread_time()."""
 
     deadline: float
     matches: Matches

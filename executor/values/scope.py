@@ -57,11 +57,12 @@ class Values:
         self._record_output(key, b"null", "out")
 
     def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
-        """The output becomes {"error": error}, for the blocks behind the error handle."""
+        """Set the output to {"error": error}, for the blocks after the error handle."""
         self._record_output(key, trimmed(orjson.dumps({"error": error})), "error")
 
     def ends(self, node: int, route: str | None) -> bool:
-        """Whether a node that leaves by this handle counts among the ends of its region, if it is one of them."""
+        """Returns True if a node that leaves by this handle counts among the ends of its region, if it is one of
+        them."""
         return route not in self._wired_handles.get(node, ())
 
     def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
@@ -118,7 +119,7 @@ class Values:
                 container.retained[index] = scope
 
     def _result(self, region: int, scope: ScopeCells) -> bytes:
-        """What an iteration or branch has come to: what its last blocks put out."""
+        """Return the result of an iteration or branch: the outputs of its last blocks."""
         ran = (scope.cells.get(node) for node in self.plan.regions[region].all_ends)
         outputs = [cell.brief for cell in ran if cell is not None and cell.ends]
         if self.plan.regions[region].single and len(outputs) < 2:
@@ -155,8 +156,8 @@ class Values:
     # what can be read
 
     def lookup(self, ref: Ref, path: Path) -> Any:
-        """What `ref` reads for a reader in scope `path`: a JSON value, its default when that would be null, or MISSING.
-        Raises BlockError(reference_failed) for an unknown field of a strict reference; see `_block`."""
+        """Return the value of `ref` for a reader in scope `path`: a JSON value, its default if that would be null, or
+        MISSING. Raises BlockError(reference_failed) for an unknown field of a strict reference; see `_block`."""
         match ref.kind:
             case "block":
                 value = self._block(ref, path)
@@ -173,7 +174,7 @@ class Values:
         return value
 
     def size(self, path: Path, region: int) -> int:
-        """How many rounds the start sentinel in scope `path` settled for its body `region`; 0 before that."""
+        """Return how many rounds the start sentinel in scope `path` set for its body `region`; 0 before that."""
         scope = self._find(path)
         container = scope.containers.get(region) if scope is not None else None
         return container.count if container is not None else 0
@@ -191,7 +192,7 @@ class Values:
         return output
 
     def held_bytes(self) -> int:
-        """Of the outputs that can still be read. Takes time with their number."""
+        """Return the bytes of the outputs that can still be read. Takes time with their number."""
         return held_bytes(self.root)
 
     # references

@@ -95,7 +95,7 @@ class Linear:
         self._found: re.Pattern[str] = re2.compile(_SURROGATES.sub(_NO_CHARACTER, pattern), _OPTIONS)
 
     def __call__(self, text: str) -> Iterator[tuple[int, int]]:
-        """Where it matches, from left to right."""
+        """Yield the spans of matches, from left to right."""
         return (match.span() for match in self._found.finditer(_encodable(text)))
 
     def is_all_of(self, text: str) -> bool:
@@ -150,11 +150,11 @@ class Spelling:
         return self._folded
 
     def finder(self, in_lines: bool) -> Linear:
-        """What finds all spellings, with breaks in them or in one line."""
+        """Return what finds all spellings, with breaks in them or in one line."""
         return _linear_spelling(self.text, in_lines)
 
     def partial_length(self, text: str, at: int) -> int:
-        """How many characters of this text the end of `text` from `at` spells; 0 when it is not a beginning."""
+        """Return how many characters of this text the end of `text` from `at` spells; 0 if it is not a beginning."""
         units = 0
         for unit in self._units:
             broken = (_ZEROS if unit[0] in "\r\n\\" else _BREAKS).match(text, at) if units else None
@@ -185,17 +185,18 @@ class Spelling:
 
     @property
     def firsts(self) -> frozenset[str]:
-        """What its spellings may begin with, besides the characters of escapes."""
+        """Return the characters that its spellings may begin with, besides those of escapes."""
         first = self.text[0]
         return frozenset((first, first.lower(), first.upper(), *(form[0] for form in _misread(first))))
 
     def shape(self, spelled: str) -> str:
-        """What tells one spelling of this text from another, without its letters."""
+        """Return what distinguishes one spelling of this text from another, without its letters."""
         return "".join(map(_class, spelled, "\0" + spelled))
 
 
 def _class(char: str, before: str) -> str:
-    """`before`: the character in front of it, which may say that it is the letter of an escape."""
+    """Return the class of a character. `before` is the character in front of it, which may mark it as the letter of an
+    escape."""
     if char in "%&;#\\+=?{}\ufffd\r\n\t\0" or (before == "\\" and char in "nrtxu"):
         return char
     if char.isdigit():
@@ -246,7 +247,7 @@ def _misread(char: str) -> tuple[str, ...]:
 
 
 def _lost(char: str) -> list[str]:
-    """What is left of a character beyond ASCII where its bytes are read as another encoding, or replaced."""
+    """Return what is left of a character beyond ASCII where its bytes are read as another encoding, or replaced."""
     if char.isascii():
         return []
     data = char.encode("utf-8", "surrogatepass")

@@ -45,7 +45,7 @@ def parse_path(text: str) -> tuple[str | int, ...]:
 
 
 def read(root: Any, path: Sequence[str | int]) -> Any:
-    """What stands at `path` below `root`, or MISSING."""
+    """Return the value at `path` below `root`, or MISSING."""
     for part in path:
         if isinstance(root, dict):
             root = root.get(part if isinstance(part, str) else str(part), MISSING)
