@@ -168,7 +168,7 @@ def gc(
     as_json: bool,
     db: Path | str | None,
 ) -> int:
-    """Delete runs that ended long ago, and data that only they used.
+    """Delete old runs, and data that only they used.
 
     The server does it, in small pieces beside its work, and continues if this command is interrupted; running the
     command again shows its progress. With --db this command does it itself, on a file that no server has open, or on a
