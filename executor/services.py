@@ -61,9 +61,9 @@ class AlertSettings:
 
 
 class RunLimits(Struct, frozen=True):
-    """Bounds of what runs leave behind: runs below one run; bytes of the outputs of a run, and of a run with all below
-    it; of the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while
-    more are submitted, or None for any number."""
+    """Bounds of the data of runs: runs below one run; bytes of the outputs of a run, and of a run with all below it; of
+    the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while more
+    are submitted, or None for any number."""
 
     family: FamilyMax = FamilyMax()
     run_bytes: int = 256 * 1024 * 1024

@@ -219,7 +219,7 @@ def request_of(
 
 
 def _page_of(operation: Operation) -> dict[str, Any]:
-    """The first page is asked for only where the service counts them from 0."""
+    """Return the field for the page. The first page is requested only where the service counts them from 0."""
     pages = operation.pages
     return {pages.name: pages.first} if pages is not None and pages.kind == "page" and pages.first == 0 else {}
 

@@ -45,8 +45,8 @@ class Auth(Struct, frozen=True):
 
 
 class Pages(Struct, frozen=True):
-    """How a long list is read. `items` and `next` are JSON pointers into the answer; `name` is the field of the query
-    (or, `into` body, of the body) that requests the next page.
+    """The way to read a long list. `items` and `next` are JSON pointers into the answer; `name` is the field of the
+    query (or, `into` body, of the body) that requests the next page.
 
     cursor  `next` has the value that requests the next page link    the header Link has its address, or `next` has it
     page    pages have numbers from `first`; one with fewer than `size` items is the last

@@ -42,9 +42,7 @@ class Guest:
         should_stop: Callable[[], bool] | None = None,
     ) -> bytes:
         """Give `request` to the prelude's `run` -> its answer; with `jobs`, run the promise jobs -> `finish`'s answer.
-
-        `should_stop` is asked every few thousand byte codes and must not raise. Raises GuestStopped.
-        """
+        `should_stop` is called every few thousand byte codes and must not raise. Raises GuestStopped."""
         host, wide = self._imports, any(name in request for name in GLOBALS)
         image = wide_image() if wide else guest_image()
         host.now_ms, host.should_stop, host.interrupted = now_ms, should_stop, False

@@ -60,7 +60,7 @@ class Trace(Struct, frozen=True):
 
 
 class Sent(Struct, frozen=True):
-    """How far the trace of an open run was exported: the last end of a span, and the spans that ended then."""
+    """The exported part of the trace of an open run: the last end of a span, and the spans that ended then."""
 
     at_ms: int = 0
     ids: frozenset[str] = frozenset()

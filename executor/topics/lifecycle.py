@@ -42,8 +42,8 @@ How = Literal["now", "from_node", "from_block", "whole_container"]
 
 
 class Forked(Submitted, frozen=True, kw_only=True):
-    """`seq`: how many events were taken over; more than asked for when those belong together, fewer when the run had
-    begun to end."""
+    """`seq`: the number of events taken over; more than requested if those belong together, fewer if the run had begun
+    to end."""
 
     seq: int
 

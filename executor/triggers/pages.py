@@ -11,7 +11,7 @@ from executor.store.triggers import WebhookRow
 
 
 class PageTokens:
-    """The token in an address proves that the visitor has the link; nothing else is asked for."""
+    """The token in an address proves that the visitor has the link; no other proof is needed."""
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts

@@ -1,4 +1,4 @@
-"""How long runs are kept: `settings.retention` of the workflow's active version, else the rule for all."""
+"""The rules for keeping runs: `settings.retention` of the workflow's active version, else the rule for all."""
 
 from __future__ import annotations
 

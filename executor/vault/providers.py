@@ -1,5 +1,6 @@
 """Well-known OAuth 2 providers, so that a new connection needs only a client ID and its secret. They are data,
-`providers.json`, and are never asked for anything until someone signs in."""
+`providers.json`, and get no request until someone signs in.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Why: the state of each undecided node of a run and what it waits for, or how the given node was decided. Folds the
-journal and calls `core.explain`.
+"""Explains the state of each undecided node of a run and what it waits for, or how the given node was decided. Folds
+the journal and calls `core.explain`.
 """
 
 from __future__ import annotations
@@ -234,7 +234,7 @@ def _unopened(plan: Plan, number: int) -> NodeKey:
 async def _keys_in_open_scopes(
     plan: Plan, state: State, offsets: Sequence[Sequence[int]], slices: Slices
 ) -> Sequence[tuple[NodeKey, Status]]:
-    """`offsets`: of the nodes that are asked for, by their region."""
+    """`offsets`: those of the wanted nodes, by their region."""
 
     def of_scope(item: tuple[Path, Scope]) -> list[tuple[NodeKey, Status]]:
         path, scope = item

@@ -39,7 +39,7 @@ class View(Struct, frozen=True):
 
 
 class Outputs(Protocol):
-    """How a database selects the outputs of nodes."""
+    """Selects the outputs of nodes in the SQL of one database."""
 
     def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
         """Return a query with a row for each output of the node; `parts` are further columns."""
