@@ -25,6 +25,7 @@ from server.variables import (
     OF_TESTS,
     OIDC,
     OIDC_LISTS,
+    PLACES_PREFIX,
     PRICE_PREFIX,
     SECRET_PREFIX,
     TEXTS,
@@ -139,11 +140,12 @@ def _default_of_oidc(field: str) -> Any:
 def _shown(name: str, text: str, plain: set[str]) -> str:
     if name == "WEFT_TOKEN" and text == OFF:
         return text
-    if name in _SECRET or (name.startswith(SECRET_PREFIX) and name not in TEXTS and not name.startswith(HOSTS_PREFIX)):
+    rules = (HOSTS_PREFIX, PLACES_PREFIX)
+    if name in _SECRET or (name.startswith(SECRET_PREFIX) and name not in TEXTS and not name.startswith(rules)):
         return SET
     if name.startswith(ENV_PREFIX):
         return text if name.removeprefix(ENV_PREFIX) in plain else SET
-    if name in KNOWN or name.startswith((HOSTS_PREFIX, MODEL_PREFIX, PRICE_PREFIX)):
+    if name in KNOWN or name.startswith((*rules, MODEL_PREFIX, PRICE_PREFIX)):
         return ",".join(map(_without_credentials, text.split(",")))
     return SET  # a misspelt name may be that of a secret
 

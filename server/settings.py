@@ -29,6 +29,8 @@ WEFT_NOT_SECRET          names of such values that need not be kept out of journ
 WEFT_SECRET_<NAME>       a secret that `${NAME}` reads where one may stand; WEFT_SECRET_KEY is the one above. Keys of
                          servers of models, <NAME>_API_KEY, are sent to these alone
 WEFT_SECRET_HOSTS_<NAME> hosts that this secret may be sent to, comma list; without it nowhere
+WEFT_SECRET_IN_<NAME>    places in a request that it may stand in, comma list: header:<name>, query:<name>, path, body;
+                         without it anywhere
 WEFT_UNBOUND_SECRETS     true: these secrets may stand everywhere and be sent everywhere
 WEFT_SECRETS_COMMAND     a program that is asked for secrets that are not stored; see docs/howto/secrets.md
 WEFT_MODEL_<NAME>        URL of a server of language models: blocks name its models `<name>:<model>`. It may be private.
@@ -64,7 +66,7 @@ import hashlib
 import os
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Literal, TypeVar
@@ -78,6 +80,7 @@ from compiler.document import POOL_PATTERN
 from executor.errors import BadRequest, StoreError
 from executor.http.addresses import Allowed
 from executor.http.binding import checked_hosts
+from executor.http.parts import checked_places
 from executor.llm.endpoints import Endpoints
 from executor.services import AlertSettings, MailSettings
 from executor.vault import key_file
@@ -96,6 +99,7 @@ from server.variables import (
     MODEL_PREFIX,
     OIDC,
     OIDC_LISTS,
+    PLACES_PREFIX,
     PRICE_PREFIX,
     SECRET_PREFIX,
     TEXTS,
@@ -177,6 +181,7 @@ class Settings(Struct, frozen=True):
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     secret_hosts: dict[str, str] = {}
+    secret_places: dict[str, str] = {}
     unbound_secrets: bool = False
     not_secret: tuple[str, ...] = ()
     models: dict[str, str] = {}
@@ -273,10 +278,15 @@ class Settings(Struct, frozen=True):
 
     @property
     def kept_secrets(self) -> dict[str, External]:
-        """The secrets that `${NAME}` may read in params for secrets, with the hosts that they may be sent to."""
+        """The secrets that `${NAME}` may read in params for secrets, with their hosts and places."""
         keys = self.secrets if self.unbound_secrets else self.model_keys
         hosts = {name: checked_hosts(_listed(text)) for name, text in self.secret_hosts.items()}
-        return {name: External(value, hosts.get(name, ())) for name, value in self.secrets.items() if name not in keys}
+        places = {name: checked_places(_listed(text)) for name, text in self.secret_places.items()}
+        return {
+            name: External(value, hosts.get(name, ()), places.get(name, ()))
+            for name, value in self.secrets.items()
+            if name not in keys
+        }
 
     @property
     def secret_names(self) -> frozenset[str]:
@@ -395,7 +405,9 @@ def _read(env: Mapping[str, str]) -> dict[str, object]:
         raw["oidc"] = _read_oidc(env, oidc)
     raw["env"] = _named(env, ENV_PREFIX)
     raw["secret_hosts"] = _named(env, HOSTS_PREFIX)
-    named = {name: value for name, value in env.items() if name not in TEXTS and not name.startswith(HOSTS_PREFIX)}
+    raw["secret_places"] = _named(env, PLACES_PREFIX)
+    rules = (HOSTS_PREFIX, PLACES_PREFIX)
+    named = {name: value for name, value in env.items() if name not in TEXTS and not name.startswith(rules)}
     raw["secrets"] = _named(named, SECRET_PREFIX)
     raw["models"] = _named(env, MODEL_PREFIX)
     raw["prices"] = _named(env, PRICE_PREFIX)
@@ -427,7 +439,7 @@ def _check_values(settings: Settings) -> None:
         checked.check_url("WEFT_NOTIFY_WEBHOOK", settings.notify_webhook)
     checked.check_addresses("WEFT_NOTIFY_EMAIL", settings.notify_email)
     _check_models(settings)
-    _check_secret_hosts(settings)
+    _check_secret_rules(settings)
     _check_alerts(settings)
     if settings.public_url:
         checked.check_url("WEFT_BASE_URL", settings.public_url, bare=True)
@@ -468,18 +480,25 @@ def _check_models(settings: Settings) -> None:
             raise SettingsError(f"{PRICE_PREFIX}{name}: {error}") from None
 
 
-def _check_secret_hosts(settings: Settings) -> None:
-    for name, text in settings.secret_hosts.items():
+def _check_secret_rules(settings: Settings) -> None:
+    _check_rules(settings, settings.secret_hosts, HOSTS_PREFIX, "hosts", checked_hosts)
+    _check_rules(settings, settings.secret_places, PLACES_PREFIX, "places", checked_places)
+
+
+def _check_rules(
+    settings: Settings, rules: Mapping[str, str], prefix: str, kind: str, check: Callable[[Sequence[str]], object]
+) -> None:
+    for name, text in rules.items():
         if name not in settings.secrets:
-            raise SettingsError(f"{HOSTS_PREFIX}{name} is set, and {SECRET_PREFIX}{name} is not")
+            raise SettingsError(f"{prefix}{name} is set, and {SECRET_PREFIX}{name} is not")
         if name in settings.model_keys:
-            what = "is the key of a server of models and needs no hosts"
-            raise SettingsError(f"{SECRET_PREFIX}{name} {what}: remove {HOSTS_PREFIX}{name}")
+            what = f"is the key of a server of models and needs no {kind}"
+            raise SettingsError(f"{SECRET_PREFIX}{name} {what}: remove {prefix}{name}")
         try:
-            checked_hosts(_listed(text))
+            check(_listed(text))
         except BadRequest as error:
-            hint = f"use hosts {error.hint}, separated by commas"
-            raise SettingsError(f"{HOSTS_PREFIX}{name}: {error.message}; {hint}") from None
+            hint = f"use {kind} {error.hint}, separated by commas"
+            raise SettingsError(f"{prefix}{name}: {error.message}; {hint}") from None
 
 
 def _check_numbers(settings: Settings) -> None:

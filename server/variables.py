@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 ENV_PREFIX = "WEFT_ENV_"
 SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
 HOSTS_PREFIX = "WEFT_SECRET_HOSTS_"  # before SECRET_PREFIX, with which it begins
+PLACES_PREFIX = "WEFT_SECRET_IN_"  # the same
 MODEL_PREFIX = "WEFT_MODEL_"
 PRICE_PREFIX = "WEFT_PRICE_"
 DEFAULT_DB = "./.weft/weft.db"

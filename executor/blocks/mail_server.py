@@ -20,6 +20,7 @@ from executor.blocks.shared_params import invalid, text
 from executor.errors import BlockError
 from executor.http.binding import check_place, is_bound, opened
 from executor.http.handles import has_handle
+from executor.http.parts import SIGN_IN, Part
 from executor.services import MailSettings, Services
 from executor.vault.connection import Credential
 
@@ -72,12 +73,12 @@ async def deliver(
     message: EmailMessage, recipients: list[str], services: Services, account: Account | None
 ) -> list[str]:
     """Send a mail, and return the recipients that were refused while others were accepted. Raises BlockError:
-    mail_failed, address_refused, secret_host_refused."""
+    mail_failed, address_refused, secret_host_refused, secret_misplaced."""
     import aiosmtplib  # with the first mail: few servers send one through SMTP
 
     mail = services.mail
     host, port = (mail.host, mail.port) if account is None or account.place is None else account.place
-    check_place("smtp", host.strip("[]"), port)
+    check_place("smtp", host.strip("[]"), port, _parts(message, account))
     message = _opened(message)
     how = _signing_in(mail, account)
     try:
@@ -117,11 +118,20 @@ async def deliver(
         raise _failed(f"the mail could not be sent: {error}", False) from error
 
 
-def _opened(message: EmailMessage) -> EmailMessage:
-    """Return the message with the values of secrets in its text, the only part that can have any."""
+def _parts(message: EmailMessage, account: Account | None) -> list[Part]:
+    signs_in = [] if account is None else [(SIGN_IN, account.password), (SIGN_IN, account.token)]
+    return [("body", _text(message)), *signs_in]
+
+
+def _text(message: EmailMessage) -> str:
     part = message.get_body(("plain",))
     assert part is not None, "each mail begins with its text"
-    content = part.get_content()
+    return str(part.get_content())
+
+
+def _opened(message: EmailMessage) -> EmailMessage:
+    """Return the message with the values of secrets in its text, the only part that can have any."""
+    content = _text(message)
     if not has_handle(content):
         return message
     with_values = copy.deepcopy(message)

@@ -26,6 +26,7 @@ from executor.errors import BlockError, Lost
 from executor.http.addresses import refused
 from executor.http.binding import check_place, opened
 from executor.http.handles import has_handle
+from executor.http.parts import ADDRESS, SIGN_IN, Part
 
 CONNECT_S: Final = 10
 CLOSE_S: Final = 5.0
@@ -94,7 +95,8 @@ async def _dialled(address: str, addresses: Addresses, login: Login | None) -> t
     if "," in host or not port.isdecimal() or not 0 < int(port) < 65536:
         raise _invalid("it must name one host and one port")
     place = "the database" if hidden else f"{host}:{port}"  # a secret has the address: no message has parts of it
-    check_place("postgresql", host, int(port), chosen=hidden)
+    sent: list[Part] = [(ADDRESS, address), (SIGN_IN, "" if login is None else login.password)]
+    check_place("postgresql", host, int(port), sent, chosen=hidden)
     try:
         permitted = await addresses(host, int(port))
     except (OSError, UnicodeError) as error:

@@ -1,6 +1,6 @@
-"""The hosts to which the stored secrets of an attempt may be sent, and the values of their handles. Clients check them
-before each request, also after a redirect. A context variable holds them, because blocks of other packages use the
-clients, too.
+"""The hosts to which the stored secrets of an attempt may be sent, their places in a request, and the values of their
+handles. Clients check them before each request, also after a redirect. A context variable holds them, because blocks of
+other packages use the clients, too.
 
 All secrets of an attempt count for each request, unless the parts of the request are declared (`using`): then those in
 the parts count, before anything was encoded, and those that are found in the request itself.
@@ -12,30 +12,41 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from executor.errors import BadRequest, BlockError
 from executor.http import handles
+from executor.http.parts import Part, is_place, place_of, text_of
 
-Hosts = Mapping[str, Sequence[str]]
 IsIn = Callable[[str, str], bool]
 Opened = Callable[[str], tuple[str, str] | None]
 Redact = Callable[[str], str]
 
 
+class Rules(NamedTuple):
+    """The rules of one secret: `hosts` that it may be sent to, and `places` in a request where it may stand; without
+    places it may stand anywhere. `variables` hold both, if it is a secret of the environment."""
+
+    hosts: Sequence[str]
+    places: Sequence[str] = ()
+    variables: tuple[str, str] | None = None
+
+
+RulesOf = Mapping[str, Rules]
+
+
 class _Bound(NamedTuple):
     """The binding of one secret. `is_in` returns True if the secret of a name is in a text, in any usual encoding; None
     if it counts always. `opened` returns the name and the value of a handle; `made`: handles of texts that were made of
-    it (`derived`). `counts`: for a request that may have no trace of it. `set_by`: the variable that has its hosts,
-    with `=`."""
+    it (`derived`). `counts`: for a request that may have no trace of it."""
 
-    hosts: Sequence[str]
+    rules: Rules
     is_in: IsIn | None
     opened: Opened | None
     redact: Redact | None
     made: dict[str, str]
     counts: bool = True
-    set_by: str = ""
 
 
 _BOUND: ContextVar[Mapping[str, _Bound] | None] = ContextVar("hosts of secrets", default=None)
@@ -49,20 +60,18 @@ HOSTS_MAX: Final = 50
 
 @contextmanager
 def bound_to(
-    hosts: Hosts,
+    rules: RulesOf,
     is_in: IsIn | None = None,
     opened: Opened | None = None,
     redact: Redact | None = None,
-    set_by: Callable[[str], str] = lambda _: "",
 ) -> Iterator[None]:
-    """Bind secrets to hosts inside this context. `hosts`: by the name of each secret that is used within,
+    """Bind secrets to hosts and places inside this context. `rules`: by the name of each secret that is used within,
     `connection:<name>` for a connection. `opened` returns the name and value of a handle, None for one of another;
-    `redact` removes secrets from a text; `set_by` returns the variable that has the hosts of a name, with `=`, or
-    nothing."""
-    if not hosts:
+    `redact` removes secrets from a text."""
+    if not rules:
         yield
         return
-    new = {name: _Bound(its, is_in, opened, redact, {}, set_by=set_by(name)) for name, its in hosts.items()}
+    new = {name: _Bound(its, is_in, opened, redact, {}) for name, its in rules.items()}
     with _set({**(_BOUND.get() or {}), **new}):
         yield
 
@@ -141,10 +150,10 @@ def without_secrets(text: str) -> str:
     return next((each.redact(text) for each in (_BOUND.get() or {}).values() if each.redact is not None), text)
 
 
-def check_place(scheme: str, host: str, port: int, *sent: str | bytes | None, chosen: bool = False) -> None:
-    """Check that secrets may be sent to this place. `scheme`: `https`, `http`, or that of another protocol; `host`: as
-    it is dialled, in ASCII; `sent`: the data that goes there. `chosen`: the place was chosen by a server or a secret,
-    so it is not shown. Raises BlockError(secret_host_refused)."""
+def check_place(scheme: str, host: str, port: int, parts: Sequence[Part] = (), *, chosen: bool = False) -> None:
+    """Check that secrets may be sent to this host, in their places. `scheme`: `https`, `http`, or that of another
+    protocol; `host`: as it is dialled, in ASCII; `parts`: the data that goes there. `chosen`: the host was chosen by a
+    server or a secret, so it is not shown. Raises BlockError: secret_host_refused, secret_misplaced."""
     bound = _BOUND.get()
     if not bound:
         return
@@ -152,11 +161,15 @@ def check_place(scheme: str, host: str, port: int, *sent: str | bytes | None, ch
     for name, each in bound.items():
         if not each.counts:
             if texts is None:
-                texts = [part.decode(errors="replace") if isinstance(part, bytes) else part for part in sent if part]
+                texts = [text_of(part) for part in parts if part[1]]
             if not _found(name, each, texts):
                 continue
-        if not any(_fits(pattern, scheme, host.lower().rstrip("."), port) for pattern in each.hosts):
-            raise _refused(name, each, "" if chosen else _place(scheme, host, port))
+        if not any(_fits(pattern, scheme, host.lower().rstrip("."), port) for pattern in each.rules.hosts):
+            raise _refused(name, each.rules, "" if chosen else _place(scheme, host, port))
+        if each.rules.places:
+            stands = place_of(parts, each.rules.places, partial(_stands_in, name, each))
+            if stands is not None:
+                raise _misplaced(name, each.rules, stands.partition(":")[0] if chosen else stands)
 
 
 def check_no_place(where: str) -> None:
@@ -189,14 +202,14 @@ def checked_hosts(hosts: Sequence[str]) -> tuple[str, ...]:
     return found
 
 
-def _refused(name: str, bound: _Bound, place: str) -> BlockError:
-    hosts = bound.hosts
+def _refused(name: str, rules: Rules, place: str) -> BlockError:
+    hosts = rules.hosts
     where = f"only to {', '.join(hosts)}" if hosts else "nowhere: it has no hosts"
     kind, colon, short = name.rpartition(":")
     message = f"the {kind or 'secret'} {short} cannot be sent to {place or 'this place'}, {where}"
     hint = "" if hosts else "an administrator can set it again with hosts"
-    if bound.set_by:
-        hint = f"start the server with {bound.set_by}{','.join([*hosts, *([place] if place else [])])}"
+    if rules.variables is not None:
+        hint = f"start the server with {rules.variables[0]}={','.join([*hosts, *([place] if place else [])])}"
     elif place:
         hint = f"an administrator can set the secret again with this host: weft secret set {name} --hosts {place}"
         if colon:
@@ -204,6 +217,20 @@ def _refused(name: str, bound: _Bound, place: str) -> BlockError:
         if any(_HOST.fullmatch(each) and "://" not in each and _bare(each) == _bare(place) for each in hosts):
             hint += ". A host without a port means https on port 443"
     return BlockError(message, code="secret_host_refused", retryable=False, hint=hint)
+
+
+def _misplaced(name: str, rules: Rules, stands: str) -> BlockError:
+    kind, colon, short = name.rpartition(":")
+    message = f"the {kind or 'secret'} {short} stands in {stands}, and may stand only in {', '.join(rules.places)}"
+    wanted = [*rules.places, stands] if is_place(stands) else []
+    hint = "move it there"
+    if rules.variables is not None:
+        new = f"{rules.variables[1]}={','.join(wanted)}" if wanted else f"no {rules.variables[1]}"
+        hint += f", or start the server with {new}"
+    elif not colon:
+        given = "".join(f" --in {place}" for place in wanted)
+        hint += f", or an administrator can set it again: weft secret set {name} --hosts {','.join(rules.hosts)}{given}"
+    return BlockError(message, code="secret_misplaced", retryable=False, hint=hint)
 
 
 def _bare(place: str) -> str:
@@ -231,6 +258,14 @@ def _found(name: str, bound: _Bound, texts: Sequence[str]) -> bool:
         bound.is_in(name, text) or any(_is_of(name, bound, handle) for handle in handles.handles_in(text))
         for text in texts
     )
+
+
+def _stands_in(name: str, bound: _Bound, text: str) -> bool:
+    """Return True if the text has a handle of the secret, or its value. Only clients put in the value of a connection,
+    so handles are enough for it."""
+    if any(_is_of(name, bound, handle) for handle in handles.handles_in(text)):
+        return True
+    return bound.is_in is not None and bound.is_in(name, text)
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 import anyio
@@ -21,6 +22,7 @@ from executor.http.binding import check_place, counts, is_bound, opened, opened_
 from executor.http.handles import has_handle, in_first_form
 from executor.http.hops import Hop, opened_url, parse_url
 from executor.http.own import Own
+from executor.http.parts import parts_of
 from executor.http.response import BoundedHead, read_body
 
 T = TypeVar("T")
@@ -28,6 +30,7 @@ Waiting = Callable[[], AbstractContextManager[Any]]
 _Reach = Literal["own", "public", "allowed"]
 
 _CONNECT_S = 5.0
+_CHECKED_ASIDE_BYTES = 256 * 1024
 # They request a part of the answer, in which a part of a secret would not be found.
 _OF_PARTS = frozenset({"range", "if-range", "a-im"})
 _REDIRECTS_MAX = 5
@@ -145,15 +148,8 @@ class Exchanges:
         self, hop: Hop, max_bytes: int, follow_redirects: bool
     ) -> Hop | tuple[httpcore.Response, bytes]:
         """Send one request, and return where it is redirected, or the answer and its body."""
-        check_place(
-            hop.url.scheme,
-            hop.url.raw_host.decode("ascii"),
-            hop.port,
-            str(hop.url),
-            *(f"{name}: {value}" for name, value in hop.headers.items()),
-            hop.content,
-            chosen=hop.came_from is not None,
-        )
+        host, chosen = hop.url.raw_host.decode("ascii"), hop.came_from is not None
+        await check_request(hop.url.scheme, host, hop.port, str(hop.url), hop.headers, hop.content, chosen=chosen)
         pool = await self._pool(self._reach(hop), hop.url.scheme == "https")
         response = await self._send(pool, hop)
         try:
@@ -212,6 +208,26 @@ class Exchanges:
                     network_backend=self._backends[reach],
                 )
         return self._pools[key]
+
+
+async def check_request(
+    scheme: str,
+    host: str,
+    port: int,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes | None,
+    *,
+    chosen: bool = False,
+) -> None:
+    """Check that the secrets in a request may be sent; see `check_place`. Raises BlockError."""
+    if not is_bound():
+        return
+    check = partial(check_place, scheme, host, port, parts_of(url, headers, content), chosen=chosen)
+    if content is not None and len(content) > _CHECKED_ASIDE_BYTES:  # secrets are looked for in all of it
+        await asyncio.to_thread(check)
+    else:
+        check()
 
 
 def tls_context() -> ssl.SSLContext:

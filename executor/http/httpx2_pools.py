@@ -7,7 +7,6 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any, Final
 
 import httpcore
@@ -16,12 +15,11 @@ import httpx2
 
 from executor.errors import BlockError
 from executor.http.backend import GuardedBackend
-from executor.http.binding import check_place, opened
-from executor.http.exchanges import opened_headers, tls_context
+from executor.http.binding import opened
+from executor.http.exchanges import check_request, opened_headers, tls_context
 from executor.http.handles import has_handle
 from executor.http.response import BoundedHead
 
-_CHECKED_ASIDE_BYTES: Final = 256 * 1024
 _SAME: Final = {
     httpcore.ConnectTimeout: httpcore2.ConnectTimeout,
     httpcore.ReadTimeout: httpcore2.ReadTimeout,
@@ -85,19 +83,14 @@ class OneOrigin(httpx2.AsyncHTTPTransport):
     ) -> httpx2.Response:
         """`keeps`: which headers of the library go along, by their names in lower case. `left`: for a request to
         another origin; `compressed`: for an answer that is; `take` counts its body. Raises these,
-        BlockError(secret_host_refused) and httpx2's errors."""
+        BlockError: secret_host_refused, secret_misplaced; and httpx2's errors."""
         if origin(request.url) != self._origin:
             raise left
         kept = [(name, value) for name, value in request.headers.items() if keeps(name.lower())]
         request.headers = httpx2.Headers([*kept, *self._own])
-        heads = (f"{name}: {value}" for name, value in request.headers.items())
-        host = request.url.raw_host.decode("ascii")
+        host, port = request.url.raw_host.decode("ascii"), self._origin[2] or 0
         body = await request.aread()
-        check = partial(check_place, self._origin[0], host, self._origin[2] or 0, str(request.url), *heads, body)
-        if len(body) > _CHECKED_ASIDE_BYTES:  # secrets are looked for in all of it
-            await asyncio.to_thread(check)
-        else:
-            check()
+        await check_request(self._origin[0], host, port, str(request.url), request.headers, body)
         request.headers = httpx2.Headers(opened_headers(request.headers))
         request.url = self._opened_url(request.url)
         response = await super().handle_async_request(request)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
-from executor.http.binding import Hosts
+from executor.http.binding import RulesOf
 from executor.notifications.claims import STOP_S, Claim, Claims
 from executor.notifications.jobs import KubernetesJobs
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
@@ -145,9 +145,9 @@ class Notifications:
             wait = await self._waits.get(row.run_id, row.wait_id)
             if wait.status != "pending":
                 return OVER
-            target, hosts = await self._opened(row)
+            target, rules = await self._opened(row)
             claim.sends = True
-            with self._parts.vault.bound(hosts):
+            with self._parts.vault.bound(rules):
                 await self._send(row, wait, target)
         except BlockError as error:
             return error
@@ -160,12 +160,12 @@ class Notifications:
             return BlockError(f"{type(error).__name__}: {error}", retryable=True)
         return None
 
-    async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], Hosts]:
-        """Return the target with the present secrets, and where these may be sent. Raises BlockError, StoreError."""
+    async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], RulesOf]:
+        """Return the target with the present secrets, and their rules. Raises BlockError, StoreError."""
         vault = self._parts.vault
         names = sealed_names(row.content)
-        hosts = await vault.open(names) if names else {}
-        return unseal(row.content, vault.values), hosts
+        rules = await vault.open(names) if names else {}
+        return unseal(row.content, vault.values), rules
 
     async def _send(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
         """Raises BlockError."""

@@ -26,7 +26,7 @@ from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.doing import Doing
 from executor.errors import BlockError, Fenced, Lost, NotFound
-from executor.http.binding import Hosts
+from executor.http.binding import RulesOf
 from executor.journal.codec import Codec
 from executor.journal.reader import read
 from executor.runtime.ahead import Ahead
@@ -247,7 +247,7 @@ class Launcher:
         if prepared is None:
             prepared = self._prepared[key[1]] = _Prepared(node, self._registry.handler(node.type).spec)
         template = prepared.template
-        hosts = await self._open_secrets(prepared) if prepared.environment else {}
+        rules = await self._open_secrets(prepared) if prepared.environment else {}
         key_text = self._codec.key_text(key)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
@@ -268,14 +268,14 @@ class Launcher:
             if node.policy.limit is not None:
                 await self._take_place(own, template.limit_key(self._values, path))
                 if cache_key is None:  # else the output is kept under what the params were
-                    hosts = await self._open_secrets(prepared) if prepared.environment else {}
+                    rules = await self._open_secrets(prepared) if prepared.environment else {}
                     context.params = template.fill(self._values, path)
                 context.variables, context.now_ms = self._values.variables, self._clock.now_ms()
             if node.inline:
                 return await handler.run(context), None
-            if hosts and not holds_handles(handler):
-                context.params = self._vault.revealed(context.params, hosts)
-            with self._vault.bound(hosts):
+            if rules and not holds_handles(handler):
+                context.params = self._vault.revealed(context.params, rules)
+            with self._vault.bound(rules):
                 outcome = await own.limit.around(handler.run(context))
             return outcome if context.steps is None else left_by(context) or outcome, cache_key
         except (asyncio.CancelledError, TimeoutError):
@@ -378,8 +378,8 @@ class Launcher:
         )
         return AttemptSteps(own.node.name, own.number, {} if known is None else dict(known.by_n), journal, border, main)
 
-    async def _open_secrets(self, prepared: _Prepared) -> Hosts:
-        """Their newest values. Returns where they may be sent to. Raises BlockError."""
+    async def _open_secrets(self, prepared: _Prepared) -> RulesOf:
+        """Load their newest values, and return their rules. Raises BlockError."""
         return await with_retries(
             lambda: self._vault.open(prepared.environment, prepared.elsewhere),
             what=f"reading secrets for run {self._run_id}",

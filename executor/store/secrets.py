@@ -12,7 +12,8 @@ SECRETS_MAX: Final = 500  # each is searched in everything that is recorded
 
 class SecretRow(Struct, frozen=True):
     """The newest value of a name. `sealed` is sealed with the key `key_id` for this name and this `version`, which is
-    one higher with each value. `hosts`: where it may be sent to."""
+    one higher with each value. `hosts`: where it may be sent to; `places`: where in a request it may stand, () for
+    anywhere."""
 
     name: str
     version: int
@@ -22,6 +23,7 @@ class SecretRow(Struct, frozen=True):
     created_by: str
     created_at_ms: int
     last_used_at_ms: int | None = None
+    places: tuple[str, ...] = ()
 
 
 class Resealed(Struct, frozen=True):

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.http.binding import checked_hosts
+from executor.http.parts import checked_places
 from executor.runtime.parts import Parts
 from executor.store.secrets import SECRETS_MAX, Resealed, SecretRow
 from executor.vault.connection import is_connection
@@ -23,11 +24,13 @@ _NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
 
 class SecretView(Struct, frozen=True):
     """Without its value, which no one can read. `readable`: this server has the key that it is encrypted with.
-    `in_environment`: the server has an environment value of the same name, which workflows read instead."""
+    `places`: where in a request it may stand, empty for anywhere. `in_environment`: the server has an environment value
+    of the same name, which workflows read instead."""
 
     name: str
     version: int
     hosts: tuple[str, ...]
+    places: tuple[str, ...]
     created_by: str
     created_at_ms: int
     last_used_at_ms: int | None
@@ -56,11 +59,14 @@ class Secrets:
         self._vault.know(rows)
         return [self._view(row) for row in rows]
 
-    async def set(self, name: str, value: str, hosts: Sequence[str] = (), *, by: str = "") -> SecretView:
+    async def set(
+        self, name: str, value: str, hosts: Sequence[str] = (), places: Sequence[str] = (), *, by: str = ""
+    ) -> SecretView:
         """Set a first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
         LimitExceeded."""
         keys = self._keys()
-        row_hosts = _checked(name, value, hosts)
+        _check(name, value)
+        rules = checked_hosts(hosts), checked_places(places)
         if self._vault.is_given(name):
             raise Conflict(
                 f"{name} is set in the environment of this server",
@@ -74,7 +80,7 @@ class Secrets:
         self._redactor.learn(name, version, value)
         sealed = keys.seal(name, version, value)
         used = rows[name].last_used_at_ms if name in rows else None
-        row = SecretRow(name, version, sealed, keys.id, row_hosts, by, self._clock.now_ms(), used)
+        row = SecretRow(name, version, sealed, keys.id, rules[0], by, self._clock.now_ms(), used, rules[1])
         if not await self._store.put_secret(row):
             raise Conflict(f"the secret {name} was changed at the same time", code="secret_changed")
         self._vault.names |= {name}
@@ -116,6 +122,7 @@ class Secrets:
             row.name,
             row.version,
             row.hosts,
+            row.places,
             row.created_by,
             row.created_at_ms,
             row.last_used_at_ms,
@@ -129,15 +136,14 @@ def _resealed(keys: Keys, row: SecretRow) -> Resealed:
     return Resealed(row.name, row.version, row.key_id, sealed, keys.id)
 
 
-def _checked(name: str, value: str, hosts: Sequence[str]) -> tuple[str, ...]:
-    """Return the hosts as they are stored."""
+def _check(name: str, value: str) -> None:
+    """Check the name and the value. Raises BadRequest."""
     if not _NAME.fullmatch(name):
         raise BadRequest(
             "the name of a secret consists of capital letters, digits and _, up to 100, and starts with a letter or _",
             code="secret_name_invalid",
         )
     checked_value(value, "/value")
-    return checked_hosts(hosts)
 
 
 def checked_value(value: str, pointer: str) -> None:

@@ -48,9 +48,9 @@ class ToolServers:
         vault, redactor = self._parts.vault, self._parts.redactor
         try:
             async with self._room:
-                hosts = await vault.open(_names_in(mcp, {*vault.environment, *vault.names}))
+                rules = await vault.open(_names_in(mcp, {*vault.environment, *vault.names}))
                 server = self._server(mcp)
-                with vault.bound(hosts):
+                with vault.bound(rules):
                     found = await self._ask(server, mcp.get("connection") or None)
         except BlockError as error:
             shown, hint = redactor.redact(error.message), redactor.redact(error.hint)

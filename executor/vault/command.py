@@ -1,7 +1,7 @@
 """The operator's command for secrets: one process, a line of JSON for each question and each answer.
 
     -> {"id": 1, "names": ["API_KEY"]}
-    <- {"id": 1, "secrets": {"API_KEY": {"value": "...", "hosts": ["api.example.com"]}}}
+    <- {"id": 1, "secrets": {"API_KEY": {"value": "...", "hosts": ["api.example.com"], "places": ["header:X-Key"]}}}
 
 A name without a value is left out. None of its output is logged or shown, stderr included. It is started with the first
 question and again after it ended, answered late, or wrote something else.
@@ -29,6 +29,7 @@ OWN: Final = "WEFT_"  # variables of weft, which the command does not get
 class External(Struct, frozen=True):
     value: str
     hosts: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 class _Answer(Struct, frozen=True):

@@ -15,8 +15,9 @@ from urllib.parse import quote
 import msgspec
 from msgspec import Struct
 
-from executor.http.binding import Opened, Redact, bound_to, derived
+from executor.http.binding import Opened, Redact, Rules, bound_to, derived
 from executor.http.handles import written_as
+from executor.http.parts import SIGN_IN
 from executor.store.secrets import SecretRow
 from executor.vault.sealing import Keys
 
@@ -122,8 +123,9 @@ class Credential(Struct, frozen=True):
     redact: Redact
 
     def bound(self) -> AbstractContextManager[None]:
-        """Let clients send the credential to its hosts inside this context."""
-        return bound_to({PREFIX + self.connection: self.hosts}, None, self.opened, self.redact)
+        """Let clients send the credential to its hosts, in its place, inside this context."""
+        rules = Rules(self.hosts, (f"{self.where}:{self.name}", SIGN_IN))
+        return bound_to({PREFIX + self.connection: rules}, None, self.opened, self.redact)
 
     def put(self, url: str, headers: dict[str, str]) -> str:
         """Return the URL with the credential; or else put it into `headers`, in the place of one of the same name."""

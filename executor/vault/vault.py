@@ -10,8 +10,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from executor.errors import BlockError, StoreError
-from executor.http.binding import Hosts, bound_to, is_host
+from executor.http.binding import Rules, RulesOf, bound_to, is_host
 from executor.http.handles import filled, has_handle, new_handle
+from executor.http.parts import is_place
 from executor.store.contract import Store
 from executor.store.secrets import SecretRow
 from executor.values.live_redactor import LiveRedactor
@@ -24,6 +25,7 @@ log = logging.getLogger("weft.secrets")
 
 VALUE_CHARS_MIN: Final = 8  # shorter ones cannot be kept out of records: they would match ordinary words
 HOSTS_PREFIX: Final = "WEFT_SECRET_HOSTS_"
+PLACES_PREFIX: Final = "WEFT_SECRET_IN_"
 VALUES_KEPT: Final = 20  # per name from the command, which may give another value each time
 USED_EVERY_MS: Final = 60_000  # the interval between writes of the time of the last use
 
@@ -110,11 +112,11 @@ class Vault:
                 found.append((label, self._given[label], value))
         return found
 
-    async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> Hosts:
-        """Load the newest values of the secrets among the names, and return where they may be sent. `elsewhere`: names
-        that are read where no secret may stand. Raises BlockError, StoreError."""
+    async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> RulesOf:
+        """Load the newest values of the secrets among the names, and return their rules. `elsewhere`: names that are
+        read where no secret may stand. Raises BlockError, StoreError."""
         wanted = [name for name in names if not self.is_given(name)]
-        kept = {name: self.kept[name].hosts for name in names if name in self.kept}
+        kept = {name: _rules_of_kept(name, self.kept[name]) for name in names if name in self.kept}
         for name in kept:
             _check_place_of(name, elsewhere)
         if not wanted:
@@ -127,16 +129,16 @@ class Vault:
         self.names = self.names.difference(wanted).union((row.name for row in rows), external)
         for name in (*(row.name for row in rows), *external):
             _check_place_of(name, elsewhere)
-        hosts = kept | {name: self._take(name, secret) for name, secret in external.items()}
+        rules = kept | {name: self._take(name, secret) for name, secret in external.items()}
         for row in rows:
             if self.keys is None:
                 raise BlockError(f"this process has no key for the secret {row.name}", code="secret_unreadable")
             value = self.keys.open(row)
             self._redactor.learn(row.name, row.version, value)
             self.values.stored[row.name] = self.handle_of(row.name, row.version, value)
-            hosts[row.name] = row.hosts
+            rules[row.name] = Rules(row.hosts, row.places)
         await self.note_use([row.name for row in rows])
-        return hosts
+        return rules
 
     def handle_of(self, name: str, version: int, value: str) -> str:
         """Return the handle that blocks hold in the place of this value. The last values of a name keep their handles,
@@ -160,54 +162,52 @@ class Vault:
         """Return the name and the value of a handle."""
         return self._opened.get(handle)
 
-    def revealed(self, value: Any, hosts: Hosts) -> Any:
+    def revealed(self, value: Any, names: Collection[str]) -> Any:
         """Return a JSON value with values in the places of handles of these names: for blocks of other packages, which
         dial by themselves."""
         match value:
             case str():
-                return filled(value, lambda handle: self._value_for(handle, hosts)) if has_handle(value) else value
+                return filled(value, lambda handle: self._value_for(handle, names)) if has_handle(value) else value
             case dict():
-                return {name: self.revealed(each, hosts) for name, each in value.items()}
+                return {name: self.revealed(each, names) for name, each in value.items()}
             case list():
-                return [self.revealed(each, hosts) for each in value]
+                return [self.revealed(each, names) for each in value]
             case _:
                 return value
 
-    def bound(self, hosts: Hosts) -> AbstractContextManager[None]:
-        """Let clients open the handles of these names, for these hosts, inside this context."""
-        return bound_to(hosts, self.is_in, self.opened, self._redactor.redact, self._set_by)
+    def bound(self, rules: RulesOf) -> AbstractContextManager[None]:
+        """Let clients open the handles of these names, by these rules, inside this context."""
+        return bound_to(rules, self.is_in, self.opened, self._redactor.redact)
 
-    def _set_by(self, name: str) -> str:
-        """Return the variable with which an administrator sets the hosts of a secret, with `=`, or ""."""
-        return f"{HOSTS_PREFIX}{name}=" if name in self.kept else ""
-
-    def _value_for(self, handle: str, hosts: Hosts) -> str:
+    def _value_for(self, handle: str, names: Collection[str]) -> str:
         name, value = self._opened.get(handle, ("", ""))
-        return value if name in hosts else handle
+        return value if name in names else handle
 
     def is_in(self, name: str, text: str) -> bool:
         """Return True if the value that a block got for this name is in the text, in any usual encoding."""
-        handle = self.values.stored.get(name)
-        if handle is None or handle not in self._opened:
-            return True  # deleted meanwhile: its value is not known
-        value = self._opened[handle][1]
+        values = self._handles.get(name)
+        if not values:
+            return True  # its value is not known
+        handle = self.values.stored.get(name, "")  # none: deleted meanwhile
+        value = self._opened[handle][1] if handle in self._opened else next(reversed(values))
         known, finder = self._finders.get(name, ("", None))
         if finder is None or known != value:
             finder = Redactor([value])
             self._finders[name] = value, finder
         return finder.redact(text) != text
 
-    def _take(self, name: str, secret: External) -> tuple[str, ...]:
-        """Store the value of a secret and return its hosts. Raises BlockError."""
-        wrong = next((host for host in secret.hosts if not is_host(host)), None)
-        if len(secret.value) < VALUE_CHARS_MIN or wrong is not None:
-            what = "has an invalid host" if wrong is not None else f"has fewer than {VALUE_CHARS_MIN} characters"
+    def _take(self, name: str, secret: External) -> Rules:
+        """Store the value of a secret and return its rules. Raises BlockError."""
+        what = "has an invalid host" if not all(map(is_host, secret.hosts)) else ""
+        what = what or ("has an invalid place" if not all(map(is_place, secret.places)) else "")
+        if len(secret.value) < VALUE_CHARS_MIN or what:
+            what = what or f"has fewer than {VALUE_CHARS_MIN} characters"
             raise BlockError(f"the secret {name} of the command {what}", code="secret_invalid", retryable=False)
         if secret.value not in self._handles.get(name, ()):
             self._given[name] = self._given.get(name, 0) % VALUES_KEPT + 1
             self._redactor.learn(name, self._given[name], secret.value)
         self.values.stored[name] = self.handle_of(name, self._given.get(name, 1), secret.value)
-        return secret.hosts
+        return Rules(secret.hosts, secret.places)
 
     async def note_use(self, names: Collection[str]) -> None:
         """Write when they were last used, now and then."""
@@ -219,6 +219,10 @@ class Vault:
                 await self._store.use_secrets(late, now_ms)
             except StoreError as error:
                 log.warning("the time of use of a secret is not recorded: %s", error)
+
+
+def _rules_of_kept(name: str, secret: External) -> Rules:
+    return Rules(secret.hosts, secret.places, (HOSTS_PREFIX + name, PLACES_PREFIX + name))
 
 
 def _check_place_of(name: str, elsewhere: Collection[str]) -> None:

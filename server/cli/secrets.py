@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
 from server.cli.common import OK, call, show
 from server.cli.upkeep import span
+
+if TYPE_CHECKING:
+    from server.client.answers import SecretView
 
 
 @click.group()
@@ -18,18 +22,25 @@ def secret() -> None:
 @secret.command(name="set")
 @click.argument("name", metavar="NAME")
 @click.option("--hosts", default="", help="Where it may be sent to, comma list: api.example.com,http://127.0.0.1:8080")
+@click.option(
+    "--in",
+    "places",
+    multiple=True,
+    metavar="PLACE",
+    help="Where in a request it may stand: header:NAME, query:NAME, path or body. Repeatable; without it anywhere.",
+)
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
-def set_secret(url: str, name: str, hosts: str, as_json: bool) -> int:
+def set_secret(url: str, name: str, hosts: str, places: tuple[str, ...], as_json: bool) -> int:
     """Set the secret NAME, or replace its value. The value is read from stdin or asked for."""
     if sys.stdin.isatty():
         value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
     else:
         value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
-    places = [host.strip() for host in hosts.split(",") if host.strip()]
-    made = call(url, lambda client: client.put_secret(name, value, places))
+    listed = [host.strip() for host in hosts.split(",") if host.strip()]
+    made = call(url, lambda client: client.put_secret(name, value, listed, places))
     where = ", ".join(made["hosts"]) or "no host: it can be sent nowhere until it is set again with --hosts"
-    show(made, as_json, [f"{name} version {made['version']}, for {where}"])
+    show(made, as_json, [f"{name} version {made['version']}, for {where}{_in(made)}"])
     return OK
 
 
@@ -37,9 +48,11 @@ def set_secret(url: str, name: str, hosts: str, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def list_secrets(url: str, as_json: bool) -> int:
-    """List the names, versions and hosts of secrets."""
+    """List the names, versions, hosts and places of secrets."""
     found = call(url, lambda client: client.secrets())["secrets"]
-    lines = (f"{one['name']}  version {one['version']}  {', '.join(one['hosts']) or 'no hosts'}" for one in found)
+    lines = (
+        f"{one['name']}  version {one['version']}  {', '.join(one['hosts']) or 'no hosts'}{_in(one)}" for one in found
+    )
     show(found, as_json, lines, none="No secrets. Set one with `weft secret set NAME --hosts api.example.com`.")
     return OK
 
@@ -75,6 +88,11 @@ def rekey(url: str, grace_s: float) -> int:
     click.echo(f"{resealed} secrets are encrypted with the present key.", err=True)
     click.echo(f"{relinked} open waits have new links.", err=True)
     return OK
+
+
+def _in(one: SecretView) -> str:
+    """Return where in a request it may stand, or nothing for anywhere."""
+    return f", in {', '.join(one['places'])}" if one["places"] else ""
 
 
 COMMANDS = (secret,)

@@ -1363,19 +1363,23 @@ class SecretList(TypedDict):
 
 class SecretSpec(TypedDict):
     """`hosts`: where the value may be sent to: names, `*.example.com`, perhaps with a port. Without hosts it can be
-    sent nowhere."""
+    sent nowhere. `places`: where in a request it may stand: `header:NAME`, `query:NAME`, `path`, `body`. Without
+    places it may stand anywhere."""
 
     value: str
     hosts: NotRequired[list[str]]
+    places: NotRequired[list[str]]
 
 
 class SecretView(TypedDict):
     """Without its value, which no one can read. `readable`: this server has the key that it is encrypted with.
-    `in_environment`: the server has an environment value of the same name, which workflows read instead."""
+    `places`: where in a request it may stand, empty for anywhere. `in_environment`: the server has an
+    environment value of the same name, which workflows read instead."""
 
     name: str
     version: int
     hosts: list[str]
+    places: list[str]
     created_by: str
     created_at_ms: int
     last_used_at_ms: int | None

@@ -13,7 +13,7 @@ from server.wire.secrets import RekeyQuery, SecretDeleted, SecretList, SecretSpe
 
 
 async def list_all(call: Call) -> Response:
-    """Names, versions and hosts."""
+    """Names, versions, hosts and places."""
     return json_response(SecretList(await call.engine.secrets.all()))
 
 
@@ -21,7 +21,11 @@ async def put(call: Call) -> Response:
     """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
     of this name."""
     spec = await read_as(call.request, call.limits, SecretSpec)
-    return json_response(await call.engine.secrets.set(call.path("name"), spec.value, spec.hosts, by=call.who.actor))
+    hosts, places = ", ".join(spec.hosts) or "no host", ", ".join(spec.places) or "any place"
+    call.note(f"for {hosts}, in {places}"[:500])
+    by = call.who.actor
+    stored = await call.engine.secrets.set(call.path("name"), spec.value, spec.hosts, spec.places, by=by)
+    return json_response(stored)
 
 
 async def delete(call: Call) -> Response:

@@ -11,10 +11,12 @@ from executor.topics.secrets import SecretView
 
 class SecretSpec(Struct, frozen=True, forbid_unknown_fields=True):
     """`hosts`: where the value may be sent to: names, `*.example.com`, perhaps with a port. Without hosts it can be
-    sent nowhere."""
+    sent nowhere. `places`: where in a request it may stand: `header:NAME`, `query:NAME`, `path`, `body`. Without places
+    it may stand anywhere."""
 
     value: str
     hosts: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
 
 
 class SecretList(Struct, frozen=True):

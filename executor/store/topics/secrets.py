@@ -12,14 +12,15 @@ from executor.store.secrets import Resealed, SecretRow
 from executor.store.statements import any_of, as_list
 from executor.store.tx import Readers, Row, Tx
 
-COLUMNS = "name, version, sealed, key_id, hosts, created_by, created_at_ms, last_used_at_ms"
+COLUMNS = "name, version, sealed, key_id, hosts, created_by, created_at_ms, last_used_at_ms, places"
 ADD = """
-INSERT INTO secrets (name, version, sealed, key_id, hosts, created_by, created_at_ms)
-VALUES (:name, :version, :sealed, :key_id, :hosts, :created_by, :created_at_ms) ON CONFLICT (name) DO NOTHING"""
+INSERT INTO secrets (name, version, sealed, key_id, hosts, created_by, created_at_ms, places)
+VALUES (:name, :version, :sealed, :key_id, :hosts, :created_by, :created_at_ms, :places)
+    ON CONFLICT (name) DO NOTHING"""
 REPLACE = """
 UPDATE secrets
    SET version = :version, sealed = :sealed, key_id = :key_id, hosts = :hosts, created_by = :created_by,
-       created_at_ms = :created_at_ms
+       created_at_ms = :created_at_ms, places = :places
  WHERE name = :name AND version = :version - 1"""
 GET = f"SELECT {COLUMNS} FROM secrets WHERE name IN {any_of(':names')} ORDER BY name"
 LIST = f"SELECT {COLUMNS} FROM secrets ORDER BY name"
@@ -30,7 +31,7 @@ RESEAL = """
 UPDATE secrets SET sealed = :sealed, key_id = :key_id WHERE name = :name AND version = :version AND key_id = :was"""
 DELETE = "DELETE FROM secrets WHERE name = :name"
 
-_hosts = msgspec.json.Decoder(tuple[str, ...]).decode
+_texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 async def get_secrets(readers: Readers, names: Sequence[str]) -> list[SecretRow]:
@@ -42,7 +43,8 @@ async def list_secrets(readers: Readers) -> list[SecretRow]:
 
 
 def put_secret(tx: Tx, row: SecretRow) -> bool:
-    values = msgspec.structs.asdict(row) | {"hosts": msgspec.json.encode(row.hosts).decode()}
+    values = msgspec.structs.asdict(row)
+    values |= {key: msgspec.json.encode(values[key]).decode() for key in ("hosts", "places")}
     del values["last_used_at_ms"]
     return tx.run(ADD if row.version == 1 else REPLACE, values) == 1
 
@@ -62,5 +64,5 @@ def delete_secret(tx: Tx, name: str) -> bool:
 
 
 def _row(row: Row) -> SecretRow:
-    name, version, sealed, key_id, hosts, *rest = row
-    return SecretRow(name, version, bytes(sealed), key_id, _hosts(hosts), *rest)
+    name, version, sealed, key_id, hosts, by, at_ms, used_at_ms, places = row
+    return SecretRow(name, version, bytes(sealed), key_id, _texts(hosts), by, at_ms, used_at_ms, _texts(places))

@@ -31,9 +31,13 @@ class Secrets:
         return Call("GET", "/api/secrets")
 
     @call
-    def put_secret(self, name: str, value: str, hosts: Sequence[str] = ()) -> Call[SecretView]:
-        """A first or a new value. `hosts`: where it may be sent to."""
-        return Call("PUT", "/api/secrets/{name}", (name,), body={"value": value, "hosts": list(hosts)})
+    def put_secret(
+        self, name: str, value: str, hosts: Sequence[str] = (), places: Sequence[str] = ()
+    ) -> Call[SecretView]:
+        """A first or a new value. `hosts`: where it may be sent to; `places`: where in a request it may stand, such as
+        `header:Authorization`, or anywhere."""
+        body = {"value": value, "hosts": list(hosts), "places": list(places)}
+        return Call("PUT", "/api/secrets/{name}", (name,), body=body)
 
     @call
     def delete_secret(self, name: str) -> Call[SecretDeleted]:

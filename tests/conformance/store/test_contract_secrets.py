@@ -25,6 +25,15 @@ async def test_a_new_value_takes_the_place_of_the_version_before_it(store: Store
     assert await store.get_secrets(["API_KEY"]) == [replace(second, last_used_at_ms=T0 + 1)]
 
 
+async def test_places_are_those_of_the_newest_value(store: Store) -> None:
+    first = replace(secret(), places=("header:Authorization", "query:kéy"))
+    assert await store.put_secret(first) and await store.list_secrets() == [first]
+    change = Resealed("API_KEY", 1, "k1", b"again", "k2")
+    assert await store.reseal_secrets([change]) == 1
+    assert await store.get_secrets(["API_KEY"]) == [replace(first, sealed=b"again", key_id="k2")]
+    assert await store.put_secret(secret(version=2)) and await store.list_secrets() == [secret(version=2)]
+
+
 async def test_secrets_are_listed_by_name_and_found_by_names(store: Store) -> None:
     for name in ("b", "B", "a_1"):
         assert await store.put_secret(secret(name))

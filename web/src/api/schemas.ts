@@ -1275,18 +1275,22 @@ export interface SecretList {
 }
 
 /** `hosts`: where the value may be sent to: names, `*.example.com`, perhaps with a port. Without hosts it can be
- * sent nowhere. */
+ * sent nowhere. `places`: where in a request it may stand: `header:NAME`, `query:NAME`, `path`, `body`. Without places
+ * it may stand anywhere. */
 export interface SecretSpec {
   value: string
   hosts?: string[]
+  places?: string[]
 }
 
 /** Without its value, which no one can read. `readable`: this server has the key that it is encrypted with.
- * `in_environment`: the server has an environment value of the same name, which workflows read instead. */
+ * `places`: where in a request it may stand, empty for anywhere. `in_environment`: the server has an environment value
+ * of the same name, which workflows read instead. */
 export interface SecretView {
   name: string
   version: number
   hosts: string[]
+  places: string[]
   created_by: string
   created_at_ms: number
   last_used_at_ms: number | null

@@ -9,6 +9,7 @@ const secret = shape<SecretView>({
   name: text,
   version: number,
   hosts: list(text),
+  places: list(text),
   created_by: text,
   created_at_ms: number,
   last_used_at_ms: maybe(number),

@@ -10,7 +10,7 @@ import pytest
 from executor.blocks.base import Done
 from executor.blocks.email import block
 from executor.errors import BlockError
-from executor.http.binding import bound_to
+from executor.http.binding import Rules, bound_to
 from executor.services import MailSettings, Services
 from tests.support.endpoints import smtp
 from tests.unit.executor.blocks.flow import context
@@ -160,7 +160,7 @@ async def test_no_server_is_worth_another_try() -> None:
 
 async def test_a_secret_is_neither_logged_nor_sent_through_another_server(caplog: pytest.LogCaptureFixture) -> None:
     for services in (_services(), _services(1)):
-        with bound_to({"KEY": ["mail.example.com"]}):
+        with bound_to({"KEY": Rules(["mail.example.com"])}):
             error = await _error(services, to="a@b.example", subject="Key", body="canary-4711")
         assert error.code == "secret_host_refused" and not error.retryable
     assert "canary-4711" not in caplog.text

@@ -13,7 +13,7 @@ import pytest
 from executor.databases.databases import Databases
 from executor.databases.rows import Answer, Query
 from executor.errors import BlockError, Lost
-from executor.http.binding import bound_to
+from executor.http.binding import Rules, bound_to
 from executor.http.client import GuardedClient
 from executor.threads import FunctionThreads
 from tests.support.postgres import as_url, socket_of
@@ -233,8 +233,8 @@ async def test_a_server_that_is_not_there() -> None:
 
 
 async def test_a_secret_is_sent_to_its_hosts_alone(place: Place) -> None:
-    with bound_to({"REPORTS": ["other.example", f"reports.example:{place[1].port + 1}"]}):
+    with bound_to({"REPORTS": Rules(["other.example", f"reports.example:{place[1].port + 1}"])}):
         error = await refusal(place, "SELECT 1")
     assert error.code == "secret_host_refused" and not error.retryable
-    with bound_to({"REPORTS": [f"reports.example:{place[1].port}"]}):
+    with bound_to({"REPORTS": Rules([f"reports.example:{place[1].port}"])}):
         assert (await ask(place, "SELECT 1 AS n")).rows == [{"n": 1}]

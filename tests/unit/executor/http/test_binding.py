@@ -6,7 +6,8 @@ from contextvars import copy_context
 import pytest
 
 from executor.errors import BlockError
-from executor.http.binding import bound_to, check_no_place, check_place, is_host, using
+from executor.http.binding import Rules, bound_to, check_no_place, check_place, is_host, using
+from executor.http.parts import parts_of
 
 
 @pytest.mark.parametrize(
@@ -30,7 +31,7 @@ from executor.http.binding import bound_to, check_no_place, check_place, is_host
 )
 def test_a_secret_goes_to_its_hosts_alone(pattern: str, host: str, fits: bool) -> None:
     assert is_host(pattern)
-    with bound_to({"KEY": [pattern]}):
+    with bound_to({"KEY": Rules([pattern])}):
         if fits:
             check_place("https", host, 443)
         else:
@@ -40,14 +41,14 @@ def test_a_secret_goes_to_its_hosts_alone(pattern: str, host: str, fits: bool) -
 
 
 def test_all_secrets_of_a_request_must_permit_a_host() -> None:
-    with bound_to({"A": ["a.test", "b.test"]}), bound_to({"B": ["b.test"]}):
+    with bound_to({"A": Rules(["a.test", "b.test"])}), bound_to({"B": Rules(["b.test"])}):
         check_place("https", "b.test", 443)
         with pytest.raises(BlockError, match="B cannot be sent to a"):
             check_place("https", "a.test", 443)
 
 
 def test_without_hosts_it_goes_nowhere() -> None:
-    with bound_to({"KEY": []}), pytest.raises(BlockError, match="it has no hosts"):
+    with bound_to({"KEY": Rules([])}), pytest.raises(BlockError, match="it has no hosts"):
         check_place("https", "a.test", 443)
 
 
@@ -71,7 +72,7 @@ def test_without_secrets_a_handler_may_be_closed_in_another_context() -> None:
     abandoned.close()
 
 
-HOSTS = {"A": ["a.test"], "B": ["b.test"]}
+HOSTS = {"A": Rules(["a.test"]), "B": Rules(["b.test"])}
 
 
 def is_in(name: str, text: str) -> bool:
@@ -81,7 +82,7 @@ def is_in(name: str, text: str) -> bool:
 def test_what_a_request_is_made_of_counts() -> None:
     with bound_to(HOSTS, is_in):
         with pytest.raises(BlockError, match="cannot be sent"):
-            check_place("https", "a.test", 443, "nothing of either")  # not said: both count
+            check_place("https", "a.test", 443, [("body", "nothing of either")])  # not said: both count
         with using({"headers": {"Authorization": ["Bearer value of a"]}}, 7):
             check_place("https", "a.test", 443)
             with pytest.raises(BlockError, match="secret A cannot be sent to b"):
@@ -97,10 +98,10 @@ def test_what_a_request_is_made_of_counts() -> None:
 
 def test_what_is_found_in_a_request_counts_whatever_it_is_said_to_be_made_of() -> None:
     with bound_to(HOSTS, is_in), using(None):
-        check_place("https", "c.test", 443, "https://c.test/", b"\xff", None)
+        check_place("https", "c.test", 443, parts_of("https://c.test/", {}, b"\xff"))
         for sent in ("https://c.test/?x=value of b", b"{value of b}"):
             with pytest.raises(BlockError, match="secret B cannot be sent to c"):
-                check_place("https", "c.test", 443, sent)
+                check_place("https", "c.test", 443, [("body", sent)])
 
 
 def test_within_a_part_nothing_counts_again() -> None:

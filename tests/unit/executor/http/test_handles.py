@@ -8,7 +8,7 @@ import pytest
 
 from executor.errors import BlockError
 from executor.http import handles
-from executor.http.binding import bound_to, derived, opened, opened_bytes
+from executor.http.binding import Rules, bound_to, derived, opened, opened_bytes
 from executor.http.handles import in_authority, new_handle, written_as
 
 VALUE = 'ä "quoted"\\ & p/ct %+\n'
@@ -56,7 +56,7 @@ def test_it_is_opened_where_its_secret_is_used_alone() -> None:
     known = {handle: ("KEY", VALUE), other: ("OTHER", "value")}
     with pytest.raises(BlockError, match="outside of the block call"):
         opened(handle)
-    with bound_to({"KEY": []}, None, known.get):
+    with bound_to({"KEY": Rules([])}, None, known.get):
         assert opened(f"a {handle}") == f"a {VALUE}" and opened_bytes(handle.encode()) == VALUE.encode()
         with pytest.raises(BlockError, match="outside of the block call"):
             opened(other)

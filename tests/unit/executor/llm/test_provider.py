@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from executor.errors import BlockError
-from executor.http.binding import bound_to
+from executor.http.binding import Rules, bound_to
 from executor.http.client import GuardedClient
 from executor.llm.base import Conversation, Message, OutputSpec, Reply, ToolCall, ToolSpec, Usage
 from executor.llm.client import ModelClient
@@ -246,9 +246,9 @@ async def test_the_guard_is_under_the_library(monkeypatch: pytest.MonkeyPatch) -
 
 async def test_stored_secrets_go_to_their_hosts_alone() -> None:
     async with dev_model() as server, client_of(server.url) as client:
-        with bound_to({"KEY": ["api.openai.com"]}):
+        with bound_to({"KEY": Rules(["api.openai.com"])}):
             error = await failure(client, say("x", "local:m", api_key="k" * 20))
-        with bound_to({"KEY": ["http://" + server.url.split("/")[2]]}):
+        with bound_to({"KEY": Rules(["http://" + server.url.split("/")[2]])}):
             assert (await client.reply(say("hello", "local:m"))).text == "You said: hello"
         assert len(await server.calls()) == 1
     assert (error.code, error.retryable) == ("secret_host_refused", False)

@@ -15,7 +15,7 @@ import pytest
 
 from executor.errors import BlockError
 from executor.http.addresses import Resolve, resolve
-from executor.http.binding import bound_to
+from executor.http.binding import Rules, bound_to
 from executor.http.client import GuardedClient
 from executor.mcp.base import ServerTool, ToolServer
 from executor.mcp.client import ToolClient
@@ -123,10 +123,10 @@ async def test_redirects_stay_at_the_server_of_the_author() -> None:
 async def test_stored_secrets_go_to_their_hosts_alone() -> None:
     async with mcp_shop() as shop, client_of(shop.place) as client:
         server = ToolServer(shop.url, {"Authorization": "Bearer key"})
-        with bound_to({"KEY": ["tools.example"]}):
+        with bound_to({"KEY": Rules(["tools.example"])}):
             error = await failure(client, server)
         assert shop.headers == []
-        with bound_to({"KEY": [f"http://{shop.place}"]}):
+        with bound_to({"KEY": Rules([f"http://{shop.place}"])}):
             assert len(await client.tools(server)) == 2
     assert (error.code, error.retryable) == ("secret_host_refused", False)
 

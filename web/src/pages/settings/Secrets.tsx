@@ -3,6 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import type { SecretView } from '../../api/schemas'
 import { secrets } from '../../net/secrets'
+import type { FieldIds } from '../../panels/fields/FieldShell'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
@@ -29,12 +30,12 @@ export function Secrets(): ReactElement {
       </div>
       <p className="quiet">
         Values that workflows read as <code>{'${NAME}'}</code> in requests, and that cannot be shown again. Each is sent
-        only to its hosts.
+        only to its hosts, and may be bound to places in a request.
       </p>
       {stored.value?.length ? (
         <div className="settings__env" role="table" aria-label="Secrets">
           <div role="row" className="settings__row secrets__row label">
-            {['Name', 'Hosts', 'Last used', 'Set by', 'Actions'].map((name) => (
+            {['Name', 'Hosts', 'Places', 'Last used', 'Set by', 'Actions'].map((name) => (
               <span key={name} role="columnheader" className={name === 'Actions' ? 'visually-hidden' : undefined}>
                 {name}
               </span>
@@ -83,7 +84,7 @@ interface RowProps {
 }
 
 function Row({ secret, onReplace, onDelete }: RowProps): ReactElement {
-  const { name, hosts, last_used_at_ms: used } = secret
+  const { name, hosts, places, last_used_at_ms: used } = secret
   return (
     <div role="row" className="settings__row secrets__row">
       <span role="cell">
@@ -96,6 +97,9 @@ function Row({ secret, onReplace, onDelete }: RowProps): ReactElement {
       </span>
       <span role="cell" data-label="Hosts" className="secrets__hosts">
         {hosts.length ? hosts.map((host) => <code key={host}>{host}</code>) : 'None: it cannot be sent anywhere'}
+      </span>
+      <span role="cell" data-label="Places" className="secrets__hosts">
+        {places.length ? places.map((place) => <code key={place}>{place}</code>) : 'Anywhere in a request'}
       </span>
       <span role="cell" data-label="Last used">
         {used === null ? <span className="quiet">Never</span> : <Ago at={used} />}
@@ -126,15 +130,16 @@ interface SecretDialogProps {
   onClose: () => void
 }
 
-/** `secret` null: a new one. The value is typed again even to change the hosts. */
+/** `secret` null: a new one. The value is typed again even to change the hosts or places. */
 function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): ReactElement {
   const [name, setName] = useState(secret?.name ?? '')
   const [value, setValue] = useState('')
   const [hosts, setHosts] = useState(secret?.hosts.join('\n') ?? '')
+  const [places, setPlaces] = useState(secret?.places.join('\n') ?? '')
   const duplicate = secret === null && names.includes(name.trim()) ? 'Another secret has this name. Replace it.' : null
   const why = !name.trim() ? 'Enter a name.' : (duplicate ?? (value ? null : 'Enter the value.'))
   const send = async (): Promise<void> => {
-    await secrets.put(name.trim(), { value, hosts: hosts.split(/[\s,]+/).filter(Boolean) })
+    await secrets.put(name.trim(), { value, hosts: listed(hosts), places: listed(places) })
     onDone()
     toast(`Stored the secret ${name.trim()}`, 'ok')
   }
@@ -144,7 +149,7 @@ function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): Re
       act={secret ? 'Replace' : 'Store secret'}
       testId="secret-form"
       why={why}
-      fields={['name', 'value', 'hosts']}
+      fields={['name', 'value', 'hosts', 'places']}
       onSend={send}
       onClose={onClose}
     >
@@ -183,23 +188,45 @@ function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): Re
             found={found}
             about="One on each line, such as api.example.com (HTTPS on port 443), *.example.com:8443 or http://127.0.0.1:8080. Without hosts it cannot be sent anywhere."
           >
-            {(ids) => (
-              <textarea
-                id={ids.control}
-                className="mono"
-                data-testid="secret-hosts"
-                rows={3}
-                autoComplete="off"
-                spellCheck={false}
-                aria-invalid={ids.invalid || undefined}
-                aria-describedby={ids.describedBy}
-                value={hosts}
-                onChange={(event) => setHosts(event.target.value)}
-              />
-            )}
+            {(ids) => <Lines ids={ids} testId="secret-hosts" value={hosts} onChange={setHosts} />}
+          </Part>
+          <Part
+            name="places"
+            label="Places in a request"
+            found={found}
+            about="One on each line: header:Authorization, query:key, path or body. Without places it may stand anywhere."
+          >
+            {(ids) => <Lines ids={ids} testId="secret-places" value={places} onChange={setPlaces} />}
           </Part>
         </>
       )}
     </TriggerForm>
+  )
+}
+
+/** The entries of a text, one on each line or separated by commas. */
+const listed = (text: string): string[] => text.split(/[\s,]+/).filter(Boolean)
+
+interface LinesProps {
+  ids: FieldIds
+  testId: string
+  value: string
+  onChange: (value: string) => void
+}
+
+function Lines({ ids, testId, value, onChange }: LinesProps): ReactElement {
+  return (
+    <textarea
+      id={ids.control}
+      className="mono"
+      data-testid={testId}
+      rows={3}
+      autoComplete="off"
+      spellCheck={false}
+      aria-invalid={ids.invalid || undefined}
+      aria-describedby={ids.describedBy}
+      value={value}
+      onChange={(event) => onChange(event.target.value)}
+    />
   )
 }
