@@ -11,16 +11,10 @@ from tests.words.texts import ROOT, Text, no_sentences
 # A ratchet: the docstrings of each room that are not rewritten yet. A number may only fall.
 LEFT: dict[str, int] = {
     "executor": 1,
-    "executor/connectors": 1,
-    "executor/core": 33,
-    "executor/journal": 20,
-    "executor/runtime": 151,
+    "executor/core": 1,
+    "executor/journal": 1,
     "executor/sandbox": 2,
     "executor/store": 160,
-    "executor/telemetry": 1,
-    "executor/upkeep": 2,
-    "executor/values": 28,
-    "executor/views": 1,
 }
 
 
