@@ -70,7 +70,7 @@ class Claims(Generic[Row]):
         claim.task.add_done_callback(lambda task: self._ended(claim, task))
 
     async def settle(self, claim: Claim[Row], record: Callable[[], Awaitable[object]]) -> None:
-        """Write the outcome, with retries if the database does not accept it now. Raises StoreError."""
+        """Write the outcome; a write that fails is repeated later. Raises StoreError."""
         claim.record = record
         await record()
         self._held.discard(claim)
