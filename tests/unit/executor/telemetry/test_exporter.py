@@ -273,7 +273,7 @@ async def test_what_has_ended_of_an_open_run_is_exported_once(
 
 
 async def test_a_request_with_a_traceparent_is_a_span(settings: Settings, hello: Any) -> None:
-    """Below that of its caller, and above the run that it starts; others have none."""
+    """It is below that of its caller, and above the run that it starts; others have none."""
     async with collector() as (received, server), traced(settings, server) as engine:
         app = create_app(settings, engine)
         base = "http://127.0.0.1:8765"
