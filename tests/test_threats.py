@@ -213,6 +213,13 @@ MODEL: dict[str, tuple[str, ...]] = {
         "unit/server/routes/test_secrets.py::test_secrets_are_set_listed_and_deleted_and_never_read",
         "unit/executor/vault/test_sealing.py::test_a_sealed_value_belongs_to_its_name_and_version",
     ),
+    "secrets, E: put them where an allowed host returns or stores them": (
+        "promises/test_secrets_in.py::test_a_request_is_sent_only_with_the_secret_in_its_place",
+        "promises/test_secrets_in.py::test_every_block_that_sends_http",
+        "promises/test_secrets_in.py::test_a_redirect_cannot_move_it",
+        "promises/test_secrets_places.py::test_a_server_cannot_return_a_secret_in_other_letters",
+        "promises/test_secrets_places.py::test_a_request_with_a_secret_asks_for_no_part",
+    ),
     "secrets, E: send them elsewhere": (
         f"{SECRETS}::test_a_secret_is_not_sent_to_another_host",
         f"{SECRETS}::test_a_redirect_to_another_host_is_not_followed_with_a_secret",
