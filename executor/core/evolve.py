@@ -11,7 +11,7 @@ explicit stack. Nothing is ever scanned: each event costs what the out-edges it 
 `scope.open` counts undecided nodes. At zero the scope closes, whatever path got there; dead ends need no special case.
   * the root closes: `root_closed`, the run can finish;
   * a loop's scope closes: the end sentinel becomes ready, to test for another iteration (a fresh scope; nothing is
-  rewound);
+    rewound);
   * a parallel's scope closes: another branch may open; after the last one the end sentinel leaves (`exits`).
 
 A start sentinel's edge to its end sentinel resolves live with RegionSized, but the end does not become ready by

@@ -13,9 +13,9 @@ QUEUED_LOOKED_AT: Final = 100  # the runs that have been queued for longest
 
 
 class AlertRow(Struct, frozen=True):
-    """Something to tell one address. `cause`: there is one alert about it; `target`: mail addresses by commas, a URL,
-    or empty for those of the installation; of channel `workflow`, the error workflow that is to be started. `item`: the
-    id of a wait or a schedule. `run_id` empty: it is about no run. `due_at_ms`: not before this time."""
+    """An alert for one address. There is one alert for each `cause`. `target` is mail addresses by commas, a URL, or
+    empty for those of the installation; of channel `workflow`, the error workflow to start. `item` is the id of a wait
+    or a schedule. `run_id` is empty if it is about no run. `due_at_ms`: not before this time."""
 
     cause: str
     channel: AlertChannel
@@ -59,14 +59,14 @@ class QueuedRun(Struct, frozen=True):
 
 class AlertStore(Protocol):
     async def add_alerts(self, alerts: tuple[AlertRow, ...]) -> int:
-        """Those whose cause is new for the address. Returns how many these are."""
+        """Add the alerts whose cause is new for the address. Returns how many these are."""
 
     async def group_alerts(self, now_ms: int, every_ms: int) -> int:
         """Make a message for each address that alerts are due for, of all of them, unless its last message is younger
         than `every_ms`. Alerts about waits that are closed are deleted. Returns how many messages were made."""
 
     async def next_alert_ms(self) -> int | None:
-        """When the next alert or message is due; None: there is none."""
+        """Return when the next alert or message is due, or None."""
 
     async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
         """As `claim_notifications`."""
@@ -89,11 +89,11 @@ class AlertStore(Protocol):
         """Oldest first (at_ms, cause)."""
 
     async def count_alerts_of(self, message_id: str) -> list[AlertCount]:
-        """Of all, the most frequent first."""
+        """Return counts over all alerts, the most frequent first."""
 
     async def queued_since(self, before_ms: int) -> list[QueuedRun]:
-        """Of the QUEUED_LOOKED_AT runs that were created first and no worker has begun, those created before this time
-        that there is no alert about."""
+        """Return, of the QUEUED_LOOKED_AT runs that were created first and no worker has begun, those created before
+        this time that have no alert."""
 
     async def delete_old_alerts(self, before_ms: int, limit: int) -> int:
         """At most `limit` messages that were settled before this time, with their alerts. Returns how many."""

@@ -24,7 +24,7 @@ EVENTS_MAX = 500
 PAYLOAD_MAX_BYTES = 1024 * 1024
 
 EVENT = "seq, at_ms, type, node, path, attempt, data, output"  # in the order of the fields of Record
-# The last event of the batch that has event :upto, so that nothing behind it is read.
+# The last event of the batch that has event :upto, so that nothing after it is read.
 _UPTO = f"""coalesce((SELECT min(b.seq) FROM batches AS b
                        WHERE b.n = {number_of(":run")} AND b.seq >= :upto), :upto)"""
 # Old rows and batches of a run that have events in a range. A batch has no type; see `events_of_batch`.
@@ -38,7 +38,7 @@ SELECT seq, first_seq, NULL, output_bytes, NULL, NULL, head, payload, checksum F
 
 
 def batches_of(run: str, after: int, records: Sequence[Record]) -> list[Batch]:
-    """Of an append or a new run, in order. The store numbers them; what `Record.seq` says does not matter here."""
+    """Return the batches of an append or a new run, in order. The store numbers them; `Record.seq` is not used."""
     done: list[Batch] = []
     events: list[tuple[Any, ...]] = []
     parts: list[bytes] = []
@@ -77,7 +77,7 @@ def _batch(run: str, first: int, events: list[tuple[Any, ...]], outputs: int, pa
 
 
 def records_of(run: str, rows: Iterable[tuple[Any, ...]], after: int = 0) -> list[Record]:
-    """Of rows of JOURNAL, behind `after`. Raises CorruptJournal."""
+    """Return the records of rows of JOURNAL, after `after`. Raises CorruptJournal."""
     found: list[Record] = []
     for row in rows:
         if row[2] is None:
@@ -91,7 +91,7 @@ def records_of(run: str, rows: Iterable[tuple[Any, ...]], after: int = 0) -> lis
 
 
 def events_of_batch(run: str, row: tuple[Any, ...]) -> list[Record]:
-    """Of a row of JOURNAL that is a batch. Raises CorruptJournal."""
+    """Return the records of a row of JOURNAL that is a batch. Raises CorruptJournal."""
     last, first, _, outputs, _, _, head, payload, stored = row
     if stored != checksum_of_batch(run, first, outputs, head, payload):
         raise CorruptJournal(f"run {run}: events {first} to {last} do not match their checksum", hint=RESTORE)
@@ -143,7 +143,7 @@ def checksum_of_batch(run: str, first: int, outputs: int, head: str, payload: by
 
 
 def checksum(row: tuple[Any, ...]) -> int:
-    """Of an old row: `run_id`, and the columns of EVENT."""
+    """Return the checksum of an old row: `run_id`, and the columns of EVENT."""
     run, seq, at_ms, type, node, path, attempt, data, output = row
     head = f"{run}\0{seq}\0{at_ms}\0{type}\0{node}\0{path}\0{attempt}"
     return crc32(output or b"", crc32(data or b"", crc32(head.encode())))

@@ -22,12 +22,12 @@ class ConnectorRow(Struct, frozen=True):
 
 class ConnectorStore(Protocol):
     async def put_connector(self, row: ConnectorRow) -> bool:
-        """A new document, or one that takes the place of another. False: it is the same document."""
+        """Store a new document, or replace one. Returns False if it is the same document."""
 
     async def connector_hashes(self) -> dict[str, str]:
         """By service."""
 
     async def get_connectors(self, services: Sequence[str]) -> list[ConnectorRow]:
-        """Those that there are, by service."""
+        """Return those of these services that exist, by service."""
 
     async def delete_connector(self, service: str) -> bool: ...

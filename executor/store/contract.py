@@ -26,7 +26,7 @@ The journal
 10. A run with a cancel request (`cancel_run`, `Append.cancels`) ends only when its owner has consumed it from the
     inbox; else `append` writes nothing and raises Unheard.
 11. A run that is claimed below one that has a cancel request, or has ended, has `orphaned` set.
-12. A run moves to another plan (`Append.move`) in the append that says so: its row and its journal never disagree.
+12. A run moves to another plan (`Append.move`) in the append that records it: its row and its journal never disagree.
 13. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs as soon as it exists,
     and holds the files that they hold; at that time the other runs exist: nothing that it refers to can have been
     deleted.
@@ -110,7 +110,7 @@ Sessions: one row for each browser that is signed in, by the hash of what it hol
 34. A session that was deleted is never found again. `seen_at_ms` only grows, and seeing a session does not bring back
     one that was deleted. Of more than SESSIONS_MAX, those seen longest ago are deleted.
 35. A claim takes runs of its pools only, which have equal shares of it. The `fair` keys of a pool take turns, in order
-    of the text, from behind the key that the claim names, and from the first again: with k keys and room for m runs
+    of the text, from after the key that the claim names, and from the first again: with k keys and room for m runs
     each has ceil(m / k). Within a key the highest priority comes first, then the longest due, then the lowest id; the
     first run of every key comes before the second of any. Runs whose owner's lease has lapsed come before these, by the
     time since when they are free; they have half of the claim, and what the others leave.
@@ -123,20 +123,19 @@ Sessions: one row for each browser that is signed in, by the hash of what it hol
     by its own `at_most`. Those that wait are served in the order in which they asked. A place is left with the append
     that ends its attempt (`Append.places`), or when the run has another epoch. An attempt of an older epoch whose place
     was not used has not begun.
-38. A secret gets a new value only from who knows its version: of two at once one is refused. A secret that is sealed
-    again keeps its version, and one that has a new value meanwhile is left as it is. Of two documents of a connector,
-    the one committed last counts.
+38. A secret gets a new value only from a caller that names its version: of two at once one is refused. A secret that
+    is sealed again keeps its version, and one that has a new value meanwhile is left as it is. Of two documents of a
+    connector, the one committed last counts.
 
 People (`executor.store.people`)
 
 39. A user who was deleted has no sessions, tokens and sign-in links from then on. A code of a sign-in link counts once.
-40. The first change that is audited and is submitted while a person or a program acts (`acting`) has a row of the audit
-    in its transaction, if it changed something; no row exists without its change. Which ones are audited is said in
-    `topics/store.py`.
+40. The first audited change that is submitted while a person or a program acts (`acting`) and its audit row are one
+    transaction. A change without effect writes no row. `topics/store.py` lists the changes that are audited.
 41. Rows of the audit have the numbers 1..n. Each has the hash of itself and of the hash before it; `audit_head` has
     that of the last. No row is changed or deleted.
 
-What agents remember (`executor.store.memory`)
+Memory of agents (`executor.store.memory`)
 
 42. A turn of a conversation is written once, however often it is asked for. Turns have the order in which they were
     written, the same for each reader, and of two that are written at the same time one is first. What a workflow
@@ -144,18 +143,18 @@ What agents remember (`executor.store.memory`)
 
 Usage (`executor.store.usage`)
 
-43. What a step used and cost (`Append.usage`) is added in the append that records its end, so each end counts once.
-    What a run takes over from another one counts for that one alone.
-44. When a run is deleted, what it used stays: the sums of a day are the same before and after.
+43. Usage and cost of a step (`Append.usage`) are added in the append that records its end, so each end counts once.
+    Usage that a run takes over from another one counts for that one alone.
+44. When a run is deleted, its usage stays: the sums of a day are the same before and after.
 
-How much there is to do (`executor.store.load`)
+Load (`executor.store.load`)
 
 45. `load` counts what is open without waiting for writes, and looks at no more than COUNTED_MAX rows of each kind.
 
 Alerts (`executor.store.alerts`)
 
-46. What operators are to hear of is written in the transaction of what it is about (`Append.alerts`, `Fire.alerts`), or
-    with `add_alerts`. Of one cause there is one alert for each address, and it is in one message.
+46. An alert for operators is written in the transaction of its cause (`Append.alerts`, `Fire.alerts`), or with
+    `add_alerts`. Of one cause there is one alert for each address, and it is in one message.
 47. Of two messages to one address the second is made `every_ms` after the first at the earliest, with all that has come
     up meanwhile. An alert about a wait that is closed when it is due is in no message.
 48. Messages are claimed, kept and settled as notifications are. Alerts about a run, and the start of its error
@@ -230,7 +229,7 @@ from executor.store.usage import UsageStore
 
 
 class ContentStore(Protocol):
-    """What is stored by its hash, once."""
+    """Contents that are stored by their hash, once."""
 
     async def get_plan(self, hash: str) -> bytes | None: ...
 
@@ -249,32 +248,32 @@ class WorkflowStore(Protocol):
     async def put_workflow(
         self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
     ) -> Stored:
-        """The next version of `name`, or the existing version with this hash; it is the active one from now on.
-        `declared`: the triggers of the document, which take the place of those of the version that was active; None
-        leaves them."""
+        """Store the next version of `name`, or find the existing version with this hash; it is the active one from now
+        on. `declared` are the triggers of the document, which replace those of the version that was active; None leaves
+        them."""
 
     async def activate_workflow(
         self, name: str, version: int, now_ms: int, declared: Declared | None = None
     ) -> Stored | None:
-        """As `put_workflow` with the document of `version`. None: there is no such workflow or version."""
+        """As `put_workflow` with the document of `version`. Returns None if there is no such workflow or version."""
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
-        """The active version without a number; with one also a version of a workflow that was deleted."""
+        """Return the active version, or with a number that one, also of a workflow that was deleted."""
 
     async def list_workflows(self) -> list[WorkflowRow]:
-        """The active version of each, by name."""
+        """Return the active version of each workflow, by name."""
 
     async def get_head(self, name: str) -> WorkflowHead | None:
-        """None: no such workflow, or it was deleted."""
+        """Return the head, or None if there is no such workflow, or it was deleted."""
 
     async def list_heads(self) -> list[WorkflowHead]:
-        """By name. Costs a look into an index for each, however many runs there are."""
+        """Return heads by name. Costs a look into an index for each, however many runs there are."""
 
     async def list_versions(self, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
-        """Newest first, below `before`; [] for a workflow that was deleted."""
+        """Return versions below `before`, newest first; [] for a workflow that was deleted."""
 
     async def delete_workflow(self, name: str) -> DeletedWorkflow | None:
-        """See rule 27. Drafts of it are based on nothing from then on. None: there is no such workflow."""
+        """See rule 27. Drafts of it are based on nothing from then on. Returns None if there is no such workflow."""
 
 
 class DraftStore(Protocol):
@@ -283,9 +282,9 @@ class DraftStore(Protocol):
     async def put_draft(
         self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
     ) -> tuple[DraftRow | None, bool]:
-        """Revision expected_rev + 1 of a draft; 0 makes a new one, and only then `base_version` counts (of `name`, as
-        base_rev 1). Second value False: nothing was written, the first is the draft as it is, None: there is
-        none."""
+        """Store revision expected_rev + 1 of a draft; 0 makes a new one, and only then `base_version` counts (of
+        `name`, as base_rev 1). If the second value is False nothing was written, and the first is the draft as it is,
+        or None if there is none."""
 
     async def get_draft(self, id: str) -> DraftRow | None: ...
 
@@ -293,34 +292,35 @@ class DraftStore(Protocol):
         """Newest change first (updated_at, id). `before`: the draft id that ended the previous page."""
 
     async def last_runs(self, drafts: Sequence[str]) -> dict[str, LastRun]:
-        """The run of each draft that was created last, by draft id. Drafts without a run are left out. Costs a look
-        into an index for each, however many runs there are."""
+        """Return the run of each draft that was created last, by draft id. Drafts without a run are left out. Costs a
+        look into an index for each, however many runs there are."""
 
     async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
-        """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. The draft as it is
-        now, or None when there is none."""
+        """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. Returns the
+        draft as it is now, or None if there is none."""
 
     async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
-        """False, and nothing changed: no such draft, or its rev moved. Its runs stay."""
+        """Delete a draft; its runs stay. Returns False, with nothing changed, if there is no such draft, or its rev
+        moved."""
 
 
 class RunStore(Protocol):
     async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
-        """Plan, document, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key
-        already used for this workflow the stored run is returned and the second value is False."""
+        """Store plan, document, run (status queued, next_run_at = now) and records in one transaction. With an
+        idempotency key already used for this workflow the stored run is returned and the second value is False."""
 
     async def begin_run(self, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
-        """What `create_run` does and returns; when the run is new, also what `claim` of it by `owner` and `append` of
-        `first` do, in the same transaction. `first` is of epoch 1, behind the records of `run`, and makes no
-        children. A run that ends in `first` needs no lease: that of `owner` may stay as it is."""
+        """As `create_run`; if the run is new also as `claim` of it by `owner` and `append` of `first`, in the same
+        transaction. `first` is of epoch 1, follows the records of `run`, and makes no children. A run that ends in
+        `first` needs no lease: that of `owner` may stay as it is."""
 
     async def get_run(self, run_id: str) -> RunRow | None: ...
 
     async def runs_by_key(self, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:
-        """Runs whose idempotency key is from `first` to `last`, by it: the last ones, backwards."""
+        """Return the last runs whose idempotency key is from `first` to `last`, by that key backwards."""
 
     async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
-        """The last seq of each; runs that do not exist are left out."""
+        """Return the last seq of each; runs that do not exist are left out."""
 
     async def list_runs(
         self,
@@ -335,19 +335,19 @@ class RunStore(Protocol):
         """Newest first (created_at, id). `before`: the run id that ended the previous page."""
 
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
-        """Runs by status; a status without runs is not there, and COUNT_MAX means: so many or more."""
+        """Count runs by status; a status without runs is left out, and COUNT_MAX means that number or more."""
 
     async def list_inputs(
         self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
     ) -> list[bytes]:
-        """Inputs of at most `bytes_max` bytes, repeats included, newest run first."""
+        """Return inputs of at most `bytes_max` bytes, repeats included, newest run first."""
 
     async def output_bytes(self, run_id: str) -> int:
-        """Of all outputs in its journal."""
+        """Return the bytes of all outputs in its journal."""
 
 
 class LeaseStore(Protocol):
-    """Who executes a run, and when it is due."""
+    """Ownership of runs, and their due times."""
 
     async def claim(
         self,
@@ -363,9 +363,9 @@ class LeaseStore(Protocol):
         `lease_ms` from now. `run_id` narrows the claim to one run. Which runs, and in which order: rule 35."""
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
-        """The lease of `owner` ends `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
+        """Let the lease of `owner` end `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
         were claimed by another worker, or have ended. What it owns beside `run_ids` has no owner from now on: it has
-        dropped that, or does not know that it claimed it. A worker that owns nothing then has no lease."""
+        dropped that, or the answer to its claim was lost. A worker that owns nothing then has no lease."""
 
     async def release(
         self,
@@ -376,20 +376,20 @@ class LeaseStore(Protocol):
         status: RunStatus,
         snapshot: SnapshotRow | None = None,
     ) -> bool:
-        """Give the run up. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
-        inbox is not empty. next_run_at None: only a message wakes it. `running`: it continues as soon as it is
-        claimed. Sets stalls to 0: who gives a run up was not taken down by it."""
+        """Give the run up. Returns False, with nothing changed, if the epoch or seq moved, or the run would wait and
+        its inbox is not empty. If `next_run_at_ms` is None only a message wakes it. With `running` it continues as soon
+        as it is claimed. Sets stalls to 0: a worker that gives a run up was not taken down by it."""
 
     async def next_due(self, pools: Collection[str] = DEFAULT_POOLS) -> int | None:
-        """When `claim` could find something: min over open runs of these pools of max(next_run_at, end of its owner's
-        lease). While there are runs that are due, any time at which one of them was."""
+        """Return when `claim` could find something: min over open runs of these pools of max(next_run_at, end of its
+        owner's lease). While there are runs that are due, any time at which one of them was."""
 
     async def count_queued(self, pool: str, upto: int) -> int:
-        """Runs of the pool that wait for a worker: without an owner and due, or without a place of a limit. Not counted
-        further than `upto`. One that becomes due by time may be missing until the next claim."""
+        """Count runs of the pool that wait for a worker: without an owner and due, or without a place of a limit. Not
+        counted further than `upto`. One that becomes due by time may be missing until the next claim."""
 
     async def waits_for(self, run_id: str) -> Full | None:
-        """The limit for which the run was not claimed."""
+        """Return the limit because of which the run was not claimed, or None."""
 
     async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
         """After the wall clock was set back: free the runs of workers whose lease ends later than `lease_max_ms` from
@@ -405,17 +405,17 @@ class JournalStore(Protocol):
         """In seq order."""
 
     async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
-        """A page and the count of all that match ignoring `after` and `limit`."""
+        """Return a page, and the count of all that match, ignoring `after` and `limit`."""
 
 
 class InboxStore(Protocol):
-    """What reaches a run from outside."""
+    """Messages and signals to a run from outside."""
 
     async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
 
     async def post_message(self, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
-        """Append to the inbox and make the run due now. `plan_hash`: of the plan that the message asks the run to move
-        to. False: no such run, or it has ended."""
+        """Append to the inbox and make the run due now. `plan_hash` is of the plan that the message asks the
+        run to move to. Returns False if there is no such run, or it has ended."""
 
     async def cancel_run(self, run_id: str, message: bytes, now_ms: int) -> bool:
         """As `post_message`; the run cannot end before it has consumed this one. A root's family is then over."""
@@ -432,7 +432,7 @@ class InboxStore(Protocol):
         now_ms: int,
     ) -> tuple[SignalRow, bool] | None:
         """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
-        None: no such run, or it has ended."""
+        Returns None if there is no such run, or it has ended."""
 
     async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
         """In order of arrival."""
@@ -471,12 +471,13 @@ class WaitStore(Protocol):
     async def count_waits(
         self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
     ) -> dict[str, int]:
-        """By status; a status without waits is not there, and COUNT_MAX means: so many or more."""
+        """Count waits by status; a status without waits is left out, and COUNT_MAX means that number or more."""
 
     async def answer_wait(
         self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
     ) -> Answered | None:
-        """pending -> answered once, message into the inbox, run due now; one transaction. None: no such wait."""
+        """pending -> answered once, message into the inbox, run due now; one transaction. Returns None if there
+        is no such wait."""
 
     async def answer_and_claim(
         self,
@@ -489,32 +490,32 @@ class WaitStore(Protocol):
         lease_ms: int,
         pools: Mapping[str, str] = DEFAULT_POOLS,
     ) -> tuple[Answered | None, Resumed | None]:
-        """What `answer_wait` does and returns; if this is the answer, also what `claim` of its run by `owner` does, in
-        the same transaction. The second value is None when the run was not free."""
+        """As `answer_wait`; if this is the answer also as `claim` of its run by `owner`, in the same transaction. The
+        second value is None if the run was not free."""
 
     async def cancel_wait(
         self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int
     ) -> Answered | None:
-        """pending -> cancelled once, as `answer_wait` answers. None: no such wait."""
+        """pending -> cancelled once, returned as by `answer_wait`; None if there is no such wait."""
 
     async def expire_wait(self, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
-        """pending -> expired once, the message into the inbox, the run due now; one transaction. False: it was not
-        pending."""
+        """pending -> expired once, the message into the inbox, the run due now; one transaction. Returns
+        False if it was not pending."""
 
 
 class NotificationStore(Protocol):
-    """What people are sent about waits: an outbox."""
+    """An outbox of notifications to people about waits."""
 
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        """Pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Those of waits that
-        are closed become `cancelled` instead."""
+        """Claim pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Those of waits
+        that are closed become `cancelled` instead."""
 
     async def keep_notification(
         self, run_id: str, wait_id: str, n: int, attempt: int, until_ms: int, counts: bool = True
     ) -> bool:
-        """The claim of attempt number `attempt` lasts until then; it is free at a time that has come. `counts=False`:
-        nothing was sent, so it was no attempt. False, and nothing changed: it was cancelled, or another attempt was
-        begun."""
+        """Let the claim of attempt number `attempt` last until then; it is free at a time that has come. With
+        `counts=False` nothing was sent, so it was no attempt. Returns False, with nothing changed, if it was cancelled,
+        or another attempt was begun."""
 
     async def settle_notification(
         self,
@@ -527,11 +528,11 @@ class NotificationStore(Protocol):
         due_at_ms: int | None = None,
         error: str | None = None,
     ) -> bool:
-        """How attempt number `attempt` ended; `pending` with `due_at_ms`: try again then. False, and nothing changed:
-        another attempt was begun meanwhile."""
+        """Record how attempt number `attempt` ended; `pending` with `due_at_ms` tries again then. Returns False, with
+        nothing changed, if another attempt was begun meanwhile."""
 
     async def next_notification_ms(self) -> int | None:
-        """When the next one is due; None: there is none to send."""
+        """Return when the next one is due, or None if there is none to send."""
 
     async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
         """All of these (run id, wait id), in the order of their numbers for each wait."""
@@ -541,24 +542,24 @@ class ChildStore(Protocol):
     """ "Below": children, their children, and so on, as long as all of them are open."""
 
     async def get_family(self, root_id: str) -> FamilyRow | None:
-        """None: it never had a child."""
+        """Return the family, or None if the run never had a child."""
 
     async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
         """Newest first (created_at, id)."""
 
     async def list_ancestors(self, run_id: str, limit: int = 100) -> list[str]:
-        """The run's parent, the parent's parent and so on; [] for a run that no run started."""
+        """Return the run's parent, the parent's parent and so on; [] for a run that no run started."""
 
     async def list_waits_below(self, run_id: str, limit: int = 200) -> list[WaitRow]:
-        """Pending waits of the runs below, oldest first, without those for a child."""
+        """Return pending waits of the runs below, oldest first, without those for a child."""
 
     async def count_active_below(self, run_id: str, now_ms: int) -> int:
-        """Runs below that are queued or running, or are due."""
+        """Count runs below that are queued or running, or are due."""
 
 
 class CacheStore(Protocol):
     async def find_cached(self, key: str, now_ms: int) -> CacheRow | None:
-        """None as well when it has expired (expires_at <= now)."""
+        """Return the row, or None if there is none or it has expired (expires_at <= now)."""
 
     async def clear_cache(self, workflow: str | None = None) -> int:
         """Delete everything, or what runs of this workflow left. Returns how many rows were deleted."""
@@ -568,21 +569,21 @@ class CacheStore(Protocol):
 
 
 class CheckpointStore(Protocol):
-    """How far an attempt came: for the attempt that follows."""
+    """Progress of an attempt, kept for the attempt that follows."""
 
     async def put_checkpoint(self, epoch: int, row: CheckpointRow) -> None:
-        """Replaces the one before. Raises Fenced."""
+        """Replace the one before. Raises Fenced."""
 
     async def get_checkpoint(self, run_id: str, node: str) -> CheckpointRow | None: ...
 
 
 class SnapshotStore(Protocol):
-    """See rule 24. An append or a release writes them."""
+    """Snapshots of runs: rule 24. An append or a release writes them."""
 
     async def get_snapshot(self, run_id: str) -> SnapshotRow | None: ...
 
     async def delete_snapshots(self) -> int:
-        """All of them. Returns how many there were."""
+        """Delete all of them. Returns how many there were."""
 
 
 class ScheduleStore(Protocol):
@@ -597,21 +598,21 @@ class ScheduleStore(Protocol):
     async def switch_schedule(
         self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
     ) -> ScheduleRow | None:
-        """Switching off deletes a queued fire time. What is on keeps its next fire time. `times`: the cron and tz that
-        `next_run_at_ms` was calculated from; a schedule that has others by now is not switched on. Returns the row as
-        it is now. None: no such schedule."""
+        """Switch a schedule on or off. Switching off deletes a queued fire time; a schedule that is on keeps its next
+        fire time. `times` are the cron and tz that `next_run_at_ms` was calculated from; a schedule that has others by
+        now is not switched on. Returns the row as it is now, or None if there is no such schedule."""
 
     async def delete_schedule(self, id: str) -> bool:
-        """Its runs stay."""
+        """Delete a schedule; its runs stay."""
 
     async def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleRow]:
-        """Those with a fire time that has come, and those with a queued one and no open run; longest due first."""
+        """Return schedules with a fire time that has come, or with a queued one and no open run; longest due first."""
 
     async def next_schedule_ms(self) -> tuple[int | None, bool]:
-        """The earliest `next_run_at_ms`, and whether any fire time is queued."""
+        """Return the earliest `next_run_at_ms`, and whether any fire time is queued."""
 
     async def fire(self, fire: Fire) -> Fired | None:
-        """None, and nothing changed: the schedule is not as the fire expects. See rule 28."""
+        """Fire a schedule: rule 28. Returns None, with nothing changed, if the schedule is not as the fire expects."""
 
     async def list_fires(self, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
         """Newest first."""
@@ -629,17 +630,17 @@ class WebhookStore(Protocol):
     async def switch_webhook(self, id: str, enabled: bool, now_ms: int) -> WebhookRow | None: ...
 
     async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
-        """The old secret is no longer valid, and digests of what was signed with it are deleted."""
+        """Give the secret a new generation. The old one is no longer valid, and digests signed with it are deleted."""
 
     async def delete_webhook(self, id: str) -> bool:
-        """With its deliveries and refusals; its runs stay."""
+        """Delete a webhook with its deliveries and refusals; its runs stay."""
 
     async def deliver(
         self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
     ) -> tuple[DeliveryRow, RunRow | None]:
-        """The delivery and its run, one transaction. None: it is a copy, nothing was written, and the first value is
-        the first delivery. Raises Fenced: the webhook differs from `webhook` by now (except in its last run), and
-        nothing was written."""
+        """Store the delivery and its run in one transaction. If the delivery is a copy nothing is written: the first
+        value is the first delivery, the second None. Raises Fenced, with nothing written, if the webhook differs from
+        `webhook` by now (except in its last run)."""
 
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
         """Newest first."""
@@ -655,12 +656,13 @@ class UpkeepStore(Protocol):
     """Deletion of what is no longer needed."""
 
     def deleting(self) -> AbstractAsyncContextManager[bool]:
-        """For a sweep of old runs. False: another process is at it, where several share the database for long."""
+        """Enter a sweep of old runs. Yields False if another process is at it, where several share the database for
+        long."""
 
     async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
-        """By the holder of `deleting`. Where journals are in parts, each of the runs of so many days: begin a new part,
-        and drop those whose runs ended before this time; a run that may not go moves to another. None: there are no
-        parts."""
+        """Begin a new part of the journals, and drop those whose runs ended before this time; a run that may not go
+        moves to another. For the holder of `deleting`, where journals are in parts, each of the runs of `every_days`
+        days. Returns None if there are no parts."""
 
     async def find_removable(
         self,
@@ -676,25 +678,27 @@ class UpkeepStore(Protocol):
         run id, what was created up to it is left out. `workflow`: only its runs; `but_not`: all but those of these."""
 
     async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
-        """One transaction. Returns the ids that were deleted: those that may not be, or do not exist, are left out."""
+        """Delete runs in one transaction. Returns the ids that were deleted: those that may not be, or do not exist,
+        are left out."""
 
     async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
-        """At most `limit` of each kind, versions of at most `limit` workflows, and no more blobs behind 32 MiB of them.
-        All zero: there are none left."""
+        """Delete at most `limit` of each kind, versions of at most `limit` workflows, and no more blobs after 32 MiB of
+        them. If all counts are 0 there are none left."""
 
     async def count_orphans(self, unused_since_ms: int) -> Orphans:
-        """What `delete_orphans` would delete in all."""
+        """Count what `delete_orphans` would delete in all."""
 
     async def upkeep_note(self, name: str) -> bytes | None:
-        """The last one of this name."""
+        """Return the last note of this name."""
 
     async def put_upkeep_note(self, name: str, data: bytes, now_ms: int) -> None:
-        """In place of the one before."""
+        """Store a note in place of the one before."""
 
 
 class SessionStore(Protocol):
     async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:
-        """True. A new one. Those that were created, or seen, no later than these times are deleted."""
+        """Store a new session. Those that were created, or seen, no later than these times are deleted. Returns
+        True."""
 
     async def get_session(self, hash: str) -> SessionRow | None: ...
 
@@ -706,7 +710,7 @@ class SessionStore(Protocol):
         """Seen last first."""
 
     async def delete_sessions(self, user_id: str | None = None) -> int:
-        """All of them, or those of a user."""
+        """Delete all sessions, or those of a user."""
 
 
 class Store(
@@ -739,8 +743,8 @@ class Store(
     AlertStore,
     Protocol,
 ):
-    """All of them. Every method raises DatabaseWriteFailed or DatabaseUnavailable (executor.errors) when the database
-    cannot do it."""
+    """All topics of a store. Every method raises DatabaseWriteFailed or DatabaseUnavailable (executor.errors) when the
+    database cannot do it."""
 
     async def open(self) -> None:
         """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
@@ -748,23 +752,23 @@ class Store(
     async def close(self) -> None: ...
 
     def stop_retrying(self) -> None:
-        """From now on a write that finds the database busy is not tried again: a process that is to end has only
+        """Let no write that finds the database busy be tried again from now on: a process that is to end has only
         seconds."""
 
     def check_identity(self) -> None:
-        """Waits for nothing. Raises DatabaseReplaced: what is open is no longer the database that was opened, so
-        nothing is written."""
+        """Check the database without waiting. Raises DatabaseReplaced if what is open is no longer the database that
+        was opened, so nothing is written."""
 
     async def time_us(self) -> int | None:
-        """The Unix time of the database server, which is the time of all processes on it. None: it has no clock but
-        that of this machine."""
+        """Return the Unix time of the database server, which is the time of all processes on it, or None if it has no
+        clock but that of this machine."""
 
     @property
     def stats(self) -> Stats:
-        """What this process has committed."""
+        """Counts of what this process has committed."""
 
     async def ping_read(self) -> None:
-        """A read proves that the database can be read; raises otherwise."""
+        """Prove by a read that the database can be read; raises otherwise."""
 
     async def ping(self) -> None:
-        """A read and a small write prove that the database works; raises otherwise."""
+        """Prove by a read and a small write that the database works; raises otherwise."""

@@ -1,8 +1,8 @@
 """One text of each statement, for every database.
 
 Statements are in the SQL that SQLite and PostgreSQL have in common, with named parameters. Where the two differ, a
-statement has a piece, written `$name(arguments)`, and each database says what stands there. A part in `$[` and `$]` is
-for databases that have rows of before there were batches (`old_events`). What makes pieces: `statements.py`.
+statement has a piece, written `$name(arguments)`, and each database defines its text. A part in `$[` and `$]` is for
+databases that have rows of before there were batches (`old_events`). What makes pieces: `statements.py`.
 """
 
 from __future__ import annotations

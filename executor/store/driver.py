@@ -10,7 +10,7 @@ from executor.errors import StoreError
 
 @contextmanager
 def needs_psycopg() -> Iterator[None]:
-    """Around such an import. Raises StoreError, which says how to install it."""
+    """Wrap an import of psycopg. Raises StoreError, with how to install it."""
     try:
         yield
     except ImportError as error:

@@ -24,8 +24,8 @@ _ID: Final = re.compile(rb'"(file_[0-9a-f]{64})"')
 
 
 class FileHead(Struct, frozen=True):
-    """What is stored under the id of a file. `sha256`: of the content. `parts`: their keys, in order; all but the last
-    have PART_BYTES."""
+    """The row stored under the id of a file. `sha256` is of the content. `parts` are their keys, in order; all but the
+    last have PART_BYTES."""
 
     name: str
     media_type: str
@@ -44,14 +44,14 @@ class FileStore(Protocol):
         are: nothing of them is deleted before the time in rule 33 has passed again."""
 
     async def files_of_run(self, run_id: str, ids: Sequence[str]) -> list[str]:
-        """Those of these files that the run holds."""
+        """Return those of these files that the run holds."""
 
     async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
         """Does a run of one of these workflows hold the file?"""
 
 
 def key_of(kind: Literal["file", "part"], content: bytes) -> str:
-    """Of its row."""
+    """Return the key of its row."""
     return f"{kind}_{hashlib.sha256(content).hexdigest()}"
 
 
@@ -60,7 +60,7 @@ def decode_head(content: bytes) -> FileHead:
 
 
 def names_files(json: bytes) -> bool:
-    """A quick look, which may be wrong if it says yes."""
+    """Check quickly; a True may be wrong."""
     return _MARK in json
 
 

@@ -1,4 +1,4 @@
-"""Which code can fold a journal, for processes of different versions on one database.
+"""Decides which code can fold a journal, for processes of different versions on one database.
 
 A journal needs the highest format of its events. A process claims only runs whose journals it can fold, so code that
 knows new events may run beside code that does not. To add an event that older code must not meet: raise FORMAT by one,
@@ -27,7 +27,7 @@ SINCE: Mapping[str, int] = MappingProxyType(
 )
 
 
-# An event that is older than what it can say now: the JSON of the member, and the format with which that came.
+# An event that is older than one of its members: the JSON of the member, and the format with which that came.
 SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
     {"wait.opened": (b'"beside":true', 4), "cleanup.opened": (b'"given_up":true', 5)}
 )

@@ -1,4 +1,4 @@
-"""What is submitted to a writer, until its thread takes it, and its way back: the side of the event loop.
+"""Event-loop side of a writer: queues writes and delivers results.
 
 What is submitted in one pass of the loop goes over as one batch, and while one group is being committed the next
 gathers by itself, without a timer. One hop to the thread and one back per group, never per row. Many runs make their
@@ -36,7 +36,7 @@ QUIET_PASSES = 2  # of the event loop without another item: a step of a run may 
 SETTLE_S = 0.005  # results are handed out for this long in one pass of the event loop
 GATHER_S = 0.01  # after that a batch is handed over in any case: passes of a busy loop are long
 # A writer that has its answer from the database gives an item up in time, and knows that it is not on disk. One that
-# has none, from a server or a disk that says nothing, cannot: its requests are answered after this.
+# has none, from a server or a disk that does not answer, cannot: its requests are answered after this.
 LATE_S = 1.25
 SILENT_S = 1.0  # a database that has answered others meanwhile is slow, not silent
 # While a request waits behind a backlog, threads of this process ask for the interpreter so soon. This one lets go
@@ -112,7 +112,7 @@ class Gathering:
         return future
 
     def _look_at(self, future: Prompt[Any]) -> None:
-        """Of a request whose patience has ended."""
+        """Handle a request whose patience has ended."""
         if future.done():
             return
         if time.monotonic() < self._answered_s + SILENT_S:
@@ -168,7 +168,8 @@ class Gathering:
                 self._queue.put(items[start : start + self.group_max])
 
     def _settle(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
-        """Hand out results. Who awaits one continues here, and what that submits is looked at behind the last."""
+        """Hand out results. A caller that awaits one continues here, and what it submits is looked at after the
+        last."""
         self._settling = True
         until_s = self._loop.time() + SETTLE_S
         left = iter(settled)
@@ -192,8 +193,8 @@ class Gathering:
 
 
 def _let_go(error: BaseException) -> None:
-    """Of the frames that it was raised in. Variables there are the items of the group, with the future that is about to
-    hold the error: a cycle, and all that the caller holds would stay in memory until garbage is collected."""
+    """Drop the frames of a traceback. Variables there are the items of the group, with the future that is about to hold
+    the error: a cycle, and all that the caller holds would stay in memory until garbage is collected."""
     if not isinstance(error, WeftError):
         error.add_note(f"It was raised here:\n{''.join(format_tb(error.__traceback__))}")
     left: BaseException | None = error

@@ -11,7 +11,7 @@ from executor.store.rows import WaitRow
 
 
 class KeyRow(Struct, frozen=True):
-    """`until_ms` None: the present key; else what was made with it counts until then."""
+    """A key. `until_ms` is None for the present key; what was made with another is valid until then."""
 
     id: str
     since_ms: int
@@ -19,8 +19,8 @@ class KeyRow(Struct, frozen=True):
 
 
 class Relinked(Struct, frozen=True):
-    """The hash of the link of an open wait, made anew. `key_id`: of the key that `was` was made with; None: no one
-    knows, and that link counts no more."""
+    """The new hash of the link of an open wait. `key_id` is the key that `was` was made with, or None if it is unknown:
+    that link is invalid then."""
 
     run_id: str
     wait_id: str
@@ -41,7 +41,8 @@ class KeyStore(Protocol):
         are forgotten. False: nothing had to change."""
 
     async def relink(self, changes: Sequence[Relinked]) -> int:
-        """One transaction. Returns how many were changed: one that is closed, or has another hash by now, stays."""
+        """Replace hashes in one transaction. Returns how many were changed: a wait that is closed, or has another hash
+        by now, stays."""
 
     async def find_old_wait(self, token_hash: str, now_ms: int) -> WaitRow | None:
         """The wait whose link this was, while the key that it was made with counts."""

@@ -1,4 +1,4 @@
-"""How much there is to do: what a store is asked for. See rule 45 of the contract."""
+"""The open work of a database, for metrics. See `load` in the contract."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class DatabaseLoad(Struct, frozen=True):
 
     open                 runs that have not ended, by status
     queues               by pool
-    timer_due_ms         the first time at which a run that sleeps is due; None: none has one
+    timer_due_ms         the first time at which a run that sleeps is due, or None
     schedule_due_ms      the same of schedules
     waits                that are open, by kind
     notifications        that are not sent yet
     notification_due_ms  the first time at which one is due
     workers              by name; of more than WORKERS_MAX the first ones
-    bytes                size of the database, 0: it has none that can be measured
+    bytes                size of the database, or 0 if it cannot be measured
     """
 
     open: dict[str, int]

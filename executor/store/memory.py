@@ -1,4 +1,4 @@
-"""What agents remember between runs: the rows, and what a store does with them."""
+"""Memory of agents between runs: the rows, and the methods of a store for them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Conversation(Struct, frozen=True):
 
 
 class MemoryTurn(Struct, frozen=True):
-    """What was asked and answered once. `turn`: the run and the node that ended it; `messages`: a JSON list."""
+    """A turn: a question and its answer. `turn` is the run and the node that ended it; `messages` a JSON list."""
 
     turn: str
     run_id: str
@@ -47,7 +47,7 @@ class MemoryStore(Protocol):
         """The last `limit` turns, in the order in which they ended."""
 
     async def list_memories(self, workflow: str | None = None, limit: int = CONVERSATIONS_SHOWN) -> list[MemoryHead]:
-        """Of a workflow, or of all and of all scopes: those with the latest turn first."""
+        """Return memories of a workflow, or of all and of all scopes: those with the latest turn first."""
 
     async def forget(self, conversation: Conversation) -> int:
         """Returns how many turns there were."""

@@ -74,8 +74,9 @@ def version_of(db: sqlite3.Connection) -> int:
 
 
 def _glance(path: str) -> int:
-    """The version of the file, read without the right to write: opening it for writing switches it to the WAL, and
-    closing it again copies a WAL that is there. 0 when it cannot be read: opening it for writing will say why."""
+    """Return the version of the file, read without the right to write: opening it for writing switches it to the WAL,
+    and closing it again copies a WAL that is there. Returns 0 if it cannot be read: opening it for writing will raise
+    the reason."""
     try:
         with closing(plain_read_only(path)) as db:
             refuse_foreign(db, path)

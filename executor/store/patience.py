@@ -1,6 +1,6 @@
-"""How long callers wait for a database that cannot be used for a moment.
+"""Bounds how long callers wait for a database that cannot be used for a moment.
 
-Writes wait for a lock of another process, and all wait for a database that is gone or silent. Without a word all are as
+Writes wait for a lock of another process, and all wait for a database that is gone or silent. By default all are as
 patient as the writer's retries; a server that answers requests is not, because its clients are not. What a block needs
 is asked for again: that is no reason for it to fail.
 """
@@ -39,7 +39,7 @@ def patience(seconds: float) -> Iterator[None]:
 
 
 def patience_s() -> float | None:
-    """Of what this code asks now; None: no bound of its own."""
+    """Return the patience of the present caller in seconds, or None if it has no bound of its own."""
     found = _patience.get()
     if found is None:
         return None
@@ -49,8 +49,9 @@ def patience_s() -> float | None:
 
 
 async def with_retries(ask: Callable[[], Awaitable[T]], *, what: str, failed: str, log: logging.Logger) -> T:
-    """What `ask` returns; it is called again after a StoreError, so twice must be as good as once. `what` is logged
-    with each failure. Raises BlockError, retryable, with `failed` and the last error; what else `ask` raises."""
+    """Return what `ask` returns. It is called again after a StoreError, so calling it twice must do no harm. `what` is
+    logged with each failure. Raises BlockError, retryable, with `failed` and the last error; and whatever else `ask`
+    raises."""
     for pause_s in PAUSES_S:
         try:
             return await ask()

@@ -24,7 +24,7 @@ FIRST_HASH: Final = ""  # before the first row
 
 
 def includes(role: Role, needed: Role) -> bool:
-    """Whether who has `role` may do what `needed` may."""
+    """Returns True if `role` may do all that `needed` may."""
     return ROLES.index(role) >= ROLES.index(needed)
 
 
@@ -39,8 +39,8 @@ class UserRow(Struct, frozen=True):
 
 
 class TokenRow(Struct, frozen=True):
-    """`hash` is of the whole token. `user_id` None: it was made with the token of the server. `workflows`: a JSON array
-    of names, None for all."""
+    """A token. `hash` is of the whole token. `user_id` is None if it was made with the token of the server. `workflows`
+    is a JSON array of names, or None for all."""
 
     id: str
     hash: str
@@ -86,17 +86,17 @@ class AuditHead(Struct, frozen=True):
 
 
 class Reach(Struct, frozen=True):
-    """Of one who may not use all files: those that runs of `workflows` hold, and those that one of `uploaders` has
-    stored, which they prove."""
+    """The files that a restricted caller may use: those that runs of `workflows` hold, and those that one of
+    `uploaders` has stored, which the caller proves."""
 
     workflows: tuple[str, ...] = ()
     uploaders: tuple[str, ...] = ()
 
 
 class Act:
-    """What is being done, until `acting` ends: who does it and how (`actor`, `via`), what (`action`, `object`), and
-    what else is to be known (`detail`). The first audited change that it makes has a row; others of it need none once
-    that is on disk (`is_noted`). `reach`: the files that what is sent may name; None: all."""
+    """The act under way, until `acting` ends: `actor`, `via`, `action`, `object` and more in `detail`. The first
+    audited change that it makes has a row; its others need none once that is on disk (`is_noted`). `reach` are the
+    files that its data may name, or None for all."""
 
     __slots__ = ("action", "actor", "at_ms", "detail", "is_noted", "is_over", "object", "person", "reach", "via")
 
@@ -123,7 +123,7 @@ _act: ContextVar[Act | None] = ContextVar("act", default=None)
 
 @contextmanager
 def acting(act: Act) -> Iterator[Act]:
-    """What is submitted in here is done by its actor. A task that is begun in here and outlives it is not."""
+    """Attribute what is submitted inside to the actor of `act`. A task that is begun inside and outlives it is not."""
     reset = _act.set(act)
     try:
         yield act
@@ -133,25 +133,25 @@ def acting(act: Act) -> Iterator[Act]:
 
 
 def present_act() -> Act | None:
-    """None: what is done now is done by the server itself, or has its row already."""
+    """Return the present act, or None if the server acts for itself or the audit row is written."""
     act = _act.get()
     return None if act is None or act.is_over or act.is_noted else act
 
 
 def chained(before: str, n: int, act: Act) -> AuditRow:
-    """The row with the number `n`, behind one with the hash `before`."""
+    """Return row number `n`, after one with the hash `before`."""
     row = AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, "")
     return AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, hash_of(before, row))
 
 
 def hash_of(before: str, row: AuditRow) -> str:
-    """Of a row behind one with the hash `before`."""
+    """Return the hash of a row after one with the hash `before`."""
     said = [before, row.n, row.at_ms, row.actor, row.via, row.action, row.object, row.detail]
     return hashlib.sha256(orjson.dumps(said)).hexdigest()
 
 
 def has_changed(result: object) -> bool:
-    """Whether a change that is audited has changed something, by what it returned."""
+    """Returns True if an audited change has changed something, by what it returned."""
     if isinstance(result, tuple) and result and isinstance(result[-1], bool):
         return result[-1]
     won = getattr(result, "won", None)
@@ -159,13 +159,13 @@ def has_changed(result: object) -> bool:
 
 
 def present_actor() -> str | None:
-    """Who acts now, whether or not there is a row about it. None: the server itself."""
+    """Return who acts now, whether or not there is a row about it, or None for the server itself."""
     act = _act.get()
     return None if act is None or act.is_over else act.person
 
 
 def present_reach() -> Reach | None:
-    """Of whom acts now. None: all files."""
+    """Return the reach of who acts now, or None for all files."""
     act = _act.get()
     return None if act is None or act.is_over else act.reach
 
@@ -196,7 +196,7 @@ class PeopleStore(Protocol):
         """True. Of a sign-in link. Codes whose time is over are deleted, and those next to end beyond CODES_MAX."""
 
     async def redeem_code(self, hash: str, now_ms: int) -> str | None:
-        """The user it signs in, once. None: it does not count."""
+        """Return the user that the code signs in, once, or None if it is not valid."""
 
     async def put_token(self, row: TokenRow) -> bool:
         """A new one. False, and nothing changed: there are TOKENS_MAX, expired ones included."""
@@ -220,7 +220,7 @@ class PeopleStore(Protocol):
         """Newest first, below `before`."""
 
     async def audit_head(self) -> AuditHead | None:
-        """None: no row was ever written."""
+        """Return the head, or None if no row was ever written."""
 
     async def note_act(self) -> bool:
         """A row of the present act that changes nothing else in the database."""

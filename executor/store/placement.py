@@ -1,4 +1,5 @@
-"""Who may execute a run, and when its turn comes: what its workflow's settings and its input say."""
+"""The queue settings of a run: who may execute it, and when its turn comes, from its workflow's settings and its
+input."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from typing import Final
 from msgspec import Struct
 
 DEFAULT_POOL: Final = "default"
-# The pools of a worker, and in each the key behind which its next claim begins.
+# The pools of a worker, and in each the key after which its next claim begins.
 DEFAULT_POOLS: Final[Mapping[str, str]] = MappingProxyType({DEFAULT_POOL: ""})
 
 
@@ -26,7 +27,7 @@ class Placement(Struct, frozen=True):
 
     @property
     def is_limited(self) -> bool:
-        """Whether there is more to a claim of it than that it is due."""
+        """Returns True if a claim must check more than that the run is due."""
         return bool(self.limits or self.rates)
 
 

@@ -25,9 +25,9 @@ class Ask(Struct, frozen=True):
 
 
 class Assigned(Struct, frozen=True):
-    """What a look at places came to.
+    """The result of a look at places.
 
-    asked    the number of the place of each ask, in their order; None: the run has another epoch by now
+    asked    the number of the place of each ask, in their order, None if the run has another epoch by now
     begin    numbers of places of the asker's attempts, which may begin now
     others   places were reserved for other processes
     again    keys to look at again soon: another process was looking at them, or there is more to assign
@@ -56,15 +56,15 @@ class PlaceStore(Protocol):
     """See rule 37. A place is left by an append (`Append.places`)."""
 
     async def ask_places(self, asker: str, asks: Sequence[Ask]) -> Assigned:
-        """All of them wait, behind those that wait already; then as `assign_places` with their keys."""
+        """Add the asks after those that wait already; then as `assign_places` with their keys."""
 
     async def assign_places(self, asker: str, keys: Sequence[str]) -> Assigned:
         """Reserve the free places with these keys for those that wait, in order; the asker's own are used at once, also
         those that others have reserved for it."""
 
     async def places_to_assign(self, asker: str, keys: Sequence[str]) -> list[str]:
-        """Which of these keys have a free place for one that waits, or a place that is reserved for the asker. Only
-        reads."""
+        """Return which of these keys have a free place for an attempt that waits, or a place that is reserved for the
+        asker. Only reads."""
 
     async def places_of(self, run_id: str) -> list[PlaceRow]:
         """All of an open run, also of older epochs, by number."""

@@ -1,5 +1,5 @@
-"""What a store is that changes nothing: `weft serve --read-only`. Who signs in, and who is signed in, is remembered by
-the process alone; every other write is refused before it reaches the database."""
+"""A store that changes nothing, for `weft serve --read-only`. Sign-ins and sessions are kept in the memory of the
+process; every other write is refused before it reaches the database."""
 
 from __future__ import annotations
 

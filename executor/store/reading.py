@@ -26,7 +26,8 @@ class Column(Struct, frozen=True):
 
 
 class Reading(Protocol):
-    """For one thread. What a database says when it cannot be read is a StoreError, on SQLite sqlite3.Error.
+    """A reader of a database, for one thread. Its methods raise StoreError if the database cannot be read, on SQLite
+    sqlite3.Error.
 
     name  of the database, for people; never a password
     """
@@ -49,10 +50,10 @@ class Reading(Protocol):
         """Tells this database from a copy of it."""
 
     def unsound(self, limit: int) -> Iterator[str]:
-        """What the database finds when it checks itself, at most so many of each kind."""
+        """Yield what the database finds when it checks itself, at most `limit` of each kind."""
 
     def damage(self, error: Exception) -> str | None:
-        """What an error of `rows` says, if it is that a part of the database is damaged."""
+        """Return the message of an error of `rows` if it is that a part of the database is damaged, else None."""
 
     def tables(self) -> dict[str, list[str]]:
         """All tables and their columns."""
@@ -60,6 +61,6 @@ class Reading(Protocol):
     def texts(self, table: str) -> list[Column]: ...
 
     def clock_ms(self) -> int:
-        """What time it is where the database is."""
+        """Return the time where the database is."""
 
     def close(self) -> None: ...

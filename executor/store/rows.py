@@ -33,7 +33,7 @@ class Record(Struct, frozen=True, gc=False):
 
 
 class Batch(NamedTuple):
-    """What one append writes into a journal, or a part of it: one row. In the order of the columns."""
+    """One row of a journal: what one append writes, or a part of it. In the order of the columns."""
 
     seq: int
     first_seq: int
@@ -113,7 +113,7 @@ class Stored(Struct, frozen=True):
 
 
 class DeletedWorkflow(Struct, frozen=True):
-    """What was deleted with a workflow. `open_runs` over 0: nothing was."""
+    """The counts of what was deleted with a workflow. If `open_runs` is over 0 nothing was."""
 
     open_runs: int
     schedules: int = 0
@@ -152,11 +152,11 @@ TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
 
 class NewRun(Struct, frozen=True):
     """A run to be created together with its plan and its document (each by hash, once) and its first records.
-    `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
-    `sources`: runs that it takes something over from, which must be there. `source_run_id`: the run that it reads
-    outputs of as long as it is open. `waits` are the rows of waits among its records, `signals` what it has been sent,
-    in order from seq 1; `blobs` hold what no source has. `files`: ids of those that it holds from the start. `due_ms`:
-    not to be claimed before, None: at once."""
+    `document` is None with a hash if the document is there already. `draft_id` and `draft_rev` are the revision it is a
+    run of. `sources` are runs that it takes something over from, which must be there. `source_run_id` is the run that
+    it reads outputs of as long as it is open. `waits` are the rows of waits among its records, `signals` those sent to
+    it, in order from seq 1; `blobs` hold what no source has. `files` are ids of those that it holds from the start. It
+    is not claimed before `due_ms`, or at once if that is None."""
 
     id: str
     workflow: str
@@ -221,7 +221,7 @@ class RunRow(Struct, frozen=True):
     limited: bool = False  # `claim` says so of a run that has places of limits
 
     def stale_since_ms(self, now_ms: int) -> int | None:
-        """When the lease of its owner lapsed. None: it has no owner, or one whose lease lasts."""
+        """Return when the lease of its owner lapsed, or None if it has no owner, or one whose lease lasts."""
         if self.lease_owner is None or self.lease_until_ms is None or self.lease_until_ms > now_ms:
             return None
         return self.lease_until_ms
@@ -246,7 +246,7 @@ class Move(Struct, frozen=True):
 
 
 class FamilyMax(Struct, frozen=True):
-    """How many runs there may be below one root."""
+    """The most runs that there may be below one root."""
 
     open: int = 10_000
     runs: int = 100_000
@@ -262,7 +262,7 @@ class FamilyRow(Struct, frozen=True):
 
 
 class ChildRow(Struct, frozen=True):
-    """What a parent needs to know of a child: no input, no output."""
+    """A child run as its parent needs it: no input, no output."""
 
     id: str
     workflow: str
@@ -313,7 +313,7 @@ class WaitUpdate(Struct, frozen=True):
 
 
 class Answered(Struct, frozen=True):
-    """Outcome of `answer_wait`: `won` tells whether this call was the one; `wait` is the row as it stands now."""
+    """Outcome of `answer_wait`: `won` is True if this call closed the wait; `wait` is the row as it is now."""
 
     won: bool
     wait: WaitRow
@@ -325,8 +325,8 @@ RESUMED_OUTPUT_BYTES_MAX: Final = 64 * 1024
 
 class Resumed(Struct, frozen=True):
     """A run that was claimed, with what its owner needs first, of the same moment: `output_bytes` of all its outputs,
-    the messages in its inbox, and its journal. `output_bytes` None: it has more than RESUMED_EVENTS_MAX events.
-    `records` None: for that, or their outputs are large, or they are damaged."""
+    the messages in its inbox, and its journal. `output_bytes` is None if it has more than RESUMED_EVENTS_MAX events.
+    `records` is None for that too, or if their outputs are large, or they are damaged."""
 
     row: RunRow
     output_bytes: int | None
@@ -418,8 +418,8 @@ SNAPSHOT_SEQ_MIN = 1_000  # events of a run that may have one: a shorter journal
 
 
 class SnapshotRow(Struct, frozen=True):
-    """What a run's journal folds to after `seq` events. The store does not look into it: `format`, `code` and
-    `plan_hash` say who can read it, `checksum` is of all other fields and the run's id (`runtime/snapshots`)."""
+    """The folded state of a run's journal after `seq` events. The store does not look into it: `format`, `code` and
+    `plan_hash` decide who can read it, `checksum` is of all other fields and the run's id (`runtime/snapshots`)."""
 
     seq: int
     format: int
@@ -434,12 +434,12 @@ class SnapshotRow(Struct, frozen=True):
 
 class Append(Struct, frozen=True, gc=False):
     """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events. `children`: runs
-    that waits opened here wait for; `posts`: (run id, message) for the inboxes of other runs; `cancels`: the same, as
-    `cancel_run` posts it; `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
+    that waits opened here wait for. `posts`: (run id, message) for the inboxes of other runs; `cancels`: the same, as
+    `cancel_run` posts it. `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
     its row is changed, and `output_bytes` are added to it. `snapshot`: of events before this append. `places`: of
     limits, which attempts leave that end here: node key and number of each; with them, if only with an empty list, go
-    those of older epochs, and all when the run ends. `usage`: of steps that end here. `alerts`: what operators are to
-    hear of. `next`: the run that continues this one, which ends; it gets its priority."""
+    those of older epochs, and all when the run ends. `usage`: of steps that end here. `alerts`: for operators. `next`:
+    the run that continues this one, which ends; it gets its priority."""
 
     run_id: str
     epoch: int
@@ -493,7 +493,7 @@ class Removable(Struct, frozen=True):
 
 
 class Orphans(Struct, frozen=True):
-    """How many were deleted."""
+    """The counts of what was deleted."""
 
     plans: int = 0
     documents: int = 0
@@ -506,7 +506,7 @@ class Orphans(Struct, frozen=True):
 
 
 class Retired(Struct, frozen=True):
-    """What went with parts of the journals, and how many of these were dropped."""
+    """The counts of what was dropped with parts of the journals, and of these parts."""
 
     runs: int = 0
     events: int = 0

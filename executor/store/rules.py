@@ -1,16 +1,16 @@
 """Decisions that every backend makes in the same way: plain functions of rows.
 
-And how a change is written, so that any number of processes may make changes at once (rule 4 of the contract):
+A change is written like this, so that any number of processes may make changes at once:
 
- 1. Compare and set. What a change depends on stands in the condition of the statement that makes it, and the number of
-    rows that it changed says whether it was still so. What was read before only says what to try.
+ 1. Compare and set. The condition of the statement that makes a change has all that the change depends on, and the
+    number of rows that it changed shows whether it still held. What was read before only decides what to try.
  2. A key that comes again: the insert does nothing when there is a row (`ON CONFLICT DO NOTHING`), and then the first
     row is selected. A repeated key is never an error.
  3. Where several rows change together, they are taken in one order, by writing them: the run's row (of several runs in
-    the order of their ids; a parent's append makes children behind its own), then the run's waits, its inbox, its
-    signals, then its family. A workflow's active version comes first, before its schedules and webhooks: who begins a
-    run of it keeps it from being deleted, and shares it with all others who do. A schedule's and a webhook's row comes
-    before the run it starts, what is deleted before the rows that belong to it.
+    the order of their ids; a parent's append makes children after its own), then the run's waits, its inbox, its
+    signals, then its family. A workflow's active version comes first, before its schedules and webhooks: a transaction
+    that begins a run of it keeps it from being deleted, and shares it with all others that do. A schedule's and a
+    webhook's row comes before the run it starts, what is deleted before the rows that belong to it.
  4. After a row was taken, what depends on it is read by a statement of its own: it sees what others have committed
     until then.
 """
@@ -28,7 +28,7 @@ from executor.store.triggers import Fire, FireOutcome, ScheduleRow, WebhookRow
 
 
 def new_row(run: NewRun, root: str | None) -> RunRow:
-    """Of a run that was just created. `root`: of the family of its parent."""
+    """Return the row of a run that was just created. `root` is the root of the family of its parent."""
     return RunRow(
         id=run.id,
         workflow=run.workflow,
@@ -58,8 +58,8 @@ def new_row(run: NewRun, root: str | None) -> RunRow:
 
 
 def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
-    """`new` with what outlives a change. A document that says the same of `enabled` as before leaves what people set;
-    the next fire time stays as long as the times are the same, so that none is lost that has come meanwhile."""
+    """Return `new` with what outlives a change. A document that has the same `enabled` as before leaves what people
+    set; the next fire time stays as long as the times are the same, so that none is lost that has come meanwhile."""
     if old is None:
         return new if new.enabled else replace(new, next_run_at_ms=None)
     unchanged = new.declared is not None and new.declared == old.declared
@@ -100,12 +100,13 @@ def check_unchanged(webhook: WebhookRow, now: WebhookRow | None) -> None:
 
 
 def lasts(webhook: WebhookRow) -> bool:
-    """Whether a signed request to it is valid for as long as its secret is."""
+    """Returns True if a signed request to it is valid for as long as its secret is."""
     return webhook.auth == "github"
 
 
 def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:
-    """What becomes of a fire time, when a run of the schedule is open, and when a fire time is queued already."""
+    """Return the outcome of a fire time. `is_open`: a run of the schedule is open; `is_queued`: a fire time is queued
+    already."""
     if fire.run is None:
         return "missed" if fire.error is None else "failed"
     if fire.expects is None or fire.overlap == "allow" or not is_open:

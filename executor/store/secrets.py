@@ -38,11 +38,11 @@ class Resealed(Struct, frozen=True):
 
 class SecretStore(Protocol):
     async def put_secret(self, row: SecretRow) -> bool:
-        """A first value, or one that takes the place of the version before it. False, and nothing is written: the name
-        has another version than that."""
+        """Store a first value, or one that replaces the previous version. Returns False, with nothing written, if the
+        name has another version than that."""
 
     async def get_secrets(self, names: Sequence[str]) -> list[SecretRow]:
-        """Those that there are, by name."""
+        """Return those of these secrets that exist, by name."""
 
     async def list_secrets(self) -> list[SecretRow]:
         """All, by name."""
@@ -51,6 +51,7 @@ class SecretStore(Protocol):
         """`last_used_at_ms` only grows."""
 
     async def reseal_secrets(self, changes: Sequence[Resealed]) -> int:
-        """One transaction. Returns how many were changed: one that has another version or key by now stays."""
+        """Replace sealed values in one transaction. Returns how many were changed: a secret that has another version or
+        key by now stays."""
 
     async def delete_secret(self, name: str) -> bool: ...

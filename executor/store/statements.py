@@ -18,7 +18,8 @@ import msgspec
 
 from executor.store.tx import Tx
 
-# Of a row of run_details. `ENDED` must be, letter by letter, what the indexes of ended runs say, or they are not used.
+# Of a row of run_details. `ENDED` must be, letter by letter, the condition of the indexes of ended runs, or these are
+# not used.
 OPEN = "status IS NULL"
 ENDED = "status IS NOT NULL"
 # The row of heads of the run whose id is the parameter :id.
@@ -45,7 +46,7 @@ def those_of(*conditions: tuple[str, object]) -> str:
 
 
 def any_of(parameter: str) -> str:
-    """What stands behind IN for a list of texts, which is the value of `parameter` as `as_list` writes it."""
+    """Return the text after IN for a list of texts, the value of `parameter` as `as_list` writes it."""
     return f"$texts({parameter})"
 
 

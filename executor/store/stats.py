@@ -1,4 +1,4 @@
-"""What the writer of a store counts of itself, for metrics."""
+"""Counts of the writer of a store, for metrics."""
 
 from __future__ import annotations
 

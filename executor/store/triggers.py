@@ -24,10 +24,10 @@ DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is re
 
 
 class ScheduleRow(Struct, frozen=True):
-    """`version` None: the active one; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what
-    the document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its
-    day never comes, or its time zone was not known. `queued_at_ms`: a fire time that waits for an open run to end.
-    `made_by`: who made or last changed it, None if that was a server without users."""
+    """A schedule. `version` is None for the active one; `trigger` is None for the workflow's own choice. `input` is
+    JSON. `declared` is the `enabled` of the document, None for schedules of the API. `next_run_at_ms` is None if it is
+    switched off, or its day never comes, or its time zone was not known. `queued_at_ms` is a fire time that waits for
+    an open run to end. `made_by` is who made or last changed it, None if that was a server without users."""
 
     id: str
     workflow: str
@@ -52,7 +52,7 @@ class ScheduleRow(Struct, frozen=True):
 
 
 class FireRow(Struct, frozen=True):
-    """What became of the fire time `due_ms`, at `at_ms`."""
+    """The outcome of the fire time `due_ms`, at `at_ms`."""
 
     due_ms: int
     at_ms: int

@@ -2,8 +2,8 @@
 
 NOTIFY takes a lock of the whole database until its transaction ends. In a transaction that writes, that is until the
 sync to disk, and all others that notify wait: a tenth of the commits was left. So messages are joined, sent at most
-every 20 ms, after what they tell of, and from here alone. The session cannot go through pgbouncer, which would give the
-connection to others.
+every 20 ms, after the commits they are about, and from here alone. The session cannot go through pgbouncer, which would
+give the connection to others.
 """
 
 from __future__ import annotations
@@ -42,14 +42,14 @@ Message = tuple[str, str]
 
 
 class PostgresBus:
-    """A thread with a connection, so that a network that stands still holds nothing up. `sent` and `heard` count
-    notifications, `dropped` messages for which there was no room."""
+    """A thread with a connection, so that a stalled network holds nothing up. `sent` and `heard` count notifications,
+    `dropped` messages for which there was no room."""
 
     def __init__(self, dsn: str, every_s: float = EVERY_S) -> None:
         self.sent = self.heard = self.dropped = 0
         self._dsn = dsn
         self._every_s = every_s
-        self._id = uuid.uuid4().hex[:12]  # a process hears its own notifications too
+        self._id = uuid.uuid4().hex[:12]  # a process receives its own notifications too
         self._lock = threading.Lock()
         self._queue: dict[Message, None] = {}
         self._closing = threading.Event()
@@ -135,7 +135,7 @@ class PostgresBus:
                 self._wait(connection, next_s - now_s if self._queue else ALIVE_S)
 
     def _wait(self, connection: psycopg.Connection[Any], seconds: float) -> None:
-        """Until there is something to send or to hear. Raises psycopg.Error."""
+        """Wait until there is something to send or to receive. Raises psycopg.Error."""
         poll = select.poll()  # select() takes no descriptors from 1,024 on
         poll.register(connection.fileno(), select.POLLIN)
         poll.register(self._wake_r, select.POLLIN)

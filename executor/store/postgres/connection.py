@@ -1,8 +1,8 @@
 """A session that writes: how it is opened, and the only way to a commit, `Session.tx()`.
 
-READ COMMITTED, with row locks taken as `executor.store.rules` says: a statement that waited for a row sees the row as
-it is now, but all other rows as they were when it began. What a change depends on in other tables is therefore looked
-at by a statement behind the one that took the row (`Tx.lock`).
+READ COMMITTED, with row locks taken in the order of `executor.store.rules`: a statement that waited for a row sees the
+row as it is now, but all other rows as they were when it began. What a change depends on in other tables is therefore
+looked at by a statement after the one that took the row (`Tx.lock`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ LOST: Final = ("08", "57P")  # classes of errors: the session was lost, the serv
 
 
 def is_address(dsn: str) -> bool:
-    """What PostgreSQL says of one that is not has the password in it."""
+    """Returns True if `dsn` is an address. PostgreSQL's error about an invalid one contains the password."""
     try:
         conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
@@ -76,7 +76,7 @@ def prepare(connection: psycopg.BaseConnection[Any]) -> None:
 
 
 def with_settings(dsn: str, **more: str) -> str:
-    """The address of sessions that begin with SETTINGS and `more`. A SET would stay behind in the session of a pool
+    """Return the address of sessions that begin with SETTINGS and `more`. A SET would remain in the session of a pool
     (pgbouncer), which another client gets next. Raises psycopg.Error."""
     dsn = reachable(dsn, reads_only=more.get("default_transaction_read_only") == "on")
     settings = {**SETTINGS, **more}
@@ -168,7 +168,7 @@ class PipelinedTx(Tx):
         self._pipeline = pipeline
 
     def ask(self, text: str, values: Values = ()) -> psycopg.Cursor[Row]:
-        """A cursor of its own: those told meanwhile have their answers put into `cursor`."""
+        """Execute on a cursor of its own: answers to the statements in a pipeline are put into `cursor`."""
         return self.cursor.connection.cursor().execute(cast(Any, text), values)
 
     def run(self, sql: str, values: Values = ()) -> int:
@@ -268,7 +268,8 @@ class Session:
         self.fault(f"tx.{name}.after_commit")
 
     def _is_lost(self, error: psycopg.Error) -> bool:
-        """Whether the server may have committed what it did not get to say so of. It says of what it did not commit."""
+        """Returns True if the server may have committed although its answer was lost. It reports what it did not
+        commit."""
         state = error.sqlstate or ""
         return self._connection is None or self._connection.closed or not state or state.startswith(LOST)
 

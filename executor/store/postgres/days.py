@@ -1,11 +1,11 @@
 """Parts of the journals: runs that were begun between two cuts have theirs in one table, which is dropped when they are
 over (docs/decisions/0026-parts-of-journals.md).
 
-Which part a journal is in says the number of its run. Numbers are those of a sequence, and a cut lets it go on at a
+The number of its run decides which part a journal is in. Numbers are those of a sequence, and a cut lets it go on at a
 multiple of WIDTH that stands for the day. So no clock decides where a row goes: numbers only grow, each is in the part
 that was there before the sequence got to it, and no row is ever written to a part that was dropped.
 
-Retiring a part, each step a transaction that a process may be killed behind:
+Retiring a part, each step a transaction after which the process may be killed:
 
  1. Its comment says RETIRING: from now on it may have journals without a run.
  2. Runs that outlive it (open, ended too lately, read or begun by one that stays) get their number with a minus, and
@@ -105,7 +105,7 @@ DELETE FROM families AS f WHERE root_id = ANY(%(roots)s) AND open = 0
 
 
 class Days:
-    """Of one database, by a session without a transaction. `fault` is called between the steps, for tests."""
+    """The parts of one database, by a session without a transaction. `fault` is called between the steps, for tests."""
 
     def __init__(self, db: Db, fault: Callable[[str], None]) -> None:
         self._db = db
@@ -130,7 +130,7 @@ class Days:
         return True
 
     async def _writers_have_ended(self) -> bool:
-        """Those that may not know of the new part: attaching waits for none of them."""
+        """Wait until transactions have ended that may not see the new part: attaching waits for none of them."""
         before = {id for (id,) in await self._rows(_WRITERS)}
         for _ in range(int(WRITERS_END_S / LOOK_EVERY_S)):
             if not before:

@@ -68,8 +68,8 @@ TEXTS = _PsycopgTexts(
         "database_bytes": lambda: "pg_database_size(current_database())",
         "last_seq": lambda: "heads.seq",
         "lease_now": lease_now,
-        # Two that look for what to do find different rows, and none waits.
-        # A row that is deleted meanwhile would leave what is being written behind; changes of it are not in the way.
+        # Two sessions that look for work find different rows, and none waits.
+        # A row that is deleted meanwhile would orphan what is being written; changes of it are not in the way.
         "keep_there": lambda: "FOR KEY SHARE",
         "for_each": lambda: (
             "CROSS JOIN LATERAL (SELECT q.fair, q.priority, q.due_ms, q.id, q.n, q.limits, q.rates, q.cancel_n"

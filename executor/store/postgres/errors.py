@@ -1,4 +1,4 @@
-"""What PostgreSQL says, in our words."""
+"""Turns errors of PostgreSQL into errors of weft."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg says so without asking
 
 
 def said(error: BaseException) -> str:
-    """What it says, on one line."""
+    """Return its message, on one line."""
     return " ".join(str(error).split())
 
 
@@ -52,8 +52,8 @@ def as_weft_error(error: Exception) -> Exception:
 
 
 def may_pass(error: Exception) -> bool:
-    """Whether a session could not be opened for a reason that ends by itself: there is no server, or it is about to
-    start or to stop. What it refuses for good, such as a wrong password, is FATAL in words of its own."""
+    """Returns True if a session could not be opened for a reason that ends by itself: there is no server, or it is
+    about to start or to stop. A refusal for good, such as of a wrong password, is FATAL with another message."""
     text = str(error.__cause__ if isinstance(error, CommitUncertain) else error)
     return "FATAL" not in text or any(words in text for words in PASSING)
 

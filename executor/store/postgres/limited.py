@@ -25,7 +25,7 @@ EACH_HOST_S: Final = 2  # of several; libpq has no less
 LIMIT_S: Final = 10.0  # without an answer of any kind
 LOOK_EVERY_S: Final = 0.1
 LONG_S: Final = 35.0  # above `statement_timeout`: the server itself ends what takes longer
-# What the address says itself counts instead.
+# Settings in the address take precedence.
 OF_NETWORK: Final = {
     "tcp_user_timeout": 5_000,
     "keepalives_idle": 5,
@@ -39,9 +39,9 @@ class Silent(psycopg.OperationalError):
 
 
 def reachable(dsn: str, *, reads_only: bool = False) -> str:
-    """The address with limits for its network. Of several hosts the one that accepts writes is used, unless the address
-    names others (`target_session_attrs`). `reads_only`: of a session that refuses to write by a setting of its own,
-    which libpq takes for that of the host. Raises psycopg.Error."""
+    """Return the address with limits for its network. Of several hosts the one that accepts writes is used, unless the
+    address names others (`target_session_attrs`). `reads_only` is True for a session that refuses to write by a setting
+    of its own, which libpq takes for that of the host. Raises psycopg.Error."""
     parts = conninfo_to_dict(dsn)
     are_several = "," in str(parts.get("host") or parts.get("hostaddr") or "")
     network = OF_NETWORK | {"connect_timeout": EACH_HOST_S if are_several else CONNECT_TIMEOUT_S}
@@ -68,7 +68,7 @@ def limited(answers: Generator[T, Any, Any], is_over: Callable[[], bool]) -> Gen
 
 
 class LimitedConnection(psycopg.Connection[Row]):
-    """`limit_s`: for each answer that is waited for; None: no limit."""
+    """A connection with a limit on each wait for an answer: `limit_s`, or none if it is None."""
 
     limit_s: float | None = LIMIT_S
 
@@ -84,8 +84,8 @@ class LimitedConnection(psycopg.Connection[Row]):
 
 
 class LimitedAsyncConnection(psycopg.AsyncConnection[Row]):
-    """The same in an event loop. `is_over`: asked ten times a second while nothing comes; None: by `limit_s`. Who is
-    cancelled does not wait until the server has ended the query: the session is closed."""
+    """The same in an event loop. `is_over` is asked ten times a second while nothing comes; if it is None, `limit_s`
+    holds. A cancelled caller does not wait until the server has ended the query: the session is closed."""
 
     limit_s: float = LIMIT_S
     is_over: Callable[[], bool] | None = None

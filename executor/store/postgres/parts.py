@@ -1,4 +1,5 @@
-"""Which parts the journals have (`days.py` makes and drops them). Without psycopg: `weft doctor` reads them too."""
+"""Reads which parts the journals have (`days.py` makes and drops them). Without psycopg: `weft doctor` reads them
+too."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this module, never values)
 
@@ -37,8 +38,8 @@ _BOUND = re.compile(r"FOR VALUES FROM \('?(-?\d+|MINVALUE)'?\) TO \('?(-?\d+)'?\
 
 
 class Part(Struct, frozen=True):
-    """Of the runs with numbers from `lo` to below `hi`; `lo` None: with negative ones. `pending`: it is detached when
-    older transactions are over, or a process was killed as it waited for that."""
+    """The part of runs with numbers from `lo` to below `hi`; `lo` is None for negative ones. `pending`: it is detached
+    when older transactions are over, or a process was killed as it waited for that."""
 
     name: str
     lo: int | None

@@ -22,7 +22,8 @@ DEALLOCATE_ALL: Final = "DEALLOCATE ALL"
 
 
 def prepare_where_kept(connection: psycopg.Connection[Any]) -> None:
-    """Of a session that was just opened, with autocommit. Raises psycopg.Error."""
+    """Turn prepared statements off for a session that a pool may give to others, unless the pool keeps them. For a
+    session that was just opened, with autocommit. Raises psycopg.Error."""
     if connection.execute(BACKEND).fetchall() == [(connection.info.backend_pid,)]:
         return
     connection.execute("BEGIN")

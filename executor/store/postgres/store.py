@@ -25,7 +25,7 @@ from executor.store.rows import Retired
 from executor.store.stats import Stats
 from executor.store.topics.store import TopicStore
 
-# In a transaction, so that it also works behind a pool that gives sessions to others between two of them (pgbouncer).
+# In a transaction, so that it also works through a pool that gives sessions to others between two (pgbouncer).
 # Between its statements it has no snapshot, and keeps no old row from being removed.
 GC_NAME = "weft gc"
 DAYS_NAME = "weft days"

@@ -1,10 +1,10 @@
-"""How the writer of a process commits a group on PostgreSQL, and finds out whether it did.
+"""Commits the groups of a process on PostgreSQL, and finds out whether a commit whose answer was lost is on disk.
 
 A group is one transaction and one pipeline (`Session.group`): what is frequent is one statement for all items of a kind
-(`hot/`), and goes to the server and back with BEGIN and COMMIT in one way. The others come behind them, and wait for
-the server only where they ask for rows. Processes that commit at once share syncs too, but that is PostgreSQL's work.
+(`hot/`), and goes to the server and back with BEGIN and COMMIT in one way. The others come after them, and wait for the
+server only where they ask for rows. Processes that commit at once share syncs too, but that is PostgreSQL's work.
 
-When the answer to a COMMIT is lost, the writer's own row tells whether the group is on disk: a new session takes it,
+When the answer to a COMMIT is lost, the writer's own row shows whether the group is on disk: a new session takes it,
 which waits until the old one is over.
 """
 

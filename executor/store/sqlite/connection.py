@@ -74,7 +74,7 @@ class Tx:
     Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each with
     it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
 
-    messages  whether there are any in any inbox, None: not yet looked up
+    messages  True if any inbox has one, None if not looked up yet
     proof     (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
     """
 
@@ -108,7 +108,7 @@ class Tx:
         return cast(Row, row)
 
     def run(self, sql: str, values: Values = ()) -> int:
-        """How many rows it changed."""
+        """Execute a statement. Returns how many rows it changed."""
         return self.db.execute(TEXTS[sql], values).rowcount
 
     def do(self, sql: str, values: Values = ()) -> None:
@@ -184,7 +184,7 @@ class Database:
         return self._db is not None
 
     def wait_for_lock(self, wait: bool) -> None:
-        """Whether the next transaction waits for the lock of another process. Raises as `db`."""
+        """Set whether the next transaction waits for the lock of another process. Raises as `db`."""
         waits_ms = self._busy_timeout_ms if wait else 0
         if waits_ms != self._waits_ms:
             self.db.execute(f"PRAGMA busy_timeout = {waits_ms:d}")
@@ -350,7 +350,7 @@ def full_hint(path: str) -> str:
 
 
 def is_full(path: str) -> bool:
-    """Whether that is why SQLite could not write: it does not always say so."""
+    """Returns True if a full disk may be why SQLite could not write: its error does not always show it."""
     try:
         return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < ROOM_MIN_BYTES
     except OSError:

@@ -30,7 +30,7 @@ def _rows(parameter: str, types: str) -> str:
     return f"(SELECT {row} FROM json_each({parameter}))"
 
 
-# An append writes only its batch, so `seq` of a head may be behind.
+# An append writes only its batch, so `seq` of a head may be too low.
 _LAST_SEQ = "coalesce((SELECT max(batches.seq) FROM batches WHERE batches.n = heads.n), heads.seq)"
 
 TEXTS = Texts(
@@ -86,13 +86,13 @@ def in_pieces(values: Sequence[T]) -> Iterator[Sequence[T]]:
 
 @cache
 def several_rows(sql: str, rows: int) -> str:
-    """What adds one row, as it adds several; `:id` is `:id_0`, `:id_1`, ... then."""
+    """Return an INSERT of one row as one of several rows; `:id` becomes `:id_0`, `:id_1`, ..."""
     head, values, row = sql.rpartition("VALUES")
     return head + values + ",".join(_NAME.sub(rf":\1_{i}", row) for i in range(rows))
 
 
 @cache
 def first_batches(rows: int) -> str:
-    """Adds the first batch of several runs; behind each batch comes the id of its run."""
+    """Return an INSERT of the first batch of several runs; the id of its run follows each batch."""
     row = "(?, ?, ?, ?, ?, ?, (SELECT n FROM run_details WHERE id = ?))"
     return f"INSERT INTO batches ({_BATCH}, n) VALUES {', '.join([row] * rows)}"

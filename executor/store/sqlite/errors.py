@@ -1,4 +1,4 @@
-"""What SQLite says, in our words."""
+"""Turns errors of SQLite into errors of weft."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Whether the file that a process has open is still the one that its path names.
+"""Checks that the file that a process has open is still the one that its path names.
 
-A file that was deleted or renamed stays open, and SQLite writes into it without a word: what was acknowledged then is
+A file that was deleted or renamed stays open, and SQLite writes into it without an error: what was acknowledged then is
 gone with the process. So the device and inode of the path, and of the log beside it, are compared with those that were
 opened.
 """
@@ -15,7 +15,7 @@ Inode = tuple[int, int]
 
 
 class Identity:
-    """Of the database at `path`. `note` when it was opened; from then on `check`, from any thread."""
+    """The identity of the database at `path`. Call `note` when it was opened; from then on `check`, from any thread."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -50,15 +50,15 @@ class Identity:
 
     @property
     def may_checkpoint(self) -> bool:
-        """Whether the log may be written back: the file is the one that was opened, and so is its log, unless it was
-        deleted and there is no other one."""
+        """Returns True if the log may be written back: the file is the one that was opened, and so is its log, unless
+        it was deleted and there is no other one."""
         if self._file is None:
             return True
         return _inode(self._path) == self._file and _inode(self._log_path) in (self._log, None)
 
 
 def _inode(path: str) -> Inode | None:
-    """None: nothing is there."""
+    """Return device and inode of a path, or None if nothing is there."""
     try:
         found = os.stat(path)
     except OSError:

@@ -66,7 +66,7 @@ class LoneWriter(Writer):
         return self._database.is_open and self._database.commit_s < self._commit_here_below_s and _is_small(item)
 
     def _clear_up(self) -> None:
-        """What became of a commit in the event loop's thread that raised."""
+        """Find out whether a commit in the event loop's thread that raised is on disk."""
         if self._doubt is None:
             return
         group, uncertain = self._doubt

@@ -31,8 +31,8 @@ def plain_read_only(path: str) -> sqlite3.Connection:
 
 
 class Readers:
-    """`connect` makes a raw read-only connection. The copy of SQLite behind it must be the writer's: the locks of two
-    copies in one process cancel each other."""
+    """Connections that read. `connect` makes a raw read-only connection. The copy of SQLite that it uses must be the
+    writer's: the locks of two copies in one process cancel each other."""
 
     def __init__(self, path: str, count: int, busy_timeout_ms: int, connect: Connect = plain_read_only) -> None:
         self._connect = partial(connect, path)

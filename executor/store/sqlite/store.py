@@ -19,10 +19,10 @@ READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or d
 
 
 class SQLiteStore(TopicStore):
-    """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
-    again. `commit_here_below_s`: an append that comes alone is committed in the thread of the event loop while commits
-    are shorter than this; one that stalls stalls the loop. `connect`, `connect_reader` and `fault` are for tests: other
-    ways to the raw connections, and a call at each named point of a commit."""
+    """A store on one SQLite file. `busy_timeout_ms` is how long one try waits for another process's lock, before
+    `retry` starts the transaction again. `commit_here_below_s`: an append that comes alone is committed in the thread
+    of the event loop while commits are shorter than this; one that stalls stalls the loop. `connect`, `connect_reader`
+    and `fault` are for tests: other ways to the raw connections, and a call at each named point of a commit."""
 
     _writer: LoneWriter
     _readers: Readers

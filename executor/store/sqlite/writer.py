@@ -1,4 +1,4 @@
-"""How the writer of a SQLite file commits a group, and finds out whether it did.
+"""Commits the groups of a SQLite file, and finds out whether a commit that raised is on disk.
 
 An item reads and writes through `tx.db`; appends that have only events are collected, and written before anything else
 is looked at (`Tx`). While another process holds the lock a group is tried again. One thread at a time uses the
@@ -33,7 +33,7 @@ CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over ag
 CHECKPOINT_ROWS = 8192
 LOOK_EVERY_S = 0.005  # whether the file is still the one that was opened
 
-# The writer's own row says which of its groups without events was committed last.
+# The writer's own row has the last of its groups without events that was committed.
 ADD_WRITER = "INSERT INTO writers (id, last_group) VALUES (?, 0) ON CONFLICT DO NOTHING"
 MARK_GROUP = "UPDATE writers SET last_group = ? WHERE id = ?"
 LAST_GROUP = "SELECT last_group FROM writers WHERE id = ?"
@@ -51,7 +51,7 @@ class Stats(StoreStats):
 
 
 class Group(Struct, eq=False):
-    """What one transaction commits: the outcomes of the items, or of the first of them. `proof`: see Tx."""
+    """The items of one transaction, with the outcomes of all, or of the first of them. `proof`: see Tx."""
 
     items: list[Item]
     outcomes: list[Outcome] = []
@@ -146,7 +146,8 @@ class Writer(GroupWriter):
                 tx.db.execute(MARK_GROUP, (self._group, self._id))
 
     def _find_out(self, group: Group, uncertain: CommitUncertain) -> None:
-        """Whether it was committed. Raises what is to be done about it if it was not, or if that cannot be seen."""
+        """Return if the group was committed. Raises the error to report if it was not, or if that cannot be
+        determined."""
         if not self._is_on_disk(group):
             raise as_weft_error(uncertain, again=True, path=self._database.path) from uncertain
 

@@ -1,4 +1,4 @@
-"""What is asked of a database: a file for each topic, with its statements and its functions, for every database.
+"""The statements and functions of the store, a file for each topic, for every database.
 
 One constant for each statement; values are parameters only. A constant that lists columns (`RUN`, `WAIT`, ...) has them
 in the order of the fields of its struct in `rows`, so that a row becomes a struct by position. A function that writes

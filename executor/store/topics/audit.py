@@ -34,7 +34,7 @@ N_MAX = 2**62
 
 
 def audited(tx: Tx, act: Act, change: Callable[..., T], args: tuple[Any, ...]) -> T:
-    """What `change` returns; when it has changed something, there is a row about it."""
+    """Make a change, and write an audit row if it changed something. Returns what `change` returns."""
     result = change(tx, *args)
     if has_changed(result):
         add(tx, act)
@@ -70,7 +70,7 @@ async def list_audit(
 
 
 def _literally(text: str) -> str:
-    """What LIKE takes as it is."""
+    """Escape a text for LIKE."""
     return re.sub(r"([\\%_])", r"\\\1", text)
 
 

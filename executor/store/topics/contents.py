@@ -1,4 +1,4 @@
-"""What is stored by its hash, once: plans, documents and blobs.
+"""Contents that are stored by their hash, once: plans, documents and blobs.
 
 Each use is noted, at most every USED_EVERY_MS, in the transaction that refers to the row. That write locks the row, and
 `delete_orphans` deletes nothing that was used lately: so a run never begins with a plan that is just being deleted.

@@ -67,7 +67,7 @@ def check_family(tx: Tx, change: Append) -> None:
 
 
 def root_of(tx: Tx, parent: str) -> str:
-    """Of the family that the children of this run are in."""
+    """Return the root of the family that the children of this run are in."""
     found = tx.rows(ROOT_OF, {"run": parent})
     return str(found[0][0]) if found else parent
 

@@ -1,4 +1,4 @@
-"""What reaches a run from outside: messages in its inbox, and signals."""
+"""Messages in the inbox of a run, and signals."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
@@ -74,7 +74,7 @@ def newest_message(tx: Tx, run: str) -> int:
 
 
 def _has_messages(tx: Tx) -> bool:
-    """One look for the whole group says that there is none: that is nearly always so."""
+    """Returns True if any inbox has messages. One look for the whole group finds none, nearly always."""
     if tx.messages is None:
         tx.messages = bool(tx.look(ANY_MESSAGE)[0])
     return tx.messages

@@ -61,7 +61,7 @@ SET_RESULT = """
 UPDATE run_details SET output = coalesce(:output, output), error = coalesce(:error, error) WHERE id = :id"""
 IS_CURRENT = f"SELECT 1 FROM heads WHERE {_CURRENT}"
 # Numbers of matching events: of old rows, then of batches. A batch that does not have the text of a node or type at all
-# is not taken apart. Between the halves and behind them come the conditions.
+# is not taken apart. Between the halves and after them come the conditions.
 FIND_OLD = "SELECT seq FROM old_events WHERE run_id = :run"
 OLD_OF_NODE = " AND node = :node"
 OLD_OF_PATH = " AND path = :path"
@@ -87,7 +87,7 @@ _COUNT_OLD_OF_TYPES = f"(SELECT count(*) FROM old_events WHERE run_id = :run{OLD
 COUNT_OF_TYPES = f"""
 SELECT {of_old_rows(_COUNT_OLD_OF_TYPES)} coalesce(sum({{found}}), 0) FROM batches AS b
  WHERE b.n = {number_of(":run")} AND ({{has}})"""
-# Each of the batches has a match, all but the first behind :after.
+# Each of the batches has a match, all but the first after :after.
 PAGE_OF_TYPES = f"""
 SELECT page.seq FROM ({of_old_rows(f"{FIND_OLD}{OLD_OF_TYPES} AND seq > :after UNION ALL")}
   SELECT b.first_seq + j.key AS seq
@@ -169,7 +169,7 @@ def append(tx: Tx, change: Append) -> Appended:
 
 
 def _add_rows(tx: Tx, number: int, change: Append) -> None:
-    """What an append writes beside its events, for the run `number` and for others."""
+    """Write the rows of an append beside its events, for the run `number` and for others."""
     run = change.run_id
     if change.places is not None:
         leave_places(tx, number, change.epoch + (change.status in TERMINAL), change.places)
@@ -203,7 +203,7 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
 
 
 def lone_batch(change: Append) -> Batch | None:
-    """What the append writes, if that is one row."""
+    """Return the batch of the append, or None if it writes more than that row."""
     if not has_only_events(change):
         return None
     batches = batches_of(change.run_id, change.expected_seq, change.records)

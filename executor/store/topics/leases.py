@@ -1,9 +1,9 @@
-"""Who executes a run: leases, and when a run is due.
+"""Leases, and when a run is due.
 
 A lease is the worker's row: one for all runs that it has, renewed by one statement. A run names its owner. It is free
 when it has none, or when the lease of its owner has lapsed, by the clock that all processes on the database share
-(`LEASE_NOW`). A process that creates or answers a run may execute it too:
-that, and the claim, are one transaction (`begin_run`, `answer_and_claim`).
+(`LEASE_NOW`). A process that creates or answers a run may execute it too: that, and the claim, are one transaction
+(`begin_run`, `answer_and_claim`).
 """
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)

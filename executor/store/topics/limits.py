@@ -1,12 +1,12 @@
-"""How many runs with a key may be executed at once, and how many may start in a second.
+"""Limits and rates of runs: how many with a key may be executed at once, and how many may start in a second.
 
 A place of a limit is a row of `slots`. A run gets its places in the claim, keeps them while it has an owner, and leaves
 them in the append that ends it or in its release. A run of a worker that is gone keeps them until it is claimed again:
 its handlers may still be at work until then. A run that finds no place is blocked: it is not in the queue until a place
 is free, so that a claim costs the same however many wait for one.
 
-Who changes the places of a key in a claim has locked the key, and tries that without a wait: runs whose key another
-claim has are left for the next claim. Who leaves a place locks nothing: it marks the row, and the next claim gives the
+A claim that changes the places of a key has locked the key, and tries that without a wait: runs whose key another claim
+has are left for the next claim. A run that leaves a place locks nothing: it marks the row, and the next claim gives the
 place to a run that is blocked.
 
 A rate is kept by times: a run that may not start yet is due at the time that is reserved for it.
@@ -43,13 +43,13 @@ UPDATE heads SET ready = 1, blocked_by = NULL
  WHERE blocked_by = :key
    AND n IN (SELECT h.n FROM heads AS h WHERE h.blocked_by = :key
               ORDER BY h.priority DESC, h.due_ms, h.id LIMIT :places)"""
-# The time of this start, in microseconds; the next one comes behind it.
+# The time of this start, in microseconds; the next one comes after it.
 RESERVE = """
 INSERT INTO rates (key, next_us) VALUES (:key, :now_us + :step_us)
 ON CONFLICT (key) DO UPDATE
    SET next_us = CASE WHEN rates.next_us < :now_us THEN :now_us ELSE rates.next_us END + :step_us
 RETURNING next_us - :step_us"""
-# Times that are over say nothing.
+# Times that are over have no effect.
 FORGET_RATES = f"""
 DELETE FROM rates
  WHERE key IN (SELECT key FROM rates WHERE next_us < :now_us ORDER BY next_us LIMIT {FREED_MAX} $skip_locked(rates))"""
@@ -100,7 +100,7 @@ def admit(tx: Tx, found: Sequence[Found], now_ms: int) -> list[int]:
 
 
 class _Places:
-    """Those of the keys of some runs."""
+    """The places of the keys of some runs."""
 
     def __init__(self, tx: Tx, limits: dict[int, dict[str, float]]) -> None:
         self._tx = tx
@@ -140,7 +140,7 @@ class _Places:
 
 
 def _starts(tx: Tx, n: int, rates: str, now_ms: int) -> bool:
-    """Whether its time is now; else it is due then."""
+    """Returns True if its time is now; else makes it due at its time."""
     now_us = due_us = now_ms * 1000
     for key, per_s in sorted(_decode(rates)):
         step_us = max(1, round(1_000_000 / per_s))

@@ -1,4 +1,4 @@
-"""How much there is to do: counts for metrics, each of which ends at COUNTED_MAX."""
+"""The open work of a database: counts for metrics, each of which ends at COUNTED_MAX."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 

@@ -1,4 +1,4 @@
-"""What agents remember between runs."""
+"""Memory of agents between runs."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 

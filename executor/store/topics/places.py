@@ -1,8 +1,8 @@
 """Places of limits of blocks: how many attempts with a key may be at work at once.
 
-A place is a row of `places`, first of an attempt that waits. Who assigns the places of a key has locked the key, and
-tries that without a wait: else it says that the key has to be looked at again. The append that ends an attempt deletes
-its row and locks nothing; its process then looks whether others wait, and tells the other processes.
+A place is a row of `places`, first of an attempt that waits. A process that assigns the places of a key has locked the
+key, and tries that without a wait: else it returns the key as one to look at again. The append that ends an attempt
+deletes its row and locks nothing; its process then looks whether others wait, and notifies the other processes.
 
 A row counts while its run has the epoch that it was asked for under. So a claim after a crash frees the places of the
 run without writing any, and before that claim the handlers that may still be at work keep them.
@@ -37,7 +37,7 @@ LOCK_KEYS = f"SELECT keys.value FROM {any_of(':keys')} AS keys WHERE $try_lock(k
 _HELD = f"(SELECT count(*) FROM places AS p WHERE p.key = {{key}} AND p.state > 0 AND {_CURRENT})"
 _FIRST_AT_MOST = f"""(SELECT p.at_most FROM places AS p WHERE p.key = keys.value AND p.state = 0 AND {_CURRENT}
                        ORDER BY p.id LIMIT 1)"""
-# None: none waits.
+# `at_most` is NULL if none waits.
 ROOM = f"SELECT keys.value, {_HELD.format(key='keys.value')}, {_FIRST_AT_MOST} FROM {any_of(':keys')} AS keys"
 FIRST_WAITING = f"""
 SELECT p.id, p.asker, p.at_most FROM places AS p
@@ -92,7 +92,7 @@ def _assign(tx: Tx, asker: str, keys: Sequence[str]) -> tuple[list[int], bool, l
     again = [key for key in keys if key not in locked]
     own: list[int] = []
     foreign: list[int] = []
-    # By a statement behind the locks: it sees what those who had them before have committed.
+    # By a statement after the locks: it sees what earlier holders of them have committed.
     for key, held, at_most in tx.rows(ROOM, {"keys": as_list(sorted(locked))}) if locked else ():
         if at_most is None or held >= at_most:
             continue

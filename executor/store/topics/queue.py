@@ -1,7 +1,7 @@
-"""Which runs a claim finds: of its pools, in turn by their `fair` key, then by priority, then the longest due.
+"""Finds the runs of a claim: of its pools, in turn by their `fair` key, then by priority, then the longest due.
 
 Runs that are free and due are `ready`, and an index has them in this order. A claim steps through the keys that are
-there, from the one behind which it begins, and looks at the first runs of each: it costs the same however many runs one
+there, from the one after which it begins, and looks at the first runs of each: it costs the same however many runs one
 key has. Runs of workers that are gone are not among them; they come by time, and leave half of a claim to the others.
 """
 
@@ -20,7 +20,7 @@ from executor.store.rows import NewRun
 from executor.store.statements import HEAD_OF_ID, any_of, as_list, by_index
 from executor.store.tx import Readers, Row, Tx
 
-# The time by which leases are judged: that of the database server, where there is one, whatever the caller says.
+# The time by which leases are judged: that of the database server, where there is one, else the caller's.
 LEASE_NOW = "$lease_now(:now)"
 READY_MAX = 1_000  # that a claim makes of runs that have become due
 OF_POOLS = f"IN {any_of(':pools')}"
@@ -117,7 +117,7 @@ class Found(NamedTuple):
 
 
 def find_claimable(tx: Tx, now_ms: int, limit: int, pools: Mapping[str, str]) -> list[Found]:
-    """`pools`: with the key behind which each begins."""
+    """Find runs to claim. `pools` have the key after which each begins."""
     names = as_list(list(pools))
     lapsed = _lapsed(tx, LAPSED_IN_ORDER, {"now": now_ms, "pools": names, "limit": limit})
     tx.run(MAKE_READY, {"now": now_ms, "pools": names})
@@ -163,7 +163,7 @@ def _ready(tx: Tx, now_ms: int, limit: int, pool: str, after: str) -> list[Found
 
 
 def _keys(tx: Tx, pool: str, after: str, limit: int) -> list[str]:
-    """Those that are there, beginning behind `after`, and then from the first."""
+    """Return the keys that have ready runs, beginning after `after`, and then from the first."""
     start = {"pool": pool, "from": behind(after), "limit": limit}
     keys = [key for (key,) in tx.rows(READY_KEYS, start)]
     if after and len(keys) < limit:
@@ -173,7 +173,7 @@ def _keys(tx: Tx, pool: str, after: str, limit: int) -> list[str]:
 
 
 def behind(key: str) -> str:
-    """The least text behind a key; of "", which is none, itself. No text with a lesser control character is a key."""
+    """Return the smallest string greater than `key` ("" stays ""). No text with a lesser control character is a key."""
     return f"{key}\x01" if key else ""
 
 

@@ -18,7 +18,7 @@ LIST = f"SELECT {SESSION} FROM sessions ORDER BY seen_at_ms DESC, hash"
 DELETE_ALL = "DELETE FROM sessions"
 DELETE_OF = "DELETE FROM sessions WHERE user_id = :user"
 DELETE_EXPIRED = "DELETE FROM sessions WHERE created_at_ms <= :created_after OR seen_at_ms <= :seen_after"
-# Those behind the first :most. (Many at a time; there is no standard way to say: all.)
+# Those after the first :most. (Many at a time; there is no standard way to write: all.)
 DELETE_SURPLUS = """
 DELETE FROM sessions
  WHERE hash IN (SELECT hash FROM sessions ORDER BY seen_at_ms DESC, hash LIMIT 1000000 OFFSET :most)"""

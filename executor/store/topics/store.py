@@ -102,7 +102,7 @@ def read(
 
 
 class TopicStore:
-    """What every database has. How it is opened, closed and looked at is its own."""
+    """The store of every database. How one is opened, closed and looked at is its own."""
 
     _writer: Writer
     _readers: Readers

@@ -1,4 +1,4 @@
-"""What steps used and cost."""
+"""Usage and cost of steps."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 

@@ -36,7 +36,7 @@ WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = :token"
 WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = :run AND id = :id"
 # Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
 WAITS = f"SELECT {WAIT} FROM waits WHERE true"
-# Pending ones are few. Of all others there is an entry in indexes that say so, and a query must say it as they do.
+# Pending ones are few. All others are in indexes with a condition, which a query must repeat literally.
 STATUSES: tuple[WaitStatus, ...] = ("pending", "answered", "expired", "cancelled")
 WAITS_OF_STATUS = {
     each: f" AND status = '{each}'" + ("" if each == "pending" else " AND status <> 'pending'") for each in STATUSES
@@ -146,7 +146,8 @@ def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) 
 def _close(
     tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int, token_hash: str | None = None
 ) -> Answered | None:
-    """Once, with its message. None: there is no such wait. `token_hash`: of the link, if it is closed by that."""
+    """Close a wait once, with its message. Returns None if there is no such wait. `token_hash` is of the link, if it is
+    closed by that."""
     take_run(tx, run_id)
     closed = _close_wait(tx, run_id, change, token_hash)
     if closed is not None:

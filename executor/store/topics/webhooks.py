@@ -152,7 +152,7 @@ def deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> 
 
 
 def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> DeliveryRow | None:
-    """The one that this is a copy of. None: this is the first, and it is stored now. Raises Fenced."""
+    """Return the delivery that this is a copy of, or None if this is the first, which is then stored. Raises Fenced."""
     wanted = {"webhook": delivery.webhook_id, "id": delivery.id, "digest": delivery.digest}
     values = {**wanted, "now": delivery.at_ms, "run": delivery.run_id, "enabled": int(webhook.enabled)}
     values |= {"generation": webhook.generation, "updated": webhook.updated_at_ms}
@@ -164,7 +164,7 @@ def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> Deliv
             return DeliveryRow(*found[0])
     else:
         raise Conflict(f"delivery {delivery.id} of webhook {delivery.webhook_id} could not be stored")
-    # Looked at behind `deliveries`, which is where digests come from: none is missed on its way.
+    # Looked at after `deliveries`, which is where digests come from: none is missed on its way.
     wanted["digest"] = (delivery.digest or "")[:DIGEST_CHARS]
     for at_ms, run_id in tx.rows(FIND_DIGEST, wanted):
         tx.run(DELETE_DELIVERY, wanted)

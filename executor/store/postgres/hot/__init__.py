@@ -1,1 +1,1 @@
-"""What is written thousands of times a second: one statement for all items of a kind that a group has."""
+"""The writes that come thousands of times a second: one statement for all items of a kind in a group."""

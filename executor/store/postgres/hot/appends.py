@@ -26,7 +26,7 @@ WITH fenced AS (
      WHERE h.id = w.id AND h.epoch = w.epoch AND h.seq = w.after RETURNING h.id, h.n, h.inbox_n),
 written AS ({ADD_BATCHES} fenced AS owned ON owned.id = b.run)
 SELECT id, inbox_n FROM fenced"""
-# Looked for behind the locks: what was posted before is committed is found.
+# Looked for after the locks, so that each message posted before is found.
 NEWEST_MESSAGES = "SELECT run_id, max(n) FROM inbox WHERE run_id = ANY(%(runs)s::text[]) GROUP BY run_id"
 
 # Asked for runs that have ever had a message, with how many: the number of the newest one that is there.
@@ -34,7 +34,7 @@ Newest = Callable[[dict[str, int]], Mapping[str, int]]
 
 
 class Appends(Kind[Append]):
-    """Who is fenced harms no other.
+    """Appends of several runs in one statement. A fenced one does not affect the others.
 
     With one of them and with many the statement differs: a list of one costs three times as much as a value.
     """

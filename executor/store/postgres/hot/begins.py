@@ -104,7 +104,8 @@ class Begins(Kind[Begin]):
 
     @staticmethod
     def in_order(entries: Mapping[str, tuple[int, Begin]]) -> list[str]:
-        """By their idempotency keys: who inserts one that another transaction has inserted waits for that."""
+        """Order the runs by their idempotency keys: a transaction that inserts a key another has inserted waits for
+        that one."""
 
         def key(run: str) -> tuple[str, str, str]:
             new = entries[run][1].run
@@ -153,7 +154,7 @@ def _row(begin: Begin, seq: int) -> tuple[Any, ...]:
 def begin_of(
     run: NewRun, owner: str | None = None, lease_ms: int | None = None, first: Append | None = None
 ) -> Begin | None:
-    """None: it takes more than this statement."""
+    """Return the begin of a run, or None if it takes more than this statement."""
     more = run.parent_run_id or run.sources or run.waits or run.signals or run.blobs or run.files
     if more or blobs_of(run.records) or not run.records:
         return None

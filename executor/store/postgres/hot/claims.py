@@ -132,8 +132,8 @@ class Claims(Kind[Claim]):
         return tx.ask(CLAIM_RUNS, {**values, "pool": pool, "from": behind(after)})
 
     def look(self, session: Session) -> psycopg.Cursor[Row]:
-        """Nothing says which runs came with this claim. The owner gives them back with the next heartbeat, as it does
-        not know them."""
+        """Return no runs: nothing records which ones came with this claim. The owner gives them back with the next
+        heartbeat, as it does not have them."""
         return session.execute(NONE)
 
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:

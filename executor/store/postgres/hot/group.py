@@ -1,7 +1,7 @@
-"""What of a group are statements with arrays, and in which order they come.
+"""Splits a group into statements with arrays, in order.
 
-A run has one item of each kind in a group, and several only in the order in which the kinds are written. What else
-there is of it comes behind them, as it was submitted.
+A run has one item of each kind in a group, and several only in the order in which the kinds are written. Its other
+items come after them, as they were submitted.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class HotGroup:
         self._cursors = [kind.look(session) for kind in self._kinds]
 
     def outcomes(self, newest: Newest) -> dict[int, Outcome | None]:
-        """Of each that is taken. None: see Kind. After the commit."""
+        """Return the outcome of each item taken, after the commit. For None see Kind."""
         found: dict[int, Outcome | None] = {}
         for kind, cursor in zip(self._kinds, self._cursors, strict=True):
             rows = cursor.fetchall()
@@ -75,7 +75,8 @@ class HotGroup:
 
 
 def _entry(item: Item) -> Entry | None:
-    """None: it is of no kind, and of no run that is known here."""
+    """Return the kind, the run and the change of an item, or None if it is of no kind, and of no run that is known
+    here."""
     write, args = item.write, item.args
     if write is append:
         change: Append = args[0]

@@ -14,7 +14,7 @@ from executor.store.rows import Batch
 from executor.store.tx import Row
 
 BATCHES = Columns("b", run="t", seq="n", first_seq="n", output_bytes="n", checksum="n", head="t", payload="b")
-# Where the numbers of the runs come from stands behind this.
+# The source of the runs' numbers follows this.
 ADD_BATCHES = f"""
 INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
     SELECT owned.n, b.seq, b.first_seq, b.output_bytes, b.checksum, b.head, b.payload
@@ -29,13 +29,13 @@ SELECT d.id, coalesce(h.inbox_n, 0)
 
 
 class Journals:
-    """What is added to the journal of each of these runs."""
+    """The batches to add to the journal of each of these runs."""
 
     def __init__(self, batches: Iterable[tuple[str, Sequence[Batch]]]) -> None:
         self._batches = list(batches)
 
     def last(self) -> list[int]:
-        """The number of the last event of each."""
+        """Return the number of the last event of each run."""
         return [each[-1].seq for _, each in self._batches]
 
     def values(self) -> dict[str, list[Any]]:

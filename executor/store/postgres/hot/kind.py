@@ -16,7 +16,7 @@ T = TypeVar("T")
 Session = psycopg.Connection[Row]
 
 TYPES: Final = {"n": "bigint", "t": "text", "f": "double precision", "b": "bytea"}
-# Rows of heads, in order, before anything else of the group changes one. What depends on an inbox is looked at behind
+# Rows of heads, in order, before anything else of the group changes one. What depends on an inbox is looked at after
 # this, so it sees each message that is committed.
 LOCK_HEADS = "SELECT 1 FROM heads WHERE id = ANY(%(runs)s::text[]) ORDER BY id FOR NO KEY UPDATE"
 
@@ -38,7 +38,8 @@ class Columns:
 
 
 class Kind(ABC, Generic[T]):
-    """`entries`: what each item says, each run once, with the number of the item in its group."""
+    """One kind of item, written by one statement. `entries` has the change of each item by run, each run once, with the
+    number of the item in its group."""
 
     locks = False  # whether LOCK_HEADS comes first
 
@@ -58,8 +59,9 @@ class Kind(ABC, Generic[T]):
 
     @abstractmethod
     def look(self, session: Session) -> psycopg.Cursor[Row]:
-        """What `write` would have answered, after its answer was lost and the group is known to be on disk."""
+        """Read what `write` would have returned, after its answer was lost and the group is known to be on disk."""
 
     @abstractmethod
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
-        """Of each run. None: the item has to be committed by itself, which says what is in its way."""
+        """Return the outcome of each run. It is None if the item has to be committed by itself, which raises the
+        reason."""

@@ -33,7 +33,7 @@ WITH woken AS (
 posted AS (
     INSERT INTO inbox (run_id, n, fact, plan_hash) SELECT k.id, k.inbox_n, k.message, k.plan FROM woken AS k)
 SELECT id FROM woken"""
-# A run that ended behind the message has deleted it.
+# A run that ended after the message has deleted it.
 OPEN_THEN = f"""
 SELECT w.id FROM {WANTED.table} JOIN run_details AS d ON d.id = w.id
  WHERE d.status IS NULL OR d.finished_at_ms >= w.now"""
