@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import os
-import signal
 import socket
-import sys
 import threading
 
 import msgspec
 
 from executor.runners.call import Failure, Said, encode, error_of
 from executor.runners.far import carry_out
+from executor.runners.itself import end_with_parent
 
 _voices: list[SocketVoice] = []  # the one of this process
 
 
 def begin(connection: socket.socket) -> None:
     """Set up a child process: `connection` leads to its server."""
-    _end_with_parent()
+    end_with_parent()
     _voices[:] = [SocketVoice(connection)]
 
 
@@ -66,13 +65,3 @@ class Alone:
 def pid() -> int:
     """Return the process id, which shows that the process exists."""
     return os.getpid()
-
-
-def _end_with_parent() -> None:
-    """Make the child end with its server, even if that is killed: else it would work without a server, and beside the
-    next attempt. Linux only; elsewhere a child ends after its function."""
-    if sys.platform == "linux":
-        import ctypes
-
-        pr_set_pdeathsig = 1
-        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)

@@ -14,9 +14,7 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
 import threading
-from contextlib import nullcontext
 from copy import copy
 from typing import Any, Final, assert_never
 
@@ -33,13 +31,12 @@ from executor.runners.call import (
     not_called,
     result_of,
 )
-from executor.runners.room import Room
+from executor.runners.children import IDLE_S, Children, ending
 
 ProcessPool = Any  # pebble.ProcessPool; imported with the first child
 
 log = logging.getLogger("weft.runners")
 
-IDLE_S: Final = 60.0  # then children without work end
 LINE_BYTES_MAX: Final = 32 * 1024 * 1024  # a checkpoint as JSON is refused by its size only after it was read
 KILL: Final = getattr(signal, "SIGKILL", signal.SIGTERM)
 
@@ -50,72 +47,18 @@ class ProcessRunner:
 
     def __init__(self, most: int | None = None, *, idle_s: float = IDLE_S) -> None:
         self.most = most or os.cpu_count() or 1
-        self._room = Room(self.most)
-        self._idle: list[_Child] = []
-        self._idle_s = idle_s
-        self._timer: asyncio.TimerHandle | None = None
-        self._closed = False
+        self._children = Children(_Child.start, self.most, idle_s=idle_s)
 
     async def call(self, call: Call, listener: Listener) -> Any:
         """See `executor.runners.call.Runner`. Runs take turns. A place and a new child are waited for outside the time
         limit."""
-        with listener.waiting() if self._room.is_full or not self._idle else nullcontext():
-            await self._room.enter(call.run_id)
-            try:
-                one = self._pop_idle() or await self._start()
-            except BaseException:
-                self._room.leave()
-                raise
-        try:
+        async with self._children.one(call.run_id, listener.waiting) as one:
             answer = await one.run(encode(call), listener)
-        except BaseException:
-            one.kill()
-            raise
-        else:
-            self._put_back(one)
-        finally:
-            self._room.leave()
         return result_of(answer)
 
     async def close(self) -> None:
         """End the children."""
-        self._closed = True
-        if self._timer is not None:
-            self._timer.cancel()
-        self._end_idle()
-
-    def _pop_idle(self) -> _Child | None:
-        while self._idle:
-            one = self._idle.pop()
-            if one.is_ready:
-                return one
-            one.kill()  # it has ended since
-        return None
-
-    async def _start(self) -> _Child:
-        starting = asyncio.ensure_future(_Child.start())
-        try:
-            return await asyncio.shield(starting)
-        except asyncio.CancelledError:
-            starting.add_done_callback(self._started_late)
-            raise
-
-    def _started_late(self, starting: asyncio.Future[_Child]) -> None:
-        if not starting.cancelled() and starting.exception() is None:
-            self._put_back(starting.result())
-
-    def _put_back(self, one: _Child) -> None:
-        if self._closed:
-            one.kill()
-            return
-        self._idle.append(one)
-        if self._timer is not None:
-            self._timer.cancel()
-        self._timer = asyncio.get_running_loop().call_later(self._idle_s, self._end_idle)
-
-    def _end_idle(self) -> None:
-        while self._idle:
-            self._idle.pop().kill()
+        self._children.close()
 
 
 class _Child:
@@ -176,8 +119,8 @@ class _Child:
             answer: bytes = await asyncio.wrap_future(self._pool.schedule(child.run, args=(call,)))
             return answer
         except ProcessExpired as error:
-            listener.log(f"(the child process {self.pid} ended: {_exit(error.exitcode)})")
-            raise self._lost(f"the child process of the attempt ended: {_exit(error.exitcode)}") from error
+            listener.log(f"(the child process {self.pid} ended: {ending(error.exitcode)})")
+            raise self._lost(f"the child process of the attempt ended: {ending(error.exitcode)}") from error
         except (OSError, RuntimeError) as error:  # an error of the pool: those of functions come back as an answer
             listener.log(f"(the child process {self.pid} was lost: {error})")
             raise self._lost(f"the child process of the attempt was lost: {error}") from error
@@ -264,10 +207,3 @@ def _stop(pool: ProcessPool, connection: socket.socket) -> None:
 
     with contextlib.suppress(RuntimeError):  # no more threads: the pool ends with this process
         threading.Thread(target=stop, name="weft-child-end", daemon=True).start()
-
-
-def _exit(code: int | None) -> str:
-    if code is not None and code < 0 and sys.platform != "win32":
-        with contextlib.suppress(ValueError):
-            return signal.Signals(-code).name
-    return f"exit code {code}"
