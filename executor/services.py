@@ -110,7 +110,7 @@ class Services:
     def __post_init__(self) -> None:
         self.models = ModelClient(self.http, self.endpoints, {**self.env, **self.model_keys})
         self.tool_servers = ToolClient(self.http)
-        self.databases = Databases(self.http, self.functions, self.sqlite_folders, own=self.own_database)
+        self.databases = Databases(self.http, self.sqlite_folders, own=self.own_database)
 
     @property
     def names(self) -> frozenset[str]:
@@ -120,6 +120,7 @@ class Services:
     async def close(self) -> None:
         """Close the connections of the HTTP client, stop the sandbox and the runners."""
         await self.runners.close()
+        await self.databases.close()
         await self.models.close()
         await self.tool_servers.close()
         await self.http.close()

@@ -181,11 +181,10 @@ class Sql:
             timeout_s=min(timeout_s, _TIMEOUT_MAX_S),
         )
         began = time.monotonic()
-        about = f"run {ctx.run_id}, block {ctx.key}"
 
         async def ask(credential: Credential | None) -> Answer:
             login = None if credential is None else _login(credential)
-            return await ctx.services.databases.ask(database, asked, about=about, login=login, waiting=ctx.waiting)
+            return await ctx.services.databases.ask(database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting)
 
         answer = await signed_in(ctx, text(params, "connection"), ask)
         return Done(

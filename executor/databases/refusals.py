@@ -44,3 +44,28 @@ def unreachable(what: str, message: str) -> BlockError:
 
 def bad_parameter(name: str, message: str) -> BlockError:
     return BlockError(f"parameter {name!r}: {message}", code="params_invalid", retryable=False)
+
+
+def crashed(how: str) -> BlockError:
+    message = f"the process that ran the query ended: {how}; it has changed nothing"
+    hint = "the next query has a new process; if this persists, check the file with PRAGMA integrity_check"
+    return BlockError(message, code="sql_crashed", retryable=True, hint=hint)
+
+
+def not_started(how: str) -> BlockError:
+    message = f"the process for queries on SQLite files did not start: {how}"
+    return BlockError(message, code="sql_crashed", retryable=True, hint="the log of the server has the error")
+
+
+def no_memory(most: int) -> BlockError:
+    message = f"the query needs more than {most // 1024**2} MiB of memory"
+    return BlockError(message, code="sql_too_large", retryable=False, hint="select fewer columns or rows")
+
+
+def too_old(version: str) -> BlockError:
+    return BlockError(
+        f"queries on SQLite files need SQLite 3.50.2 or newer, and apsw has {version}",
+        code="not_installed",
+        retryable=False,
+        hint="pip install --upgrade apsw: the package of PyPI brings a SQLite of its own",
+    )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import base64
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date, datetime, time
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 import orjson
+from msgspec import Struct
 
 from executor.errors import BlockError
+from executor.runners.call import Failure
 
 ROWS_MAX: Final = 10_000
 BYTES_MAX: Final = 4 * 1024 * 1024  # for all rows as JSON
@@ -21,12 +23,11 @@ WHOLE_MAX: Final = 2**53 - 1  # larger ones lose digits in JavaScript, and in mo
 DIGITS_MAX: Final = 15  # in a decimal number that a double holds exactly
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(Struct, frozen=True):
     """`parameters`: JSON values by name, bound and never part of the text. `timeout_s` is for all of it."""
 
     text: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = {}
     read_only: bool = True
     max_rows: int = 1_000
     timeout_s: float = 30.0
@@ -40,8 +41,7 @@ class Login:
     password: str
 
 
-@dataclass(slots=True)
-class Answer:
+class Answer(Struct):
     """The rows of a query. `columns` are unique: a number is added to a repeated name. `cut` is the bound that left
     rows out. `affected` counts the rows that were changed, or is None if the query cannot change any."""
 
@@ -49,6 +49,22 @@ class Answer:
     rows: list[dict[str, Any]]
     cut: Literal["rows", "bytes"] | None = None
     affected: int | None = None
+
+
+class Asked(Struct, frozen=True):
+    """A query for the child process of SQLite. It is on the file at `path`."""
+
+    path: str
+    query: Query
+
+
+class Reply(Struct, frozen=True, omit_defaults=True):
+    """A line of that process. Without `answer` and `failure` the process is ready, or it is `committing` and another
+    line follows."""
+
+    answer: Answer | None = None
+    failure: Failure | None = None
+    committing: bool = False
 
 
 class Gathered:

@@ -1,171 +1,191 @@
-"""A query on a SQLite file, in a thread. Everything that leads out of the file is refused by an authorizer."""
+"""Runs queries on SQLite files in child processes: an error in SQLite ends such a process, not the server.
+
+The process has no variables of the environment but a few (`_KEPT`), bounds on memory, time and files, and a SQLite that
+is newer than that of most Pythons. See docs/decisions/0057-sql-child.md.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import re
-import sqlite3
-import threading
-import time
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE, Process
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote
 
+import msgspec
 import orjson
 
 from executor.databases import refusals
-from executor.databases.rows import BYTES_MAX, Answer, Gathered, Query
+from executor.databases.rows import Answer, Asked, Query, Reply
 from executor.databases.statement import names
-from executor.errors import BlockError
+from executor.errors import Lost, not_begun
+from executor.runners.call import encode, error_of
+from executor.runners.children import IDLE_S, Children, ending
 
-FILE_BYTES_MAX: Final = 4 * 1024**3  # a query that would make the file larger fails
-LOCK_S: Final = 5.0  # how long to wait for other programs; the database does not react to an interrupt meanwhile
-STEPS: Final = 20_000  # steps of SQLite's machine between two checks of the clock: about a millisecond
-LIKE_MAX: Final = 1_000  # characters of a pattern, which costs their number times that of the text
-
-_READS: Final = frozenset(
-    {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_FUNCTION, sqlite3.SQLITE_RECURSIVE}
-)
-_PRAGMAS: Final = frozenset(
-    {"data_version", "foreign_key_list", "function_list", "index_info", "index_list", "index_xinfo", "table_info",
-     "table_list", "table_xinfo"}
+CHILDREN_MAX: Final = 8
+START_S: Final = 60.0
+GRACE_S: Final = 6.0  # beyond the time of a query, which ends by itself
+COMMIT_S: Final = 60.0
+END_S: Final = 3.0  # for what a query has changed to be undone
+LINE_BYTES_MAX: Final = 16 * 1024 * 1024
+_KEPT: Final = frozenset(
+    {"SQLITE_TMPDIR", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PYTHONHOME",
+     "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )  # fmt: skip
-_FUNCTIONS: Final = frozenset({"load_extension", "fts3_tokenizer"})
-_MODULES: Final = frozenset({"fts5", "fts4", "rtree"})
-_NEAR: Final = re.compile(r'near "(.+)": syntax error|no such column: (\S+)|no such table: (\S+)', re.DOTALL)
+_BEGIN: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from executor.databases.sqlite_child import main; main()"
+)
+_INT64: Final = range(-(2**63), 2**63)
 
 
-class SqliteCall:
-    """One query. `run` is for a thread, `stop` ends it from another one."""
+class SqliteFiles:
+    """Belongs to the event loop of its first query."""
 
-    def __init__(self, path: Path, query: Query) -> None:
-        self._path = path
-        self._query = query
-        self._until = time.monotonic() + query.timeout_s
-        self._stopped = threading.Event()
-        self._connection: sqlite3.Connection | None = None
-        self._denied = ""
+    def __init__(self, *, most: int = CHILDREN_MAX, idle_s: float = IDLE_S) -> None:
+        self._ends: set[asyncio.Task[None]] = set()
+        self._children = Children(self._start, most, idle_s=idle_s)
 
-    def stop(self) -> None:
-        self._stopped.set()
-        connection = self._connection
-        if connection is not None:
-            with contextlib.suppress(sqlite3.ProgrammingError):  # it is closed
-                connection.interrupt()
-
-    def run(self) -> Answer:
-        """Raises BlockError."""
-        try:
-            with contextlib.closing(self._opened()) as self._connection:
-                return self._asked(self._connection)
-        except sqlite3.Error as error:
-            raise self._explained(error) from error
-        except OverflowError:
-            raise refusals.bad_parameter("number", "a whole number has more than 64 bits") from None
-
-    def _opened(self) -> sqlite3.Connection:
-        mode = "ro" if self._query.read_only else "rwc"
-        connection = sqlite3.connect(
-            f"file:{quote(str(self._path))}?mode={mode}",
-            uri=True,
-            timeout=min(LOCK_S, self._query.timeout_s),
-            isolation_level=None,
-            check_same_thread=False,
-        )
-        connection.text_factory = lambda data: data.decode("utf-8", "replace")
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, BYTES_MAX)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_ATTACHED, 0)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_LIKE_PATTERN_LENGTH, LIKE_MAX)
-        connection.setlimit(sqlite3.SQLITE_LIMIT_WORKER_THREADS, 0)
-        connection.set_progress_handler(self._is_over, STEPS)
-        return connection
-
-    def _is_over(self) -> bool:
-        return self._stopped.is_set() or time.monotonic() > self._until
-
-    def _asked(self, connection: sqlite3.Connection) -> Answer:
-        query = self._query
-        connection.execute("PRAGMA trusted_schema = OFF")
-        if query.read_only:
-            connection.execute("PRAGMA query_only = ON")
-        else:
-            size = connection.execute("PRAGMA page_size").fetchone()[0]
-            connection.execute(f"PRAGMA max_page_count = {FILE_BYTES_MAX // size}")
+    async def ask(
+        self, path: Path, query: Query, *, run: str, waiting: Callable[[], AbstractContextManager[Any]]
+    ) -> Answer:
+        """Run a query. Runs take turns, and `run` asks. Raises BlockError, and Lost if it is unknown whether
+        a change was committed."""
         bound = {name: _bound(name, query.parameters[name]) for name in names(query.text)}
-        connection.execute("BEGIN" if query.read_only else "BEGIN IMMEDIATE")
-        before = connection.total_changes
-        connection.set_authorizer(self._permits)
-        gathered = Gathered(query.max_rows)
-        cursor = connection.execute(query.text, bound)
-        if cursor.description is not None:
-            gathered.named([column[0] for column in cursor.description])
-            for row in cursor:
-                if not gathered.add(row):
-                    break
-            if not query.read_only:
-                for _ in cursor:  # a statement that changes rows does so while it is read
-                    pass
-        cursor.close()
-        if self._is_over():
-            raise refusals.out_of_time(query.timeout_s)
-        if not query.read_only:
-            gathered.answer.affected = connection.total_changes - before
-        connection.set_authorizer(None)
-        connection.execute("COMMIT")
-        return gathered.answer
+        asked = Asked(str(path), msgspec.structs.replace(query, parameters=bound))
+        async with self._children.one(run, waiting) as child:
+            reply = await child.ask(asked)
+        if reply.failure is not None:
+            raise error_of(reply.failure)
+        assert reply.answer is not None
+        return reply.answer
 
-    def _permits(self, action: int, first: str | None, second: str | None, place: str | None, cause: str | None) -> int:
-        denied = self._denial(action, first, second)
-        if denied is None:
-            return sqlite3.SQLITE_OK
-        self._denied = self._denied or denied
-        return sqlite3.SQLITE_DENY
+    async def close(self) -> None:
+        """End the child processes."""
+        self._children.close()
+        if self._ends:
+            await asyncio.wait(self._ends)
 
-    def _denial(self, action: int, first: str | None, second: str | None) -> str | None:
-        """Return what a query must not do, "" for a change in a query that only reads, or None if the action is
-        permitted."""
-        match action:
-            case sqlite3.SQLITE_ATTACH | sqlite3.SQLITE_DETACH:
-                return "attach other databases"
-            case sqlite3.SQLITE_TRANSACTION | sqlite3.SQLITE_SAVEPOINT:
-                return "begin or end a transaction: the block does that"
-            case sqlite3.SQLITE_PRAGMA:
-                return None if str(first).lower() in _PRAGMAS else f"use PRAGMA {first}"
-            case sqlite3.SQLITE_FUNCTION if str(second).lower() in _FUNCTIONS:
-                return f"call {second}"
-            case sqlite3.SQLITE_CREATE_VTABLE if str(second).lower() not in _MODULES:
-                return f"create tables of the module {second}"
-        # A virtual table declares its columns by a change of the schema, in memory alone.
-        declares = action == sqlite3.SQLITE_UPDATE and first == "sqlite_master"
-        return None if action in _READS or declares or not self._query.read_only else "change data"
+    async def _start(self) -> _Child:
+        return await _Child.start(self._ends)
 
-    def _explained(self, error: sqlite3.Error) -> BlockError:
-        query, message = self._query, str(error)
-        code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-        match code:
-            case sqlite3.SQLITE_INTERRUPT:
-                return refusals.out_of_time(query.timeout_s)
-            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
-                return refusals.busy("the SQLite file")
-            case sqlite3.SQLITE_AUTH:
-                changes = self._denied == "change data"
-                return refusals.changes_data() if changes else refusals.not_permitted(self._denied or "do this")
-            case sqlite3.SQLITE_READONLY:
-                return refusals.changes_data(message)
-            case sqlite3.SQLITE_TOOBIG:
-                message = f"one value or row has more than {BYTES_MAX} bytes"
-                return BlockError(message, code="sql_too_large", retryable=False)
-            case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CANTOPEN:
-                return BlockError(f"the SQLite file cannot be used: {message}", code="sql_no_file", retryable=False)
-        if message.startswith("not authorized") or "prohibited" in message:
-            return refusals.not_permitted(self._denied or "do this")
-        return refusals.failed(query.text, message, position=_position(query.text, message))
+
+class _Child:
+    """A process and its two pipes. `ends` are the tasks of children that end."""
+
+    def __init__(self, process: Process, ends: set[asyncio.Task[None]]) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self._process = process
+        self._to, self._from = process.stdin, process.stdout
+        self._ends = ends
+
+    @classmethod
+    async def start(cls, ends: set[asyncio.Task[None]]) -> _Child:
+        """Start a process. Raises BlockError if it does not start, or if its SQLite is too old."""
+        try:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable, "-sP", "-X", "utf8", "-c", _BEGIN, orjson.dumps(sys.path).decode(),
+                stdin=PIPE, stdout=PIPE, limit=LINE_BYTES_MAX, env=_environment(os.environ),
+            )  # fmt: skip
+        except OSError as error:
+            raise not_begun("sql", error) from error
+        child = cls(process, ends)
+        try:
+            async with asyncio.timeout(START_S):
+                reply = await child._reply()
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                child.kill(at_once=True)
+                raise
+            raise refusals.not_started(await child._ended()) from error
+        if reply.failure is not None:
+            child.kill()
+            raise error_of(reply.failure)
+        return child
+
+    @property
+    def is_ready(self) -> bool:
+        return self._process.returncode is None and not self._from.at_eof()
+
+    async def ask(self, asked: Asked) -> Reply:
+        """Run a query. Raises BlockError and Lost, and then the process has ended."""
+        timeout_s, committing = asked.query.timeout_s, False
+        try:
+            async with asyncio.timeout(timeout_s + GRACE_S) as time:
+                self._to.write(encode(asked) + b"\n")
+                await self._to.drain()
+                reply = await self._reply()
+                if committing := reply.committing:
+                    time.reschedule(asyncio.get_running_loop().time() + COMMIT_S)
+                    reply = await self._reply()
+            return reply
+        except TimeoutError:
+            self.kill(at_once=True)
+            how, error = f"the commit took longer than {COMMIT_S:g} s", refusals.out_of_time(timeout_s)
+        except ValueError as failed:  # a line that is too long, or is no reply
+            self.kill(at_once=True)
+            how = f"its reply is not valid: {failed}"
+            error = refusals.crashed(how)
+        except (OSError, EOFError):
+            how = await self._ended()
+            error = refusals.crashed(how)
+        if committing:
+            raise Lost(f"the process that ran the query was lost during the commit: {how}")
+        raise error
+
+    def kill(self, *, at_once: bool = False) -> None:
+        """End the input of the process. With that it ends, as soon as the changes of a query are undone."""
+        self._to.close()
+        if at_once:
+            self._kill()
+        task = asyncio.create_task(self._gone(), name=f"end of SQLite process {self._process.pid}")
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
+
+    async def _ended(self) -> str:
+        """Return how a process that has closed its pipes ended. It is killed only if it does not end by itself: a kill
+        takes its exit code away from asyncio."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self._process.wait()
+        self.kill(at_once=True)
+        return ending(await self._process.wait())
+
+    async def _gone(self) -> None:
+        try:
+            async with asyncio.timeout(END_S):
+                await self._process.wait()
+        except TimeoutError:
+            self._kill()
+            await self._process.wait()
+
+    def _kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def _reply(self) -> Reply:
+        """Return the next reply. Raises EOFError, and ValueError if the line is no reply."""
+        line = await self._from.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        return _decode(line)
+
+
+_decode = msgspec.json.Decoder(Reply).decode
+
+
+def _environment(given: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in given.items() if name in _KEPT}
 
 
 def _bound(name: str, value: Any) -> Any:
     match value:
         case bool():
             return int(value)
+        case int() if value not in _INT64:
+            raise refusals.bad_parameter(name, "a whole number has more than 64 bits")
         case str() if not _is_text(value):
             raise refusals.bad_parameter(name, "it is not valid Unicode text")
         case None | str() | int() | float():
@@ -180,13 +200,3 @@ def _is_text(value: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def _position(query: str, message: str) -> int | None:
-    """Return the position of the word in the message, if the query has it once: SQLite reports only the word."""
-    found = _NEAR.match(message)
-    word = next((group for group in found.groups() if group), None) if found else None
-    if word is None:
-        return None
-    hits = [hit.start() for hit in re.finditer(rf"(?<!\w){re.escape(word)}(?!\w)", query)]
-    return hits[0] if len(hits) == 1 else None

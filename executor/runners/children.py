@@ -17,7 +17,7 @@ IDLE_S: Final = 60.0  # then children without work end
 class Child(Protocol):
     @property
     def is_ready(self) -> bool:
-        """Whether it can take a call. It is False for a child that has ended."""
+        """Return whether it can take a call: one that has ended cannot."""
         ...
 
     def kill(self) -> None:

@@ -15,7 +15,6 @@ from executor.databases.rows import Answer, Query
 from executor.errors import BlockError, Lost
 from executor.http.binding import Rules, bound_to
 from executor.http.client import GuardedClient
-from executor.threads import FunctionThreads
 from tests.support.postgres import as_url, socket_of
 from tests.support.postgres_proxy import Proxy, proxy_in_a_thread
 
@@ -43,11 +42,11 @@ async def resolve(host: str, port: int) -> Sequence[str]:
 
 
 def databases(*allowed: str) -> Databases:
-    return Databases(GuardedClient(allowed or ["127.0.0.1"], resolve=resolve), FunctionThreads())
+    return Databases(GuardedClient(allowed or ["127.0.0.1"], resolve=resolve))
 
 
 async def ask(place: Place, text: str, **more: Any) -> Answer:
-    return await databases().ask(place[0], Query(text, **more), about="a test")
+    return await databases().ask(place[0], Query(text, **more), run="a test")
 
 
 async def refusal(place: Place, text: str, **more: Any) -> BlockError:
@@ -181,7 +180,7 @@ async def test_a_lost_commit_is_unknown_and_a_lost_query_is_not(place: Place) ->
 
 async def test_only_permitted_addresses_are_dialled(place: Place) -> None:
     with pytest.raises(BlockError) as caught:
-        await databases("10.0.0.0/8").ask(place[0], Query("SELECT 1"), about="a test")
+        await databases("10.0.0.0/8").ask(place[0], Query("SELECT 1"), run="a test")
     assert caught.value.code == "address_refused"
     assert place[1].sessions == 0
 
@@ -196,7 +195,7 @@ async def test_what_is_resolved_is_what_is_dialled(place: Place) -> None:
         return ["127.0.0.1"] if asked == 1 else ["10.0.0.1"]
 
     client = GuardedClient(["127.0.0.1"], resolve=once)
-    answer = await Databases(client, FunctionThreads()).ask(place[0], Query("SELECT 1 AS n"), about="a test")
+    answer = await Databases(client).ask(place[0], Query("SELECT 1 AS n"), run="a test")
     assert (answer.rows, asked) == ([{"n": 1}], 1)
 
 
@@ -220,14 +219,14 @@ async def test_what_is_resolved_is_what_is_dialled(place: Place) -> None:
 )
 async def test_addresses_that_lead_elsewhere_are_refused(address: str) -> None:
     with pytest.raises(BlockError) as caught:
-        await databases().ask(address, Query("SELECT 1"), about="a test")
+        await databases().ask(address, Query("SELECT 1"), run="a test")
     assert caught.value.code == "params_invalid"
     assert "secret" not in caught.value.message
 
 
 async def test_a_server_that_is_not_there() -> None:
     with pytest.raises(BlockError) as caught:
-        await databases().ask("postgresql://u:secret@reports.example:1/db", Query("SELECT 1"), about="a test")
+        await databases().ask("postgresql://u:secret@reports.example:1/db", Query("SELECT 1"), run="a test")
     assert (caught.value.code, caught.value.retryable) == ("sql_connection", True)
     assert "secret" not in caught.value.message
 

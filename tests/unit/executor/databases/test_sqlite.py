@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import sqlite3
-import threading
+from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from executor.databases.databases import Databases
 from executor.databases.rows import BYTES_MAX, Answer, Query
 from executor.errors import BlockError
 from executor.http.client import GuardedClient
-from executor.threads import FunctionThreads
 
 ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"
 
@@ -29,12 +27,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def databases(folder: Path) -> Databases:
-    return Databases(GuardedClient(), FunctionThreads(), [str(folder)])
+async def databases(folder: Path) -> AsyncIterator[Databases]:
+    made = Databases(GuardedClient(), [str(folder)])
+    yield made
+    await made.close()
 
 
 async def ask(databases: Databases, text: str, name: str = "shop.db", **more: Any) -> Answer:
-    return await databases.ask(name, Query(text, **more), about="a test")
+    return await databases.ask(name, Query(text, **more), run="a test")
 
 
 async def refusal(databases: Databases, text: str, name: str = "shop.db", **more: Any) -> BlockError:
@@ -160,18 +160,6 @@ async def test_a_file_that_is_no_database(databases: Databases, folder: Path) ->
 async def test_a_query_that_does_not_end_is_stopped(databases: Databases) -> None:
     error = await refusal(databases, ENDLESS, timeout_s=0.05)
     assert (error.code, error.retryable) == ("sql_timeout", False)
-
-
-async def test_a_cancelled_query_gives_its_thread_back(databases: Databases) -> None:
-    running = asyncio.create_task(ask(databases, ENDLESS, timeout_s=300))
-    while not [thread for thread in threading.enumerate() if thread.name == "weft-function-sql"]:
-        await asyncio.sleep(0.001)
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    async with asyncio.timeout(60):
-        while [thread for thread in threading.enumerate() if thread.name == "weft-function-sql"]:
-            await asyncio.sleep(0.005)
 
 
 async def test_large_values_are_refused_and_large_results_cut(databases: Databases) -> None:
