@@ -78,6 +78,7 @@ from msgspec.structs import replace
 
 from compiler.document import POOL_PATTERN
 from executor.errors import BadRequest, StoreError
+from executor.extras import install
 from executor.http.addresses import Allowed
 from executor.http.binding import checked_hosts
 from executor.http.parts import checked_places
@@ -525,16 +526,16 @@ def _check_extras(settings: Settings) -> None:
     if settings.otlp_endpoint is not None:
         checked.check_url("WEFT_OTLP_ENDPOINT", settings.otlp_endpoint, bare=True)
         if find_spec("opentelemetry") is None or find_spec("opentelemetry.sdk") is None:
-            raise SettingsError("WEFT_OTLP_ENDPOINT needs a library: pip install 'weft[otel]'")
+            raise SettingsError(f"WEFT_OTLP_ENDPOINT needs a library: {install('otel')}")
     if settings.otlp_headers is not None:
         _ = settings.otlp_header_map  # raises
     if settings.dask is not None:
         if urlsplit(settings.dask).scheme not in ("tcp", "tls") or not urlsplit(settings.dask).hostname:
             raise SettingsError("WEFT_DASK must have the form tcp://host:port or tls://host:port")
         if find_spec("distributed") is None:
-            raise SettingsError("WEFT_DASK needs the library of Dask: pip install 'weft[dask]'")
+            raise SettingsError(f"WEFT_DASK needs the library of Dask: {install('dask')}")
     if settings.kubernetes and find_spec("kr8s") is None:
-        raise SettingsError("WEFT_KUBERNETES needs a library: pip install 'weft[kubernetes]'")
+        raise SettingsError(f"WEFT_KUBERNETES needs a library: {install('kubernetes')}")
 
 
 def _check_alerts(settings: Settings) -> None:

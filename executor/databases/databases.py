@@ -15,6 +15,7 @@ from executor.databases.rows import Answer, Login, Query
 from executor.databases.sqlite import SqliteFiles
 from executor.databases.statement import names
 from executor.errors import BlockError
+from executor.extras import install
 from executor.http.binding import opened
 from executor.http.client import GuardedClient
 from executor.http.handles import has_handle
@@ -93,7 +94,7 @@ class Databases:
             try:
                 await asyncio.to_thread(import_module, _DRIVER)
             except ImportError as error:
-                message = f"PostgreSQL needs psycopg: pip install 'weft[postgres]' ({error})"
+                message = f"PostgreSQL needs psycopg: {install('postgres')} ({error})"
                 raise BlockError(message, code="not_installed", retryable=False) from None
         from executor.databases.postgres import ask
 

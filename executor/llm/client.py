@@ -13,6 +13,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from executor.errors import BlockError
+from executor.extras import install
 from executor.http.client import GuardedClient
 from executor.llm.base import Conversation, OnDelta, Reply, Waiting
 from executor.llm.endpoints import Endpoint, Endpoints
@@ -100,7 +101,7 @@ class ModelClient:
                 "language models need a library that is not installed on this server",
                 code="llm_missing",
                 retryable=False,
-                hint="pip install 'weft[llm]', or .venv/bin/pip install -e '.[llm]' in a checkout; then restart it",
+                hint=f"{install('llm')}; then restart it",
             )
         await asyncio.to_thread(import_module, _PROVIDER)  # another thread may be in the middle of that
         from executor.llm.provider import Provider

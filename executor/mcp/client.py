@@ -13,6 +13,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from executor.errors import BlockError
+from executor.extras import install
 from executor.http.client import GuardedClient
 from executor.mcp.base import ServerTool, ToolServer, Waiting
 
@@ -75,7 +76,7 @@ class ToolClient:
                     "tools of MCP servers need a library that is not installed on this server",
                     code="mcp_missing",
                     retryable=False,
-                    hint="pip install 'weft[mcp]'",
+                    hint=install("mcp"),
                 )
             await asyncio.to_thread(import_module, _SESSION)
         from executor.mcp.session import Sessions

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any, Final, NamedTuple
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, BlockError, NotFound
+from executor.extras import install
 from executor.runtime.links import token_of
 from executor.store.rows import NotificationRow, NotificationStatus
 from executor.topics.callbacks import Callbacks
@@ -129,7 +130,7 @@ async def _request(method: str, namespace: str, name: str = "", json: Any = None
         import kr8s
         import kr8s.asyncio
     except ImportError as error:
-        raise BlockError(f"pip install 'weft[kubernetes]': {error}", code="adapter_missing", retryable=False) from error
+        raise BlockError(f"{install('kubernetes')}: {error}", code="adapter_missing", retryable=False) from error
     more = {} if json is None else {"json": json}
     try:
         api = await kr8s.asyncio.api()

@@ -14,6 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from executor.errors import BlockError, Lost
+from executor.extras import install
 from executor.runners.call import Call, Listener, Said, encode, not_called, result_of
 
 Client = Any  # distributed.Client; an extra, without types for most of its methods
@@ -109,7 +110,7 @@ class DaskRunner:
                     f"the library of Dask is not installed: {error}",
                     code="runner_unavailable",
                     retryable=False,
-                    hint="pip install 'weft[dask]'",
+                    hint=install("dask"),
                 ) from error
             except Exception as error:
                 raise BlockError(

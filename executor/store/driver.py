@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from executor.errors import StoreError
+from executor.extras import install
 
 
 @contextmanager
@@ -14,4 +15,4 @@ def needs_psycopg() -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        raise StoreError(f"PostgreSQL needs psycopg: pip install 'weft[postgres]' ({error})") from None
+        raise StoreError(f"PostgreSQL needs psycopg: {install('postgres')} ({error})") from None

@@ -22,7 +22,7 @@ from server.cli.common import OK, Refused
 def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) -> int:
     """Show a fleet that shares its work while parts are killed.
 
-    Needs the extra `demo`: pip install 'weft[demo]'. It listens on 127.0.0.1 alone, in a temporary folder that it
+    Needs the libraries of the extra `demo`. It listens on 127.0.0.1 alone, in a temporary folder that it
     deletes at the end.
     """
     try:

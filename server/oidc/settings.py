@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
+from executor.extras import install
 from executor.store.people import PEOPLE_ROLES, PersonRole
 from server.variables import SettingsError, is_loopback
 
@@ -79,4 +80,4 @@ class OidcSettings(Struct, frozen=True):
         if "openid" not in self.scopes:
             raise SettingsError("WEFT_OIDC_SCOPES must have openid")
         if find_spec("joserfc") is None:
-            raise SettingsError("WEFT_OIDC_ISSUER needs a library: pip install 'weft[oidc]'")
+            raise SettingsError(f"WEFT_OIDC_ISSUER needs a library: {install('oidc')}")

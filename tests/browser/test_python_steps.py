@@ -12,6 +12,7 @@ from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor, box_of, document
+from tests.support.python_flow import FAILING
 
 FLOW = """import weft
 
@@ -67,27 +68,9 @@ def test_functions_on_the_canvas(servers: Servers, contexts: Contexts, tmp_path:
     expect(editor.page.get_by_text("paid 3.15 for A-17").first).to_be_visible()
 
 
-FAILS = """import weft
-
-
-def helper(prices: dict[str, int]) -> int:
-    return prices["missing"]
-
-
-@weft.step
-def price(name: str) -> int:
-    return helper({name: 1})
-
-
-@weft.workflow
-def order(name: str = "a"):
-    return price(name)
-"""
-
-
 def test_the_traceback_of_a_function(servers: Servers, contexts: Contexts, tmp_path: Path) -> None:
     path = tmp_path / "flow.py"
-    path.write_text(FAILS)
+    path.write_text(FAILING)
     server = servers(WEFT_FUNCTIONS=str(path))
     editor = Editor(contexts(server.url).page(), server.url)
     editor.open(traced(path))

@@ -20,7 +20,7 @@ PAGES = [
     ROOT / "docs/howto/deploy/Dockerfile", *ROOT.glob("docs/howto/deploy/*.yaml"), ROOT / "Makefile",
 ]  # fmt: skip
 # What a page describes: a message of weft, or that installing builds the editor.
-NO_COMMANDS = {"pip install 'weft[NAME]'", "pip install ."}
+NO_COMMANDS = {"pip install", "pip install ."}
 HEAD = re.compile(r"(?:\S*/)?(?:\$\(\w*PIP\)|pip) (?:install|wheel) ")
 # Lock -> the extras whose packages it has.
 EXTRAS = {

@@ -9,8 +9,8 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, closing
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,28 +23,19 @@ from executor.errors import DatabaseWriteFailed
 from executor.store.sqlite.reading import open_reading
 from executor.upkeep import gc as collecting
 from executor.upkeep.doctor import examine
-from server.app import build_engine, create_app
 from server.settings import Settings
+from tests.support.application import application
 from tests.support.documents import document
 from tests.support.server import ROOT, ServerProcess, free_port
 
-BASE = "http://127.0.0.1:8765"
 KEY = "a secret for tests only"
 RUNS = 8
 FLOW = document("flow", "start a", blocks={"a": {"type": "set", "params": {"value": 5}}})
 Json = dict[str, Any]
 
 
-@asynccontextmanager
-async def at(**place: Any) -> AsyncIterator[tuple[Engine, httpx.AsyncClient]]:
-    settings = Settings(secret_key=KEY, **place)
-    engine = await build_engine(settings)
-    transport = httpx.ASGITransport(app=create_app(settings, engine))
-    async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
-        try:
-            yield engine, client
-        finally:
-            await engine.close()
+def at(**place: Any) -> AbstractAsyncContextManager[tuple[Engine, httpx.AsyncClient]]:
+    return application(Settings(secret_key=KEY, **place))
 
 
 async def make_runs(engine: Engine) -> None:

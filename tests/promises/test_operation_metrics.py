@@ -11,12 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
-from server.app import build_engine, create_app
 from server.routes import TABLE
 from server.settings import Settings
+from tests.support.application import application
 from tests.support.documents import document
 
-BASE = "http://127.0.0.1:8765"
 ADMIN = {"authorization": "Bearer the-token"}
 FLOW = document("flow", "start a", blocks={"a": {"type": "set", "params": {"value": "a private value"}}})
 CLOSED = [spec for spec in TABLE if not spec.public and spec.path != "/metrics"]
@@ -24,14 +23,8 @@ CLOSED = [spec for spec in TABLE if not spec.public and spec.path != "/metrics"]
 
 @asynccontextmanager
 async def server(**place: Any) -> AsyncIterator[httpx.AsyncClient]:
-    settings = Settings(secret_key="a secret for tests only", token="the-token", **place)
-    engine = await build_engine(settings)
-    transport = httpx.ASGITransport(app=create_app(settings, engine))
-    async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
-        try:
-            yield client
-        finally:
-            await engine.close()
+    async with application(Settings(secret_key="a secret for tests only", token="the-token", **place)) as (_, client):
+        yield client
 
 
 async def token(client: httpx.AsyncClient, role: str) -> dict[str, str]:

@@ -17,6 +17,7 @@ import weft
 import weft.testing
 from executor.tracebacks import TRACEBACK_BYTES
 from tests.support.command import weft as command
+from tests.support.python_flow import FAILING
 from tests.support.server import ROOT, SyncServerProcess
 
 SECRET = "hunter2-hunter2"
@@ -195,48 +196,29 @@ async def test_blocks_of_weft_have_none() -> None:
             assert "traceback" not in run.error
 
 
-FLOW = """
-import weft
-
-
-def helper(prices: dict[str, int]) -> int:
-    return prices["missing"]
-
-
-@weft.step
-def price(name: str) -> int:
-    return helper({name: 1})
-
-
-@weft.workflow
-def order(name: str = "a"):
-    return price(name)
-"""
-
-
 def test_the_command_line_and_the_api_show_it(tmp_path: Path) -> None:
     file = tmp_path / "shop.py"
-    file.write_text(FLOW)
+    file.write_text(FAILING)
     server = SyncServerProcess(tmp_path, {"WEFT_FUNCTIONS": str(file)})
     environ = {"WEFT_URL": server.url, "WEFT_TOKEN": None}
     try:
         ran = command("run", str(file), "--follow", environ=environ)
-        assert f'File "{file}", line 6, in helper' in ran.stderr
+        assert f'File "{file}", line 5, in helper' in ran.stderr
         with httpx.Client(base_url=server.url) as client:
             (row,) = client.get("/api/runs").json()["runs"]
             assert row["error"]["code"] == "function_failed" and "traceback" not in row["error"]
             detail = client.get(f"/api/runs/{row['id']}/nodes/price").json()
-            assert f'File "{file}", line 6, in helper' in detail["error"]["traceback"]
+            assert f'File "{file}", line 5, in helper' in detail["error"]["traceback"]
         for words in (("why", row["id"]), ("why", row["id"], "price"), ("events", row["id"])):
             shown = command(*words, environ=environ).stdout
-            assert shown.count(f'File "{file}", line 6, in helper') == 1, shown
+            assert shown.count(f'File "{file}", line 5, in helper') == 1, shown
     finally:
         server.kill()
 
 
 async def test_the_terminal_of_weft_dev_has_all_frames(tmp_path: Path) -> None:
     file, environ = tmp_path / "shop.py", {**os.environ, "WEFT_TOKEN": "off", "PYTHONUNBUFFERED": "1"}
-    file.write_text(FLOW)
+    file.write_text(FAILING)
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "server", "dev", str(file), "--port", "0", "--db", str(tmp_path / "weft.db")),
         cwd=ROOT,
@@ -257,7 +239,7 @@ async def test_the_terminal_of_weft_dev_has_all_frames(tmp_path: Path) -> None:
             while "KeyError: 'missing'" not in printed:
                 printed += (line := await process.stdout.readline()).decode()
                 assert line, printed
-        assert f'File "{file}", line 6, in helper' in printed
+        assert f'File "{file}", line 5, in helper' in printed
         assert str(ROOT / "executor" / "blocks" / "python.py") in printed
     finally:
         process.send_signal(signal.SIGTERM)

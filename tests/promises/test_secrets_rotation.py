@@ -5,8 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
+from contextlib import AbstractAsyncContextManager, closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,8 +20,9 @@ from executor.triggers.requests import sign
 from executor.upkeep.doctor import examine
 from executor.upkeep.findings import Evidence
 from executor.vault.sealing import key_id
-from server.app import build_engine, create_app
+from server.app import build_engine
 from server.settings import Settings, read_secret
+from tests.support.application import application
 from tests.support.documents import ASKING, document
 from tests.support.endpoints import answer as http_answer
 from tests.support.endpoints import http
@@ -30,21 +30,14 @@ from tests.support.runs import settled
 from tests.support.until import until
 
 OLD, NEW = "a first secret key", "a second secret key"
-BASE = "http://127.0.0.1:8765"
 DAY_MS = 86_400_000
 Json = dict[str, Any]
 
 
-@asynccontextmanager
-async def server(tmp_path: Path, key: str, old: str | None = None, **more: Any) -> AsyncIterator[tuple[Engine, Any]]:
-    settings = Settings(db_path=str(tmp_path / "weft.db"), secret_key=key, old_secret_key=old, **more)
-    engine = await build_engine(settings)
-    transport = httpx.ASGITransport(app=create_app(settings, engine))
-    async with httpx.AsyncClient(transport=transport, base_url=BASE) as client:
-        try:
-            yield engine, client
-        finally:
-            await engine.close()
+def server(
+    tmp_path: Path, key: str, old: str | None = None, **more: Any
+) -> AbstractAsyncContextManager[tuple[Engine, httpx.AsyncClient]]:
+    return application(Settings(db_path=str(tmp_path / "weft.db"), secret_key=key, old_secret_key=old, **more))
 
 
 async def asking(engine: Engine) -> tuple[str, str]:

@@ -26,6 +26,7 @@ import wasmtime
 from wasmtime.component import Component
 
 from executor.errors import SandboxError
+from executor.extras import install
 from executor.sandbox.artifact import cache_folder, private_folder, read_checked, write_checked
 from executor.sandbox.engine import engine, once
 
@@ -127,7 +128,7 @@ def build() -> Path:
     if file is None or not private_folder(file.parent):
         raise BuildFailed("there is no folder of this user alone for the result: ~/.cache/weft/guest")
     if find_spec("componentize_py") is None:
-        raise BuildFailed("it needs the package componentize-py: pip install 'weft[python]'")
+        raise BuildFailed(f"it needs the package componentize-py: {install('python')}")
     with tempfile.TemporaryDirectory(prefix="weft-python-") as name:
         wasm = Path(name) / "python.wasm"
         _componentize(wasm)

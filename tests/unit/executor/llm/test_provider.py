@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from executor.errors import BlockError
+from executor.extras import install
 from executor.http.binding import Rules, bound_to
 from executor.http.client import GuardedClient
 from executor.llm.base import Conversation, Message, OutputSpec, Reply, ToolCall, ToolSpec, Usage
@@ -297,7 +298,7 @@ async def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     async with client_of("http://127.0.0.1:9/v1") as client:
         error = await failure(client, say("x"))
     assert error.code == "llm_missing"
-    assert error.hint.startswith("pip install 'weft[llm]'")
+    assert error.hint == f"{install('llm')}; then restart it"
 
 
 def test_a_server_without_models_loads_none_of_it() -> None:

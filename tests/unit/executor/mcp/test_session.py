@@ -14,6 +14,7 @@ import orjson
 import pytest
 
 from executor.errors import BlockError
+from executor.extras import install
 from executor.http.addresses import Resolve, resolve
 from executor.http.binding import Rules, bound_to
 from executor.http.client import GuardedClient
@@ -221,7 +222,7 @@ async def test_without_the_library(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("executor.mcp.client.find_spec", lambda name: None)
     async with client_of() as client:
         error = await failure(client, "http://127.0.0.1:9/")
-    assert (error.code, error.hint) == ("mcp_missing", "pip install 'weft[mcp]'")
+    assert (error.code, error.hint) == ("mcp_missing", install("mcp"))
 
 
 def test_a_server_without_mcp_loads_none_of_it() -> None:

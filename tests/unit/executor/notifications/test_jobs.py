@@ -15,6 +15,7 @@ import pytest
 from compiler.compile import compile_document
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.extras import install
 from executor.notifications import jobs
 from executor.runtime.links import token_of
 from executor.views import RunView, WaitView
@@ -187,7 +188,7 @@ async def test_without_the_library_the_block_fails_and_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "kr8s", None)
     status, message = await rig.end((await rig.engine.submit(document(IMAGE))).run)
-    assert status == "failed" and "weft[kubernetes]" in message
+    assert status == "failed" and install("kubernetes") in message
 
 
 async def test_by_http_a_job_is_posted_with_its_callback(tmp_path: Path) -> None:

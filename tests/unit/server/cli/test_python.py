@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from executor.extras import install
 from executor.sandbox.python import component
 from server import cli
 from tests.support.python_guest import built_python
@@ -20,7 +21,7 @@ def test_without_the_extra_it_says_what_to_install(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(component, "find_spec", lambda name: None)
     ran = CliRunner().invoke(cli.weft, ["python", "build", "--force"])
     assert ran.exit_code != 0
-    assert "pip install 'weft[python]'" in ran.output
+    assert install("python") in ran.output
 
 
 def test_a_build_that_fails_shows_why(monkeypatch: pytest.MonkeyPatch) -> None:

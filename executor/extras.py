@@ -1,0 +1,16 @@
+"""Extras of weft: libraries that only some installations need."""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+
+def install(extra: str) -> str:
+    """Return the command that installs the libraries of an extra. It names each: weft itself is on no package index."""
+    from importlib.metadata import requires
+
+    needs = (need.partition(";") for need in requires("weft") or ())
+    wanted = [name.strip() for name, _, when in needs if re.search(rf"extra == ['\"]{re.escape(extra)}['\"]", when)]
+    assert wanted, f"weft has no extra {extra!r}"
+    return f"pip install {shlex.join(wanted)}"
