@@ -194,7 +194,7 @@ class Region(Struct, frozen=True, omit_defaults=True):
 
     @property
     def all_ends(self) -> tuple[int, ...]:
-        """`ends` and `may_end`, in plan order."""
+        """Return `ends` and `may_end`, in plan order."""
         return tuple(sorted((*self.ends, *self.may_end))) if self.may_end else self.ends
 
 
@@ -280,8 +280,8 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
 
     @cached_property
     def wired_handles(self) -> dict[int, frozenset[str]]:
-        """The handles with an edge, of each node of a `may_end`, by plan-wide number. The node is no end if it leaves
-        by one of them."""
+        """Return the handles with an edge of each node in a `may_end`, by plan-wide number. The node is no end if it
+        leaves by one of them."""
         return {
             number: frozenset(edge.handle for edge in self.nodes[number].out)
             for region in self.regions
