@@ -39,12 +39,12 @@ class Admission:
         return await turn
 
     def leaves_to_be_read(self, run: str, bytes: int) -> None:
-        """It was in memory, held so many, and will be read again now. It waits for no room."""
+        """Reserve the bytes of a run that is about to be reloaded; no waiting."""
         if bytes > SMALL_BYTES:
             self._entering[run] = bytes
 
     def entered(self, run: str) -> None:
-        """It is in memory now, or will not come: the guess is not needed any more."""
+        """Drop the estimate of a run that is in memory now, or will not come."""
         self._entering.pop(run, None)
         self.look()
 

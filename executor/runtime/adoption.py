@@ -71,7 +71,7 @@ class Adoption:
             self._made.set_result(made)
 
     async def append(self, first: Append) -> Appended:
-        """The first append of its loop. Raises NotAdopted."""
+        """Make the first append of its loop. Raises NotAdopted."""
         if first.children:
             raise NotAdopted
         try:
@@ -105,6 +105,6 @@ class Adoption:
         return created
 
     def refuse(self) -> None:
-        """The process ends."""
+        """Fail the caller, since the process ends. The run may have been created."""
         if not self.is_over:
             self._settle(StoreError("the process ends; the run may have been created", code="store_closed"))

@@ -99,7 +99,7 @@ class Ahead:
         return isinstance(fact, ATTEMPT_ENDED) and self._run.plan.nodes[fact.key[1]].policy.on_lost == "retry"
 
     def hold(self, results: Sequence[Result]) -> None:
-        """The turn is written later."""
+        """Hold the turn: it is written later."""
         self._turns += 1
         self._recorder.hold()
         if self._turns >= TURNS_MAX // 2 or any(self._is_effect(result) for result in results):
@@ -176,7 +176,7 @@ class Ahead:
     # --- what attempts that are ahead wait for
 
     def stored(self, seq: int) -> None:
-        """The events up to this one are on disk."""
+        """Note that the events up to this one are on disk."""
         self._stored_seq = seq
         for _ in range(len(self._after)):
             upto, call = self._after.popleft()

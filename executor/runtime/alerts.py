@@ -63,7 +63,7 @@ def _alerts(
     at_ms: int,
     due_ms: int,
 ) -> tuple[AlertRow, ...]:
-    """One for each address: those of the installation, and those of the workflow."""
+    """Return an alert for each address: those of the installation, and those of the workflow."""
     to: list[tuple[AlertChannel, str]] = []
     if server.email:
         to.append(("email", INSTALLATION))

@@ -74,8 +74,8 @@ async def starter_of(store: Store, run: str) -> str | None:
 
 
 async def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
-    """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not
-    fit: a run that could only fail at its first block is refused instead."""
+    """Return the input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that
+    does not fit: a run that could only fail at its first block is refused instead."""
     value: Any = {} if input is None else input
     schema, source = _schema_of(plan)
     work = partial(_checked_input, plan, value, schema, source, matches)
@@ -131,7 +131,8 @@ def _checked_input(
 
 
 def check_payload(payload: Any) -> bytes:
-    """The payload of a signal as JSON. Raises BadRequest: beyond the bounds no block could put it out."""
+    """Return the payload of a signal as JSON. Raises BadRequest for a payload beyond the bounds, which no block could
+    put out."""
     try:
         encode({"payload": payload})
     except BlockError as error:
@@ -142,7 +143,7 @@ def check_payload(payload: Any) -> bytes:
 async def check_answer(
     row: WaitRow, fields: Mapping[str, Any], action: str | None, matches: Matches | None = None
 ) -> dict[str, Any]:
-    """The fields as they will be recorded. Raises AnswerInvalid: the wait stays open."""
+    """Return the fields as they will be recorded. Raises AnswerInvalid: the wait stays open."""
     actions = orjson.loads(row.request).get("actions") or []
     if actions and action not in actions:
         listed = ", ".join(repr(name) for name in actions)
@@ -182,7 +183,7 @@ def answer_message(row: WaitRow, fields: dict[str, Any], action: str | None, by:
 
 
 def answer_output(answer: Answer) -> dict[str, Any]:
-    """The output of the block that waited for this answer."""
+    """Return the output of the block that waited for this answer."""
     if answer.output is not None:
         return dict(answer.output)
     output = {**(answer.fields or {}), "answered_by": answer.by, "answered_at": answer.at_ms}

@@ -27,7 +27,7 @@ Keep = Callable[[str | StepNote, Stream], None]
 
 
 class AttemptLog:
-    """`keep` journals a message; `emit` sends a piece of live text to readers."""
+    """The log of one attempt. `keep` journals a message; `emit` sends a piece of live text to readers."""
 
     __slots__ = (
         "_bytes",
@@ -108,7 +108,7 @@ class AttemptLog:
         self._lines.append(line)
 
     def _flush_soon(self) -> None:
-        """The first line at once, those that follow it soon together."""
+        """Flush the first line at once, those that follow it soon together."""
         if self._timer is None and not self._ended:
             self._flush()
             self._timer = self._loop.call_later(JOIN_S, self._flush_again)

@@ -49,7 +49,7 @@ class _Attempt:
         self.grace: asyncio.TimerHandle | None = None
 
     def end_grace(self) -> None:
-        """A timer that is set holds the attempt, and all values of its run."""
+        """Cancel the timer: while it is set it holds the attempt, and all values of its run."""
         if self.grace is not None:
             self.grace.cancel()
 
@@ -88,11 +88,11 @@ class Attempts:
             self._beginning = begin(self._begin_later(), f"{self._run_id}:begin")
 
     def refuse(self, key: NodeKey, number: int) -> None:
-        """Its start is recorded, and it is cancelled before it begins."""
+        """Cancel an attempt before it begins; its start is recorded."""
         self.arrivals.add(f.NodeErred(self._clock.now_ms(), key, number, CANCELLED))
 
     def cancel(self, key: NodeKey) -> None:
-        """Its result comes all the same, at the latest after the grace."""
+        """Cancel an attempt. Its result comes all the same, at the latest after the grace."""
         attempt = self._by_key.get(key)
         if attempt is None or attempt.cancelled:  # a second time would interrupt its clean-up
             return
@@ -116,7 +116,7 @@ class Attempts:
         self._by_key.clear()
 
     def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
-        """The run follows another plan, where the same nodes have other keys."""
+        """Change the keys: the run follows another plan, where the same nodes have other keys."""
         for attempt in self._by_key.values():
             attempt.key = translate(attempt.key)
         self._by_key = {attempt.key: attempt for attempt in self._by_key.values()}

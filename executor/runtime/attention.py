@@ -73,7 +73,7 @@ def step_question(node: str, n: int, step: str) -> Suspend:
 def answer(
     at_ms: int, key: NodeKey, attempt: int, action: str, fields: Mapping[str, Any], by: str | None
 ) -> tuple[f.Fact, Any]:
-    """The fact that follows from an answer, and the output it gives the block (None unless it is done)."""
+    """Return the fact that follows from an answer, and the output it gives the block (None unless it is done)."""
     match cast(Action, action):
         case "retry":
             return f.WaitRetried(at_ms, key, attempt, by), None

@@ -62,7 +62,7 @@ class Wakes:
         await self._bus.close()
 
     def connected(self) -> None:
-        """For the first time, or again: there may be anything."""
+        """Handle a connection, the first or another: any message may have been missed."""
         self._elsewhere.forget_told()
         self._look(None)
         self._places.heard()

@@ -30,7 +30,7 @@ class ResultCache:
         self._matches = matches
 
     def key(self, node: Node, values: Any) -> str:
-        """`values`: of the key expression, or the resolved params."""
+        """Return the cache key. `values` are those of the key expression, or the resolved params."""
         assert node.policy.cache is not None
         clean, secrets = self._redactor.named(plain(values))
         return cache_key(
@@ -38,7 +38,7 @@ class ResultCache:
         )
 
     async def find(self, node: Node, key: str) -> CacheRow | None:
-        """An output that still fits."""
+        """Return a cached output that still fits, or None."""
         try:
             row = await self._store.find_cached(key, self._clock.now_ms())
             files = files_in(row.output) if row is not None else []

@@ -45,7 +45,8 @@ class Checkpoints:
         return None if row is None else orjson.loads(row.data)
 
     def writer(self, key: str, attempt: int, begun: Begun | None = None) -> CheckpointWriter:
-        """`begun`: waits until the start of the attempt is on disk, if it may not be."""
+        """Return the writer of an attempt. `begun` waits until the start of the attempt is on disk, or is None if it is
+        already."""
         return CheckpointWriter(self, key, attempt, begun)
 
     def encode(self, value: Any) -> bytes:
@@ -61,7 +62,7 @@ class Checkpoints:
         return data
 
     async def put(self, key: str, attempt: int, data: bytes) -> None:
-        """One try. Raises Fenced, StoreError."""
+        """Store the checkpoint in one try. Raises Fenced, StoreError."""
         row = CheckpointRow(self._run_id, key, attempt, self._clock.now_ms(), data)
         await self._store.put_checkpoint(self._epoch, row)
 
@@ -102,7 +103,7 @@ class CheckpointWriter:
         asyncio.run_coroutine_threadsafe(self.keep(value), self._loop).result()
 
     def end(self) -> None:
-        """The attempt is over."""
+        """Note that the attempt is over."""
         self._over = True
 
     async def _put(self, data: bytes) -> None:

@@ -120,7 +120,8 @@ def cancel_message(parent: str) -> bytes:
 
 
 def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
-    """A run above was cancelled, or has ended, and the runs between have not passed it on yet."""
+    """Return the cancel for a run of which a run above was cancelled, or has ended, and the runs between have not
+    passed it on yet."""
     return f.CancelRequested(now_ms, "a run above this one no longer needs it")
 
 
@@ -172,6 +173,6 @@ class SharedReads(Generic[Key, Value]):
 
 
 def _retrieve(task: asyncio.Task[Value]) -> None:
-    """All callers may have been cancelled meanwhile: asyncio must not report the error as lost."""
+    """Retrieve the error: all callers may have been cancelled meanwhile, and asyncio must not report it as lost."""
     if not task.cancelled():
         task.exception()

@@ -30,7 +30,7 @@ class SystemClock:
 
 
 class Timers:
-    """`set` calls `callback` once, not before `due_ms`. Returns a handle for `cancel`."""
+    """Timers of a clock. `set` calls `callback` once, not before `due_ms`, and returns a handle for `cancel`."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -57,7 +57,7 @@ class Timers:
 
     @property
     def next_due_ms(self) -> int | None:
-        """The earliest time that is set."""
+        """Return the earliest time that is set."""
         return min((due_ms for due_ms, number in self._heap if number in self._callbacks), default=None)
 
     def close(self) -> None:

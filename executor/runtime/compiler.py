@@ -37,7 +37,8 @@ class Compiler:
         stored: Callable[[], frozenset[str]] = frozenset,
         connectors: StoredConnectors | None = None,
     ) -> None:
-        """`stored`: the names of stored secrets at present. `connectors`: those of the database."""
+        """Make the compiler. `stored` returns the names of stored secrets at present; `connectors` are those of the
+        database."""
         self._registry = registry
         self._limits = limits
         self._env_names = frozenset(env_names)

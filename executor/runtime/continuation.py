@@ -45,8 +45,8 @@ class Continuations:
         self._compile = compile
 
     async def prepare(self, row: RunRow, plan: Plan, input: Any) -> NewRun:
-        """The run that continues run `row`, which has this plan: of the active version of its workflow, from the same
-        trigger. Raises BlockError: continue_as_new_child, workflow_invalid, input_invalid."""
+        """Return the run that continues run `row`, which has this plan: of the active version of its workflow, from the
+        same trigger. Raises BlockError: continue_as_new_child, workflow_invalid, input_invalid."""
         if row.parent_run_id is not None:
             raise BlockError(
                 f"run {row.parent_run_id} waits for the output of this run, so it cannot continue as new",
@@ -110,12 +110,12 @@ class Continuations:
 
 
 def next_run_id(run: str, now_ms: int) -> str:
-    """As those of other new runs, but a run has only one next."""
+    """Return an id like those of other new runs, but a run has only one next."""
     return f"{now_ms:012x}{hashlib.sha256(f'weft next {run}'.encode()).hexdigest()[:RANDOM_DIGITS]}"
 
 
 def begun_at(new: NewRun, before: RunRow, at_ms: int) -> NewRun:
-    """The run as it is created at `at_ms`, when the one before ends."""
+    """Return the run as it is created at `at_ms`, when the one before ends."""
     started_ms = before.created_at_ms if before.started_at_ms is None else before.started_at_ms
     records = tuple(replace(record, at_ms=at_ms) for record in new.records)
     return replace(new, records=records, now_ms=at_ms, due_ms=max(at_ms, started_ms + EVERY_MS))

@@ -46,7 +46,8 @@ class Cursor:
         lookout.begin()
 
     async def take(self) -> list[Record] | None:
-        """The next batch; [] when there is nothing yet, None at the end. Raises NotFound: no such run (any more)."""
+        """Return the next batch; [] if there is nothing yet, None at the end. Raises NotFound if there is no such run
+        (any more)."""
         if self._ended:
             return None
         self._bell.clear()
@@ -104,7 +105,7 @@ class Pages:
         return await self._share(key, lambda: self._read(key))
 
     async def row(self, run: str) -> RunRow:
-        """The row of the run, shared in the same way. Raises NotFound."""
+        """Return the row of the run, shared in the same way. Raises NotFound."""
         return await self._share(run, lambda: find_run(self._store, run))
 
     async def _share(self, key: Hashable, read: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -30,7 +30,8 @@ def elapsed_us() -> int:
 
 
 class DatabaseClock:
-    """`ask`: the server's time in microseconds. Call `begin` before the first `now_ms`."""
+    """A clock with the time of the database server. `ask` returns it in microseconds. Call `begin` before the first
+    `now_ms`."""
 
     def __init__(self, ask: Callable[[], Awaitable[int]], elapsed_us: Callable[[], int] = elapsed_us) -> None:
         self._ask = ask

@@ -70,7 +70,7 @@ async def existing_run(store: Store, run: str, row: RunRow | None = None) -> Asy
 
 
 async def find_version(store: Store, workflow: str, version: int | None = None) -> WorkflowRow:
-    """Without a number the active version."""
+    """Return a version of a workflow, without a number the active one."""
     row = await store.get_workflow(workflow)
     if row is not None and version not in (None, row.version):
         row = await store.get_workflow(workflow, version)

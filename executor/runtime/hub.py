@@ -31,7 +31,7 @@ class Watchers:
         return future
 
     def signal(self, run: str) -> None:
-        """It has happened."""
+        """Wake all that wait."""
         for future in self._by_run.pop(run, ()):
             if not future.done():
                 future.set_result(None)
@@ -142,17 +142,17 @@ class Hub:
     # --- what has happened
 
     def committed(self, run: str, records: Sequence[Record]) -> None:
-        """This process has committed these events. Not to be called before they are on the disk."""
+        """Note that this process has committed these events. Do not call it before they are on the disk."""
         self.tails.add(run, records)
         self._wake(run)
 
     def grown(self, run: str) -> None:
-        """This process has committed events of `run` that are not at hand."""
+        """Note that this process has committed events of `run` that are not at hand."""
         self.tails.forget(run)
         self._wake(run)
 
     def signal(self, run: str) -> None:
-        """Something about `run` was committed that is not in its journal."""
+        """Wake those that wait: something about `run` was committed that is not in its journal."""
         self._wake(run)
 
     def grown_elsewhere(self, run: str) -> None:
@@ -187,17 +187,18 @@ class Hub:
     # --- readers
 
     def watch(self, run: str) -> asyncio.Future[None]:
-        """A future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in between."""
+        """Return a future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in
+        between."""
         return self._commits.watch(run)
 
     def enter(self, run: str, reader: Reader) -> None:
-        """It is woken by each signal until it leaves."""
+        """Add a reader; it is woken by each signal until it leaves."""
         self.tails.begin(run)
         self._readers.setdefault(run, set()).add(reader)
         self.elsewhere.follow(run)
 
     def leave(self, run: str, reader: Reader) -> None:
-        """It may have left before."""
+        """Remove a reader, which may have left before."""
         readers = self._readers.get(run)
         if readers is not None and reader in readers:
             readers.remove(reader)
@@ -209,7 +210,7 @@ class Hub:
         return run in self._readers
 
     def watched(self) -> list[str]:
-        """The runs that have a reader."""
+        """Return the runs that have a reader."""
         return list(self._readers)
 
     # --- live text
@@ -221,7 +222,7 @@ class Hub:
             self.elsewhere.text(run, key, text, seq)
 
     def delta_elsewhere(self, run: str, key: str, text: str, seq: int) -> None:
-        """The same, of a run that another process executes."""
+        """Send live text of a run that another process executes."""
         self.texts.add(run, key, text, seq)
         for reader in self._deltas.get(run, ()):
             reader.put(key, text, seq)

@@ -74,7 +74,7 @@ class Inbox:
             await self._read()
 
     async def read_upto(self, n: int) -> None:
-        """At least the messages up to number `n`, which others have committed."""
+        """Read at least the messages up to number `n`, which others have committed."""
         if n > self.newest_n:
             self.newest_n = n
             self.may_have_messages = False
@@ -86,14 +86,14 @@ class Inbox:
             self.changed()
 
     def pop_consumed(self) -> tuple[int, ...]:
-        """For the append that deletes them."""
+        """Return the numbers of consumed messages, for the append that deletes them."""
         consumed = tuple(self.consumed)
         self.consumed.clear()
         return consumed
 
     async def match_signals(self) -> None:
-        """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this
-        way."""
+        """Match the oldest signal to the oldest wait of its name and correlation. Both early signals and late ones are
+        matched here."""
         results = self._arrivals.results
         facts = (result.fact for result in results)
         answered = {(fact.key, fact.attempt) for fact in facts if isinstance(fact, f.WaitAnswered)}

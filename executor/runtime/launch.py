@@ -88,7 +88,7 @@ class _Prepared:
 
 @lru_cache(maxsize=1_000)
 def _shared(names: frozenset[str]) -> frozenset[str]:
-    """One object for all nodes with the same names, and for those with none: it takes 216 bytes."""
+    """Return one object for all nodes with the same names, and for those with none: it takes 216 bytes."""
     return names
 
 
@@ -146,8 +146,8 @@ class Launcher:
         return self._plan.nodes[key[1]].type
 
     async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep, turn: int = 0, count: int = 0) -> Result:
-        """One attempt, whose start is recorded by event `seq` at the latest. `keep` journals what it logs; `turn`,
-        `count`: for sentinels, see Context."""
+        """Run one attempt, whose start is recorded by event `seq` at the latest. `keep` journals what it logs; `turn`
+        and `count` are for sentinels, see Context."""
         node = self._plan.nodes[key[1]]
         try:
             outcome, cache_key = await self._outcome(key, node, attempt, seq, keep, turn, count)
@@ -439,7 +439,7 @@ class Launcher:
         return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed, owner=self._run_id)
 
     def _clean(self, output: Any, data: bytes) -> bytes:
-        """`data`, the JSON of an output, without secrets. Can be called in a thread. Raises BlockError."""
+        """Return `data`, the JSON of an output, without secrets. Can be called in a thread. Raises BlockError."""
         check(output, data)
         return self._redactor.redact_json(data)
 
@@ -532,8 +532,8 @@ class Launcher:
 
 
 def _not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
-    """The error of an attempt that may have had its effect: it is repeated only where that does no harm, or where the
-    author wants it."""
+    """Return the error of an attempt that may have had its effect: it is repeated only where that does no harm, or
+    where the author wants it."""
     if not info.retryable or node.policy.on_uncertain == "retry":
         return info
     return structs.replace(info, retryable=False, hint=info.hint or UNCERTAIN_HINT)
@@ -545,7 +545,7 @@ def _keep_note(keep: Keep, note: StepNote) -> None:
 
 @lru_cache(maxsize=PLANS_MAX)
 def _prepared_nodes(plan_hash: str) -> dict[int, _Prepared]:
-    """By node number, filled as nodes run, shared by all runs of the plan."""
+    """Return the prepared nodes by node number, filled as nodes run, shared by all runs of the plan."""
     return {}
 
 

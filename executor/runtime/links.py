@@ -42,7 +42,7 @@ class Links:
         return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()
 
     def hash_of(self, run: str, wait: str, kind: str) -> str:
-        """The hash that the token of a wait of this kind has."""
+        """Return the hash of the token of a wait of this kind."""
         purpose = purpose_of(kind)
         return self.hash(self.token(run, wait, purpose), purpose)
 
@@ -81,7 +81,7 @@ class Links:
         return f"{self._base_url}/hooks/{id}"
 
     def page_token(self, id: str, generation: int, key: int = 0) -> str:
-        """The last part of the address of a public page: each generation has its own, and none is stored."""
+        """Return the last part of the address of a public page: each generation has its own, and none is stored."""
         digest = hmac.new(self._secrets[key], f"page\0{id}\0{generation}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
@@ -91,7 +91,7 @@ class Links:
 
 
 def token_of(text: str, purpose: Purpose = "resume") -> str:
-    """The token in a link, or the text itself when it is no link."""
+    """Return the token in a link, or the text itself if it is no link."""
     _, found, token = text.rpartition(f"/{PATHS[purpose]}/")
     return token.partition("?")[0].rstrip("/") if found else text
 

@@ -26,7 +26,7 @@ class LiveTexts:
         self._total = 0
 
     def add(self, run: str, key: str, text: str, seq: int) -> None:
-        """`seq`: of the append that recorded the start of the attempt. A new attempt begins anew."""
+        """Add text. `seq` is that of the append that recorded the start of the attempt. A new attempt begins anew."""
         nodes = self._runs.setdefault(run, {})
         self._runs.move_to_end(run)
         said = nodes.setdefault(key, _Said("", seq))
@@ -44,7 +44,7 @@ class LiveTexts:
         return [(key, _shown(said.text), said.seq) for key, said in nodes.items()]
 
     def forget(self, run: str) -> None:
-        """It has left memory: it ended, or waits."""
+        """Forget a run that has left memory: it ended, or waits."""
         self._total -= sum(len(said.text) for said in self._runs.pop(run, {}).values())
 
 

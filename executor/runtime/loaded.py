@@ -37,7 +37,7 @@ class Notes:
     continuing: NodeKey | None = None  # the block whose next event records it
 
     def replay(self, event: Event, record: Record, output: bytes | None) -> None:
-        """An event that is stored."""
+        """Apply an event that is stored."""
         if type(event) is NodeSucceeded and event.end_run:
             self.response = output
             self.continues = event.key == self.continuing
@@ -54,7 +54,7 @@ class Notes:
             self.closed((event.key, event.attempt))
 
     def closed(self, key: WaitKey) -> str | None:
-        """This wait is. Returns the child it waited for."""
+        """Note that this wait is closed. Returns the child it waited for."""
         self.signal_names.pop(key, None)
         return self.children.pop(key, None)
 
@@ -79,7 +79,7 @@ NOT_SAVED = Saved()
 
 @dataclass(frozen=True, slots=True)
 class LoadedRun:
-    """`row` is as it was claimed; `state`, `fold` and `notes` are changed by each event."""
+    """A run in memory. `row` is as it was claimed; each event changes `state`, `fold` and `notes`."""
 
     row: RunRow
     plan: Plan
@@ -91,7 +91,7 @@ class LoadedRun:
 
     @classmethod
     def empty(cls, row: RunRow, plan: Plan, env: Mapping[str, str], saved: Saved = NOT_SAVED) -> Self:
-        """Before the first event."""
+        """Return a run before its first event."""
         fold = Fold(plan, Values(plan, orjson.loads(row.input), env))
         return cls(row, plan, Codec(plan), State.new(plan), fold, saved=saved)
 
@@ -100,7 +100,7 @@ class LoadedRun:
         return self.row.id
 
     def apply(self, record: Record, output: bytes | None) -> Event:
-        """The next event, as it is stored; `output` also if it is not in the row."""
+        """Apply the next event, as it is stored; `output` also if it is not in the row."""
         event = self.codec.to_event(record)
         evolve(self.plan, self.state, event)
         self.fold.apply(event, output)

@@ -116,7 +116,7 @@ class RunLoop:
         self._inbox.put_in_hand(messages)
 
     def end_with_family(self) -> None:
-        """The root of its family was cancelled, or has ended: so does this run."""
+        """End this run: the root of its family was cancelled, or has ended."""
         if not self._state.is_cancelled:
             self._arrivals.add_first(cancel_of_orphan(self._now_ms()))
 
@@ -139,7 +139,7 @@ class RunLoop:
 
     @property
     def saved(self) -> Saved:
-        """The snapshot that it was recovered from."""
+        """Return the snapshot that it was recovered from."""
         return self._run.saved
 
     @property
@@ -149,7 +149,8 @@ class RunLoop:
     # --- the loop ---
 
     async def drive(self, first: list[f.Fact]) -> Ended:
-        """`first`: the facts recovery found (attempts lost), or a StartRequested for a journal that is empty."""
+        """Drive the run. `first` are the facts recovery found (attempts lost), or a StartRequested for a journal that
+        is empty."""
         self._results.extend(Result(fact, Payload()) for fact in first)
         ahead = self._ahead
         for fact in first:
@@ -366,7 +367,7 @@ class RunLoop:
             self._arrivals.add_first(f.RunAborted(self._now_ms(), family_error(limits)))
 
     def _committed_ahead(self, append: Append, appended: Appended) -> None:
-        """In the background: what was acted upon before is on disk."""
+        """Handle a commit in the background: what was acted upon before is on disk."""
         self._tell(append)
         self._inbox.changed_upto(appended.inbox_n)
         self._hear_family(appended)
@@ -383,7 +384,7 @@ class RunLoop:
         self._continues = True
 
     def _act(self, commands: list[c.Command]) -> bool:
-        """After the commit. True when the run has ended."""
+        """Carry out the commands after the commit. Returns True if the run has ended."""
         cancelled = bool(self._results) and any(isinstance(result.fact, _CANCELS) for result in self._results)
         starts: dict[NodeKey, int] = {}
         for command in commands:
@@ -469,7 +470,7 @@ class RunLoop:
 
 
 def _without_child(result: Result, error: LimitExceeded) -> Result:
-    """An attempt whose child was refused has failed for it."""
+    """Return the result, as a failure if it asks for a child: that was refused."""
     fact = result.fact
     if not isinstance(fact, f.NodeSuspended) or all(s.child is None for s in result.payload.suspends.values()):
         return result

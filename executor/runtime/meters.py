@@ -114,7 +114,7 @@ class RunMeters:
         self.queued_seconds.observe(name, max(0, queued_ms) / 1000)
 
     def committed(self, row: RunRow, append: Append) -> None:
-        """Only what few appends have."""
+        """Count the end of a run and the usage of steps, which only few appends have."""
         if append.finished and append.status is not None:
             label = (self._workflows.of(row.workflow), append.status)
             self.ended.add(label)

@@ -141,7 +141,7 @@ class _Reader:
 
 
 def _containers(plan: Plan, number: int) -> list[tuple[str, str]]:
-    """The containers around a node, inner first."""
+    """Return the containers around a node, inner first."""
     found: list[tuple[str, str]] = []
     region = plan.region_of[number]
     while region > 0:
@@ -156,8 +156,8 @@ def _containers(plan: Plan, number: int) -> list[tuple[str, str]]:
 async def move(
     store: Store, row: RunRow, old: Plan, migrate: Migrate, n: int, now_ms: Callable[[], int]
 ) -> Plan | None:
-    """The run follows the plan that message `n` of its inbox asks for; `row` as it is now. Returns that plan, None when
-    the journal does not fit it. Raises what `append` raises."""
+    """Let the run follow the plan that message `n` of its inbox asks for; `row` is as it is now. Returns that plan, or
+    None if the journal does not fit it. Raises what `append` raises."""
     try:
         new = await load_plan(store, migrate.plan)
     except CorruptJournal as error:
@@ -172,7 +172,7 @@ async def move(
 
 
 def _move_append(row: RunRow, move: Move, new: Plan, fitted: Fit, n: int, now_ms: int) -> Append:
-    """One append, fenced like any other; it consumes message `n`."""
+    """Return the append of the move, fenced like any other; it consumes message `n`."""
     codec = Codec(new)
     events: list[Event] = [RunMigrated(move.version, move.plan_hash)]
     events += [NodeSkipped(key, "pruned", because) for key, because in fitted.pruned]

@@ -107,5 +107,5 @@ class OwnedRuns:
             call()
 
     def left_elsewhere(self, run: str) -> None:
-        """It has left the memory of another process."""
+        """Note that a run has left the memory of another process."""
         self._left.signal(run)

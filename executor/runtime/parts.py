@@ -33,7 +33,8 @@ from executor.vault.vault import Vault
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """`hub` wakes readers, `owned` wakes the run loops of this process, `elsewhere` those of others."""
+    """The parts of a process. `hub` wakes readers, `owned` wakes the run loops of this process, `elsewhere` those of
+    others."""
 
     store: Store
     registry: Registry

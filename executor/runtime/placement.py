@@ -22,7 +22,7 @@ _Reference = tuple[tuple[str | int, ...], str | None]  # where in the input, and
 
 
 def placement_of(plan: Plan, input: Any, priority: int | None = None) -> Placement:
-    """`priority`: in place of that of the workflow."""
+    """Return the placement of a run. `priority` replaces that of the workflow."""
     settings = plan.settings
     fair = "" if settings.fair is None else filled(settings.fair, input)
     priority = settings.priority if priority is None else priority
@@ -42,12 +42,12 @@ def _lowest(bounds: Iterable[tuple[str, Bound]]) -> tuple[tuple[str, Bound], ...
 
 
 def filled(text: str, input: Any) -> str:
-    """A key."""
+    """Return a key with its references filled in."""
     return as_key("".join(part if isinstance(part, str) else _value(part, input) for part in _parts(text)))
 
 
 def as_key(text: str) -> str:
-    """A long one becomes its beginning and a hash: keys are in indexes."""
+    """Return text as a key. A long one becomes its beginning and a hash: keys are in indexes."""
     key = "".join(character if character >= " " else " " for character in text)
     if len(key) > KEY_LENGTH_MAX:
         key = f"{key[: KEY_LENGTH_MAX // 2]}...{hashlib.sha256(key.encode()).hexdigest()}"

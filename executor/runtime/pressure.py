@@ -19,8 +19,8 @@ ROOM: Final = 0.1
 
 @dataclass(slots=True)
 class _Queue:
-    """`count` at `at_ms`, and how many were `added` here since. `looked_ms`: when it was last asked for. `per_s`: how
-    many left it, when last measured."""
+    """The queue of a pool: `count` at `at_ms`, and how many were `added` here since. `looked_ms` is when it was last
+    asked for; `per_s` is how many left it, when last measured."""
 
     at_ms: int
     looked_ms: int

@@ -147,8 +147,8 @@ class Recorder:
     # --- forward ---
 
     def decide(self, plan: Plan, result: Result) -> list[Event]:
-        """The events that follow from a result; they are in the state, the values and the next append then. `plan`: to
-        decide by."""
+        """Return the events that follow from a result; they are in the state, the values and the next append then.
+        `plan` is the plan to decide by."""
         state = self._state
         fact, payload = result.fact, result.payload
         if fact.at_ms > self._at_ms:
@@ -187,7 +187,7 @@ class Recorder:
         return events
 
     def leave_places(self, *places: tuple[str, int]) -> None:
-        """With the next append: these (node key and attempt), and those of older leases."""
+        """Leave places with the next append: these (node key and attempt), and those of older leases."""
         self._beside.places = [*(self._beside.places or ()), *places]
 
     def log(self, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
@@ -201,7 +201,7 @@ class Recorder:
         self._record(logged)
 
     def step(self, key: NodeKey, attempt: int, note: StepNote) -> None:
-        """An event of a step, into the next append; refused when the attempt has ended."""
+        """Record an event of a step in the next append; refused if the attempt has ended."""
         state = self._state
         if state.running.get(key) != attempt or state.phase is RunPhase.FINISHED:
             note.refuse()
@@ -456,9 +456,8 @@ def _fresh(state: State, fact: f.Fact) -> bool:
 
 
 def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
-    """The outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses.
-
-    A row holds no text and no link: both are made when `executor.notifications` sends it."""
+    """Return the outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses. A
+    row holds no text and no link: both are made when `executor.notifications` sends it."""
     asked = list(own)
     if wait.kind in ASK_PEOPLE:
         asked += [("email", SERVER_WIDE)] if server.email else []

@@ -26,7 +26,7 @@ from executor.store.rows import Resumed, RunRow
 
 
 def begin(parts: Parts, adoption: Adoption, plan: Plan) -> tuple[RunLoop, list[f.Fact]]:
-    """The same for a run that is not created yet: nothing is read."""
+    """Return the loop and first facts of a run that is not created yet: nothing is read."""
     run = LoadedRun.empty(adoption.row, plan, parts.vault.values)
     recorder = Recorder(run, parts)
     for record in adoption.new.records:
@@ -79,7 +79,7 @@ async def _places_of_before(parts: Parts, run: LoadedRun) -> list[PlaceRow]:
 
 
 async def _folded(parts: Parts, row: RunRow, plan: Plan) -> tuple[LoadedRun, int]:
-    """The run as its journal has it, and the time of its last event."""
+    """Return the run as its journal has it, and the time of its last event."""
     saved = await load_snapshot(parts, row, plan)
     if saved is not None:
         try:

@@ -54,7 +54,7 @@ class Result(Struct, gc=False):
 
 
 def assigned(node: Node, output: Any) -> list[list[Any]]:
-    """The patch of the variables that `assign` of this node makes of its output, if it has one."""
+    """Return the patch of the variables that `assign` of this node makes of its output, if it has one."""
     return [["set", node.policy.assign, output]] if node.policy.assign else []
 
 
@@ -78,7 +78,8 @@ class Arrivals:
         self.changed.set()
 
     def add_first(self, fact: f.Fact) -> None:
-        """Before everything that is here: once it is acknowledged, nothing that ended meanwhile may start anything."""
+        """Add a result before everything that is here: once it is acknowledged, nothing that ended meanwhile may start
+        anything."""
         self.results.appendleft(Result(fact, Payload()))
         self.changed.set()
 
@@ -87,7 +88,8 @@ class Arrivals:
         self.changed.set()
 
     def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
-        """The run follows another plan: what is here is about the same nodes, under the keys that they have there."""
+        """Change the keys: the run follows another plan; what is here is about the same nodes, under the keys that they
+        have there."""
         for result in self.results:
             fact: Any = result.fact
             if hasattr(fact, "key"):
@@ -100,13 +102,13 @@ HINT = "Return less data, for example a URL instead of a file, or split the work
 
 
 def run_error(limits: RunLimits) -> ErrorInfo:
-    """The outputs of the run are over its bound."""
+    """Return the error of a run whose outputs are over its bound."""
     message = f"the outputs of this run are larger than {_size(limits.run_bytes)} in total"
     return ErrorInfo("limit_run_bytes", message, hint=HINT)
 
 
 def family_error(limits: RunLimits) -> ErrorInfo:
-    """The outputs of the run and of all runs with the same root are over their bound."""
+    """Return the error of a run whose outputs, with those of all runs with the same root, are over their bound."""
     message = f"the outputs of this run and of all runs with the same root are larger than {_size(limits.family_bytes)}"
     return ErrorInfo("limit_family_bytes", message, hint=HINT)
 

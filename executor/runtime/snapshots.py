@@ -107,7 +107,7 @@ class Snapshots:
         self._leaving_seq = max(seq + max(LEAVING_EVERY, least), SNAPSHOT_SEQ_MIN)
 
     async def make(self) -> None:
-        """For the next append, or the release. All events of the state are stored."""
+        """Make a snapshot for the next append, or the release. All events of the state are stored."""
         seq = self._run.state.seq
         try:
             row = await snapshot_of(self._run, self._turns)
@@ -130,7 +130,7 @@ class Snapshots:
         return self._row is not None
 
     def pop(self) -> SnapshotRow | None:
-        """The one to store now."""
+        """Return the snapshot to store now, or None."""
         row, self._row = self._row, None
         return row
 

@@ -26,12 +26,12 @@ class StepNote:
         self.done = done
 
     def settle(self) -> None:
-        """It is on disk."""
+        """Note that the event is on disk."""
         if self.done is not None and not self.done.done():
             self.done.set_result(None)
 
     def refuse(self) -> None:
-        """The attempt was over: it is not recorded."""
+        """Refuse the event: the attempt was over, so it is not recorded."""
         if self.done is not None and not self.done.done():
             message = f"attempt {self.event.attempt} has ended: its step {self.event.n} was not recorded"
             self.done.set_exception(BlockError(message, code="attempt_over", retryable=False))

@@ -75,7 +75,7 @@ class StepOrder:
 
     @contextmanager
     def in_thread(self, name: str) -> Iterator[None]:
-        """A call of the present thread, up to its result. Raises BlockError: another thread is in one."""
+        """Make a call of the present thread, up to its result. Raises BlockError if another thread is in one."""
         me = threading.current_thread()
         with self._lock:
             if self._calling not in (None, me):

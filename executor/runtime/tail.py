@@ -75,16 +75,16 @@ class Tails:
         self._tails: OrderedDict[str, _Tail] = OrderedDict()
 
     def begin(self, run: str) -> None:
-        """The run has a reader now."""
+        """Note that the run has a reader now."""
         self._tails.setdefault(run, _Tail())
 
     def end(self, run: str) -> None:
-        """It has none any more."""
+        """Note that the run has no reader any more."""
         self.forget(run)
         del self._tails[run]
 
     def add(self, run: str, records: Sequence[Record]) -> None:
-        """These are on the disk. Nothing is kept of a run without readers."""
+        """Add records that are on the disk. Nothing is kept of a run without readers."""
         tail = self._tails.get(run)
         if tail is None or not records:
             return
@@ -106,7 +106,7 @@ class Tails:
         return None if tail is None else tail.behind(after)
 
     def heard(self, run: str, seq: int) -> None:
-        """The journal has event `seq`: this process or another one has committed it."""
+        """Note that the journal has event `seq`: this process or another one has committed it."""
         tail = self._tails.get(run)
         if tail is not None and seq > tail.heard:
             tail.heard = seq

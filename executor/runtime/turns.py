@@ -72,7 +72,7 @@ class Turns:
         return True
 
     async def wait(self, first: bool = False) -> None:
-        """`first`: before those that wait."""
+        """Wait for a turn; with `first` before those that wait."""
         turn: Prompt[None] = Prompt(asyncio.get_running_loop())
         if first:
             self._waiting.appendleft(turn)

@@ -29,13 +29,13 @@ class Watched:
         self._bytes_left = BYTES_MAX
 
     def begin(self, row: RunRow, new: NewRun) -> None:
-        """It is created in memory; `row` is as it is when it is owned."""
+        """Note that the run is created in memory; `row` is as it is when it is owned."""
         self._row = row
         self.is_here = True
         self._keep(new.records)
 
     def add(self, append: Append) -> None:
-        """The next commit of it."""
+        """Add the next commit of the run."""
         row = self._row
         if row is None:
             return

@@ -218,7 +218,7 @@ class Worker:
         self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
     def _has_room(self) -> bool:
-        """For one more run, besides those that wait to be claimed."""
+        """Returns True if there is room for one more run, besides those that wait to be claimed."""
         awake = self._last_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self.lease_ms
         free = not (self._stopping or self._others_wait or self._admission.waiting)
         return awake and free and len(self._tasks) + len(self._answering) < self._runs_max
@@ -323,7 +323,7 @@ class Worker:
         return loop, first
 
     async def _drive(self, row: RunRow, enter: Callable[[], Awaitable[tuple[RunLoop, list[f.Fact]] | None]]) -> None:
-        """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its
+        """Drive one run for one lease. Every error is contained here: the run is dropped and recovers from its
         journal."""
         ended: Ended | None = None
         begin_doing(Doing(row.id, row.workflow))
