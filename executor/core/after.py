@@ -7,7 +7,7 @@ from compiler.plan import Plan
 
 
 def root_of(plan: Plan, number: int) -> int:
-    """The node itself, or the start sentinel of the outermost container around it."""
+    """Return the node itself, or the start sentinel of the outermost container around it."""
     region = plan.region_of[number]
     while region > 0:
         number = plan.regions[region].start
@@ -16,7 +16,7 @@ def root_of(plan: Plan, number: int) -> int:
 
 
 def followers(plan: Plan, number: int) -> set[int]:
-    """The node and all that its edges lead to."""
+    """Return the node and all that its edges lead to."""
     found = {number}
     todo = [number]
     while todo:
@@ -44,8 +44,8 @@ def follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
 
 
 def before(plan: Plan, number: int) -> set[int]:
-    """All nodes whose output may be there when this one runs: those with a way to it, what is in containers among
-    them, and the same for each container around it, with the body of a loop as a whole. Without the node."""
+    """Return all nodes whose output may be there when this one runs: those with a way to it, what is in containers
+    among them, and the same for each container around it, with the body of a loop as a whole. Without the node."""
     found: set[int] = set()
     at = number
     while True:
@@ -69,6 +69,6 @@ def before(plan: Plan, number: int) -> set[int]:
 
 
 def _within(plan: Plan, region: int) -> set[int]:
-    """The nodes in a region, at any depth."""
+    """Return the nodes in a region, at any depth."""
     inside = {number for number, chain in enumerate(plan.chains) if region in chain}
     return {number for number, home in enumerate(plan.region_of) if home in inside}

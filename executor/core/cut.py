@@ -36,7 +36,7 @@ def fork_point(events: Sequence[Event], seq: int) -> int:
 
 
 def _open_end(events: Sequence[Event]) -> int:
-    """The events before the run began to end."""
+    """Return the number of events before the run began to end."""
     for index, event in enumerate(events):
         if isinstance(event, RunCancelling):
             return index

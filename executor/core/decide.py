@@ -547,7 +547,7 @@ class _Turn:
                 return
 
     def _start(self, key: NodeKey, attempt: int) -> bool:
-        """False when the run's budget of executions is used up: the run fails."""
+        """Start a node. Returns False if the run's budget of executions is used up: the run fails."""
         limit = self.plan.settings.max_executions
         used_up = self.state.executed >= limit and self.plan.nodes[key[1]].sentinel is None
         if used_up and not self.plan.in_cleanup(key[0]):
@@ -582,7 +582,7 @@ class _Turn:
         return nodes[key[1]].ends_run and any(nodes[other[1]].ends_run for other in self.state.running)
 
     def _next_group(self) -> int:
-        """The group whose first ready node has waited longest and may start; -1 when none may."""
+        """Return the group whose first ready node has waited longest and may start; -1 if none may."""
         state, groups = self.state, self.plan.groups
         best, best_ticket = -1, 0
         for group in range(len(groups)):
@@ -643,7 +643,7 @@ def _route_on_failure(node: Node) -> str | None:
 
 
 def route_of_action(node: Node, action: str | None) -> str:
-    """The handle an answer follows: the action's own if it is wired, else `out`."""
+    """Return the handle an answer follows: the action's own if it is wired, else `out`."""
     return action if action is not None and any(edge.handle == action for edge in node.out) else "out"
 
 
@@ -688,7 +688,8 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
 
 
 def outstanding(plan: Plan, state: State) -> list[c.Command]:
-    """After a crash: the attempts without an end (the runtime turns each into AttemptLost) and the timers to set."""
+    """Return, after a crash, the attempts without an end (the runtime turns each into AttemptLost) and the timers to
+    set."""
     out: list[c.Command] = [c.RunNode(key, attempt) for key, attempt in state.running.items()]
     out += [c.SetTimer(key, attempt, due_ms) for key, (attempt, due_ms) in state.retries.items()]
     out += [c.SetTimer(key, 0, due_ms) for key, due_ms in state.cleanups.items()]

@@ -66,7 +66,7 @@ class Dues:
             _compact(self._waits, lambda due: _is_wait(state, due))
 
     def first_ms(self, state: Open) -> int | None:
-        """The earliest time of all."""
+        """Return the earliest time of all."""
         firsts = [
             heap[0][0]
             for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
@@ -75,7 +75,7 @@ class Dues:
         return min(firsts, default=None)
 
     def pop_retry(self, state: Open, at_ms: int, inline_only: bool) -> Due | None:
-        """The first retry, if it is due: it is to start, or to be put back."""
+        """Remove and return the first retry, if it is due: it is to start, or to be put back."""
         found: list[Due] | None = None
         for heap in (self._inline,) if inline_only else (self._inline, self._retries):
             if (
@@ -145,6 +145,6 @@ def delay_ms(retry: Retry, run: str, key: NodeKey, attempt: int) -> int:
 
 
 def _unit(run: str, key: NodeKey, attempt: int) -> float:
-    """A number in [0, 1) that depends only on its arguments."""
+    """Return a number in [0, 1) that depends only on its arguments."""
     digest = hashlib.blake2b(repr((run, key, attempt)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") / 2**64

@@ -105,7 +105,7 @@ def evolve(plan: Plan, state: State, event: Event) -> Pruned:
 
 
 def fold(plan: Plan, events: Iterable[Event]) -> State:
-    """The state after `events`."""
+    """Return the state after `events`."""
     state = State.new(plan)
     for event in events:
         evolve(plan, state, event)
@@ -284,7 +284,7 @@ def _cleanup_stopped(plan: Plan, state: State, event: CleanupStopped, pruned: Pr
 
 
 def cleanup_of(plan: Plan, number: int) -> int:
-    """The cleanup region of the container with this end sentinel, or of the root; -1: it has none."""
+    """Return the cleanup region of the container with this end sentinel, or of the root; -1 if it has none."""
     node = plan.nodes[number]
     return plan.regions[0 if node.sentinel is None else node.body].cleanup
 
@@ -564,7 +564,7 @@ def _set_status(plan: Plan, state: State, key: NodeKey, status: Status) -> None:
 
 
 def _leave(plan: Plan, state: State, key: NodeKey) -> None:
-    """An attempt is over: free its slot. A node that waits or retries holds none."""
+    """Free the slot of an attempt that is over. A node that waits or retries holds none."""
     attempt = state.running.pop(key, None)
     if attempt is None:
         assert key not in state.waits, "a wait must be closed before its node is decided"
@@ -594,7 +594,7 @@ def _within(path: Path, abort: AbortKey) -> bool:
 
 
 def _subtree(plan: Plan, state: State, abort: AbortKey) -> list[Path]:
-    """The open scopes of an aborted subtree, outer ones first, without its cleanups. Costs what they have nodes,
+    """Return the open scopes of an aborted subtree, outer ones first, without its cleanups. Costs what they have nodes,
     however many others are open."""
     outer, region, index = abort
     branch = ROOT if abort == ROOT_ABORT else (*outer, (region, index))

@@ -99,7 +99,7 @@ def _cleanup_not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tupl
 
 
 def _pending(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
-    """The sources whose edges are still open. Looks at one node's neighbours, on demand only."""
+    """Return the sources whose edges are still open. Looks at one node's neighbours, on demand only."""
     if state.phase is RunPhase.FINISHED:
         return ("the run has ended",)
     path, number = key

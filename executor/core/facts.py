@@ -37,7 +37,7 @@ class NodeDone(Struct, frozen=True, gc=False):
 
 
 class NodePassed(Struct, frozen=True, gc=False):
-    """`skip_if` was true: skipped, but its out-edges are live."""
+    """A node whose `skip_if` was true: skipped, but its out-edges are live."""
 
     at_ms: int
     key: NodeKey

@@ -93,7 +93,7 @@ def rows_of_state(state: State) -> Iterator[tuple[str, Iterable[Any]]]:
 
 
 def add_state_rows(plan: Plan, state: State, kind: str, rows: Sequence[Any]) -> None:
-    """The reverse, on `State.new(plan)`; a kind may come in several parts."""
+    """Add saved rows to `State.new(plan)`; a kind may come in several parts."""
     match kind:
         case "state":
             (head,) = rows

@@ -145,7 +145,7 @@ class State:
 
     @classmethod
     def new(cls, plan: Plan) -> State:
-        """The state before the first event."""
+        """Return the state before the first event."""
         groups = len(plan.groups)
         return cls(ready=[deque() for _ in range(groups + 1)], slots=[0] * groups)
 
@@ -154,7 +154,7 @@ class State:
         return ((key, wait) for key, waits in self.waits.items() for wait in waits.values())
 
     def wait_of(self, key: NodeKey, attempt: int) -> Wait | None:
-        """The open wait with this number."""
+        """Return the open wait with this number, or None."""
         return None if (waits := self.waits.get(key)) is None else waits.get(attempt)
 
     @property
@@ -172,7 +172,7 @@ class State:
         return first_ms
 
     def status_of(self, plan: Plan, key: NodeKey) -> Status | None:
-        """None when the scope of `key` is not open (not yet, or no longer)."""
+        """Return the status of a node, or None if the scope of `key` is not open (not yet, or no longer)."""
         scope = self.scopes.get(key[0])
         if scope is None:
             return None
