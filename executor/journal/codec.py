@@ -44,7 +44,7 @@ def data_of(record: Record) -> dict[str, Any]:
 
 
 def key_of(record: Record) -> str | None:
-    """The text of the record's key; None when the event is about the run."""
+    """Return the text of the record's key, or None if the event is about the run."""
     return None if record.node is None else join_key(record.node, record.path)
 
 

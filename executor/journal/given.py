@@ -71,7 +71,7 @@ async def flags_of(store: Store, row: WaitRow) -> tuple[bool, bool] | None:
 
 
 def bounds_of(row: WaitRow) -> tuple[bool, bool]:
-    """`bound` and `once` of a question."""
+    """Return `bound` and `once` of a question."""
     request = orjson.loads(row.request)
     once = bool(request.get("not_starter"))
     return once or bool(request.get("by")), once

@@ -106,7 +106,7 @@ _SUCCEEDED = Meaning("succeeded", True, "out")
 
 
 def decision(type: str, data: Data) -> Meaning | None:
-    """The meaning of an event that decides its node; None for all others."""
+    """Return the meaning of an event that decides its node, or None for all others."""
     found = meaning(type, data)
     return found if found is not None and found.decides else None
 
@@ -202,17 +202,17 @@ class NodeState(Struct, gc=False):
 
     @property
     def output_seq(self) -> int | None:
-        """The event that has its output."""
+        """Return the seq of the event that has its output."""
         has_one = self.status == "succeeded" and (self.container or self.scopes is None)
         return self.decided_seq if has_one else None
 
     @property
     def left_by(self) -> str | None:
-        """The handle by which it was left. A node that was passed over was not, though its edges are live."""
+        """Return the handle by which it was left. A node that was passed over was not, though its edges are live."""
         return None if self.status == "skipped" else self.route
 
     def end(self) -> None:
-        """The run has ended: what has no end of its own was cancelled with it."""
+        """End the run: what has no end of its own was cancelled with it."""
         if self.status in OPEN:
             self.status = "cancelled"
         for attempt in self.attempts.values():
@@ -271,7 +271,7 @@ class Projection:
         self.status = "queued"
 
     def apply(self, entry: Entry) -> NodeState | None:
-        """The node key that the event is about, as it stands now."""
+        """Apply an event. Returns the node key that it is about, as it is now."""
         if entry.node is None:
             self._apply_to_run(entry)
             return None

@@ -125,7 +125,7 @@ def read(
 
 
 async def output_of(store: Journals, record: Record) -> bytes | None:
-    """The record's output, fetched from the blobs when it was too large for the row. Raises CorruptJournal."""
+    """Return the record's output, fetched from the blobs if it was too large for the row. Raises CorruptJournal."""
     if record.output is None and record.data and b'"blob"' in record.data:
         blob = data_of(record).get("blob")
         if blob is not None:
@@ -137,7 +137,7 @@ async def output_of(store: Journals, record: Record) -> bytes | None:
 
 
 async def load_plan(store: Journals, hash: str) -> Plan:
-    """By hash, cached: a plan never changes."""
+    """Load a plan by hash, cached: a plan never changes."""
     cached = _plans.get(hash)
     if cached is None:
         data = await store.get_plan(hash)

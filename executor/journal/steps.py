@@ -93,7 +93,7 @@ class NodeSteps(Struct):
             self.by_n[n].status = "waiting"
 
     def end(self) -> None:
-        """The run has ended: what has no end of its own was cancelled with it."""
+        """End the run: what has no end of its own was cancelled with it."""
         for step in self.by_n.values():
             if step.status in ("running", "waiting"):
                 step.status = "cancelled"
