@@ -26,8 +26,8 @@ def schema_sig(schema: Mapping[str, Any] | None) -> str:
 
 
 def cache_key(cache: Cache, node: Node, *, run_id: str, workflow: str, values: Any, secrets: Sequence[str] = ()) -> str:
-    """`values`: what the key expression gave, or the resolved params, with the names of secrets in place of them;
-    `secrets`: these names."""
+    """Return the cache key. `values` is the value of the key expression, or the resolved params, with the names of
+    secrets in place of them; `secrets` are these names."""
     scope = {"run": [run_id, node.block], "workflow": [workflow, node.block], "global": []}[cache.scope]
     names = sorted(str(ref.path[0]) for ref in node.needs if ref.kind == "env")
     own_key = cache.key is not None

@@ -25,7 +25,8 @@ def truthy(value: Any) -> bool:
 
 
 def coerce(type: str, value: Any) -> Any:
-    """`value` as `type` where that is plainly possible, else unchanged: checking is the input schema's business."""
+    """Return `value` as `type` where that is plainly possible, else unchanged: checking is the input schema's
+    business."""
     if value is None:
         return None
     match type:
@@ -45,9 +46,9 @@ def coerce(type: str, value: Any) -> Any:
 
 
 def literal(text: str) -> Any:
-    """An environment value as code reads it: the text of a number, `true` or `false` is that, anything else is text.
-
-    Only a text that the number would be written as again counts: `007`, `1e3` and long digit strings stay text."""
+    """Return an environment value as code reads it: the text of a number, `true` or `false` is that, anything else is
+    text. Only a text that the number would be written as again counts: `007`, `1e3` and long digit strings stay
+    text."""
     if text in ("true", "false"):
         return text == "true"
     number = _number(text)
@@ -57,8 +58,8 @@ def literal(text: str) -> Any:
 
 
 def to_count(value: Any, what: str = "count") -> int:
-    """A number of rounds: a whole number, or its text. Raises BlockError(loop_count) for anything else, and below
-    zero."""
+    """Return a number of rounds from a whole number, or its text. Raises BlockError(loop_count) for anything else, and
+    below zero."""
     number = _number(value) if isinstance(value, str) else value
     if isinstance(number, float) and number.is_integer():
         number = int(number)

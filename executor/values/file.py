@@ -89,8 +89,8 @@ def files_of(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def clean_name(name: str) -> str:
-    """The last part of a path, without what cannot be seen and what steers a terminal, a header or the direction of
-    text; NAME_CHARS_MAX characters at most, the suffix among them."""
+    """Return the last part of a path, without what cannot be seen and what steers a terminal, a header or the direction
+    of text; NAME_CHARS_MAX characters at most, the suffix among them."""
     text = unicodedata.normalize("NFC", re.split(r"[/\\]", name)[-1])
     text = "".join(char for char in text if unicodedata.category(char) not in _UNSEEN)
     text = text.strip(" .") if text.strip(" .") == "" else text.strip()

@@ -10,7 +10,7 @@ from executor.errors import BlockError
 
 
 def to_items(value: Any) -> list[Any]:
-    """The items of a collection: a list as it is, an object as [key, value] pairs, a text as the JSON it holds
+    """Return the items of a collection: a list as it is, an object as [key, value] pairs, a text as the JSON it holds
     (strings in it may be 'single-quoted'). Raises BlockError(loop_items) for everything else; empty text is an error,
     [] is not."""
     if isinstance(value, str):

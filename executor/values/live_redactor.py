@@ -21,7 +21,7 @@ class LiveRedactor(Redactor):
         self.learn_all([(name, version, secret)])
 
     def learn_all(self, secrets: Iterable[tuple[str, int, str]]) -> None:
-        """Each a name, a version and a value."""
+        """Learn secrets, each a name, a version and a value."""
         labelled = {name if version == 1 else f"{name}.{version}": secret for name, version, secret in secrets}
         if not labelled.items() <= self._texts.items():
             self._texts |= labelled

@@ -11,7 +11,7 @@ USD_MAX: Final = 100_000  # of one step: sums of many stay exact in JSON, SQLite
 
 
 def nanos_of(usd: float | Decimal) -> int:
-    """The nearest amount. Raises ValueError for what is not finite."""
+    """Return the nearest amount in nanos. Raises ValueError for what is not finite."""
     exact = usd if isinstance(usd, Decimal) else Decimal(repr(usd))
     if not exact.is_finite():
         raise ValueError(f"{usd} is no amount of money")
@@ -19,11 +19,11 @@ def nanos_of(usd: float | Decimal) -> int:
 
 
 def usd_of(nanos: int) -> float:
-    """In dollars; `nanos_of` finds the same amount again."""
+    """Return the amount in dollars; `nanos_of` finds the same amount again."""
     return nanos / NANOS
 
 
 def text_of(nanos: int) -> str:
-    """In dollars, as decimal text without an exponent: `0.0105`."""
+    """Return the amount in dollars, as decimal text without an exponent: `0.0105`."""
     text = f"{nanos // NANOS}.{nanos % NANOS:09d}".rstrip("0")
     return text + "00" if text.endswith(".") else text

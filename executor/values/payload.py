@@ -77,12 +77,12 @@ def trimmed(data: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Any:
-    """The value that `encode` made this JSON of."""
+    """Return the value that `encode` made this JSON of."""
     return orjson.loads(data)
 
 
 def copy(value: Any) -> Any:
-    """A copy that may be changed freely. Texts, numbers, booleans and null are their own copies."""
+    """Return a copy that may be changed freely. Texts, numbers, booleans and null are their own copies."""
     if isinstance(value, (dict, list)):
         return orjson.loads(orjson.dumps(value)) if value else type(value)()
     return value
@@ -96,7 +96,7 @@ def split(output: bytes) -> tuple[bytes | None, str | None]:
 
 
 def render(value: Any) -> str:
-    """A value inside text: texts as they are, MISSING as '', everything else as JSON."""
+    """Return a value inside text: texts as they are, MISSING as '', everything else as JSON."""
     if isinstance(value, str):
         return value
     if value is MISSING:

@@ -32,8 +32,8 @@ def form_of(template: str, pattern: re.Pattern[str], media_type: str | None = No
 
 
 def fill(template: str, pattern: re.Pattern[str], value_of: Callable[[re.Match[str]], Any], form: Form) -> str:
-    """The text with a value in each place. In JSON a value inside a string is a part of that string, and elsewhere a
-    value of its own; what has no value is null there, and nothing elsewhere."""
+    """Return the text with a value in each place. In JSON a value inside a string is a part of that string, and
+    elsewhere a value of its own; what has no value is null there, and nothing elsewhere."""
     strings = [found.span() for found in _STRING.finditer(template)] if form == "json" else []
 
     def put(place: re.Match[str]) -> str:

@@ -84,7 +84,7 @@ class Redactor:
         return self._long.search(text) is not None and self._any_encoded.search(text) is not None
 
     def redact(self, text: str) -> str:
-        """`text` with every secret in it, in any usual encoding, replaced by `[redacted]`."""
+        """Return `text` with every secret in it, in any usual encoding, replaced by `[redacted]`."""
         finders = self._finders(text)
         return _marked(text, finders) if finders else text
 
@@ -291,13 +291,13 @@ def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redacto
 
 
 def sealed_names(sealed: bytes) -> list[str]:
-    """The names that stand in it."""
+    """Return the names of secrets that occur in it."""
     parts: list[str] = orjson.loads(sealed)
     return sorted(set(parts[1::2]))
 
 
 def unseal(sealed: bytes, env: Mapping[str, str]) -> Any:
-    """The JSON value, with the secrets as they are now. Raises BlockError when one of them is gone."""
+    """Return the JSON value, with the secrets as they are now. Raises BlockError if one of them is gone."""
     parts: list[str] = orjson.loads(sealed)
     for name in parts[1::2]:
         if name not in env:
@@ -306,7 +306,7 @@ def unseal(sealed: bytes, env: Mapping[str, str]) -> Any:
 
 
 def unsealed_names(sealed: bytes) -> Any:
-    """The JSON value for people: `${NAME}` where a secret belongs."""
+    """Return the JSON value for people: `${NAME}` where a secret belongs."""
     return orjson.loads("".join(f"${{{part}}}" if at % 2 else part for at, part in enumerate(orjson.loads(sealed))))
 
 

@@ -83,15 +83,15 @@ class Template:
         return params
 
     def skip_if(self, values: Values, path: Path) -> Bound | None:
-        """The policy's skip_if with its references bound; None when there is none."""
+        """Return the policy's skip_if with its references bound, or None if there is none."""
         return self._skip.fill(values, path, _Room()) if self._skip is not None else None
 
     def cache_key(self, values: Values, path: Path) -> Bound | None:
-        """The key of the policy's cache with its references bound; None when the params are the key."""
+        """Return the key of the policy's cache with its references bound, or None if the params are the key."""
         return self._cache_key.fill(values, path, _Room()) if self._cache_key is not None else None
 
     def limit_key(self, values: Values, path: Path) -> str:
-        """The key of the policy's limit, as text."""
+        """Return the key of the policy's limit, as text."""
         key = self._limit_key
         filled = key if isinstance(key, str) else key.fill(values, path, _Room())
         return filled if isinstance(filled, str) else render(filled)
@@ -235,7 +235,7 @@ def _slots(
     literal: Collection[str],
     marked: Collection[str],
 ) -> Iterator[tuple[_Place, _Slot]]:
-    """Every place in `params` that has to be filled, depth first in document order."""
+    """Return every place in `params` that has to be filled, depth first in document order."""
     stack: list[tuple[_Place, str, Any, bool]] = [((), "", params, False)]
     while stack:
         place, pointer, value, in_python = stack.pop()
