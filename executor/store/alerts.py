@@ -86,7 +86,7 @@ class AlertStore(Protocol):
         """As `settle_notification`."""
 
     async def alerts_of(self, message_id: str, limit: int) -> list[AlertRow]:
-        """Oldest first (at_ms, cause)."""
+        """Return alerts, oldest first (at_ms, cause)."""
 
     async def count_alerts_of(self, message_id: str) -> list[AlertCount]:
         """Return counts over all alerts, the most frequent first."""
@@ -96,4 +96,4 @@ class AlertStore(Protocol):
         this time that have no alert."""
 
     async def delete_old_alerts(self, before_ms: int, limit: int) -> int:
-        """At most `limit` messages that were settled before this time, with their alerts. Returns how many."""
+        """Delete at most `limit` messages that were settled before this time, with their alerts. Returns how many."""

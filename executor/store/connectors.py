@@ -25,7 +25,7 @@ class ConnectorStore(Protocol):
         """Store a new document, or replace one. Returns False if it is the same document."""
 
     async def connector_hashes(self) -> dict[str, str]:
-        """By service."""
+        """Return hashes by service."""
 
     async def get_connectors(self, services: Sequence[str]) -> list[ConnectorRow]:
         """Return those of these services that exist, by service."""

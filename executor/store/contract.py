@@ -237,7 +237,7 @@ class ContentStore(Protocol):
         """Store a plan that no run has yet; once, by hash."""
 
     async def get_document(self, hash: str) -> bytes | None:
-        """The document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
+        """Return the document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
 
     async def get_blob(self, hash: str) -> bytes | None: ...
 
@@ -402,7 +402,7 @@ class JournalStore(Protocol):
         request was not consumed) and LimitExceeded (`family_max`): nothing was written."""
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-        """In seq order."""
+        """Return events in seq order."""
 
     async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
         """Return a page, and the count of all that match, ignoring `after` and `limit`."""
@@ -535,7 +535,7 @@ class NotificationStore(Protocol):
         """Return when the next one is due, or None if there is none to send."""
 
     async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
-        """All of these (run id, wait id), in the order of their numbers for each wait."""
+        """Return all notifications of these waits (run id, wait id), in the order of their numbers for each wait."""
 
 
 class ChildStore(Protocol):
@@ -565,7 +565,7 @@ class CacheStore(Protocol):
         """Delete everything, or what runs of this workflow left. Returns how many rows were deleted."""
 
     async def delete_expired_cache(self, now_ms: int, limit: int) -> int:
-        """At most `limit` rows that expired before `now_ms`, oldest first. Returns how many were deleted."""
+        """Delete at most `limit` rows that expired before `now_ms`, oldest first. Returns how many were deleted."""
 
 
 class CheckpointStore(Protocol):
@@ -649,7 +649,7 @@ class WebhookStore(Protocol):
         """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
 
     async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
-        """The reason that came last first; at most REASONS_KEPT."""
+        """Return refusals, the reason that came last first; at most REASONS_KEPT."""
 
 
 class UpkeepStore(Protocol):

@@ -65,7 +65,8 @@ def names_files(json: bytes) -> bool:
 
 
 def files_in(json: bytes) -> list[str]:
-    """The ids of files that this value names, FILES_MAX at most. Its JSON has no blanks between a text and the next."""
+    """Return the ids of files that this value names, FILES_MAX at most. Its JSON has no blanks between a text and the
+    next."""
     if _MARK not in json:
         return []
     return [id.decode() for id in dict.fromkeys(_ID.findall(json))][:FILES_MAX]

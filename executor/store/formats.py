@@ -34,7 +34,7 @@ SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
 
 
 def needed(records: Iterable[Record]) -> int:
-    """The format that code has to know to fold these."""
+    """Return the format that code has to support to fold these."""
     return max(
         (_format_of(record) for record in records if record.type in SINCE or record.type in SAYS_SINCE), default=0
     )

@@ -31,18 +31,18 @@ class Relinked(Struct, frozen=True):
 
 class KeyStore(Protocol):
     async def list_keys(self) -> list[KeyRow]:
-        """By id."""
+        """Return keys by id."""
 
     async def take_key(self, id: str, now_ms: int) -> str:
-        """The id of the present key, which is this one if there was none."""
+        """Return the id of the present key, which is this one if there was none."""
 
     async def change_key(self, id: str, now_ms: int, until_ms: int) -> bool:
-        """This is the present key; those before it that still count do so until `until_ms`. Links of those that do not
-        are forgotten. False: nothing had to change."""
+        """Make this the present key; those before it that are still valid are so until `until_ms`. Links of those that
+        are not are forgotten. Returns False if nothing had to change."""
 
     async def relink(self, changes: Sequence[Relinked]) -> int:
         """Replace hashes in one transaction. Returns how many were changed: a wait that is closed, or has another hash
         by now, stays."""
 
     async def find_old_wait(self, token_hash: str, now_ms: int) -> WaitRow | None:
-        """The wait whose link this was, while the key that it was made with counts."""
+        """Return the wait whose link this was, while the key that it was made with is valid."""

@@ -54,4 +54,4 @@ class DatabaseLoad(Struct, frozen=True):
 
 class LoadStore(Protocol):
     async def load(self) -> DatabaseLoad:
-        """The parts may be of slightly different times."""
+        """Return the load. The parts may be of slightly different times."""

@@ -44,7 +44,7 @@ class MemoryStore(Protocol):
         TURNS_MAX the oldest is deleted."""
 
     async def recall(self, conversation: Conversation, limit: int) -> list[MemoryTurn]:
-        """The last `limit` turns, in the order in which they ended."""
+        """Return the last `limit` turns, in the order in which they ended."""
 
     async def list_memories(self, workflow: str | None = None, limit: int = CONVERSATIONS_SHOWN) -> list[MemoryHead]:
         """Return memories of a workflow, or of all and of all scopes: those with the latest turn first."""

@@ -56,7 +56,7 @@ def migrate(database: Database, migrations: Sequence[Migration]) -> int:
 
 
 def packaged_migrations(database: str = "sqlite") -> list[Migration]:
-    """The `sql/<database>/NNNN_name.sql` files that come with this package, in order: 1, 2, 3, ..."""
+    """Return the `sql/<database>/NNNN_name.sql` files that come with this package, in order: 1, 2, 3, ..."""
     found = []
     for file in files("executor.store").joinpath("sql", database).iterdir():
         match = re.fullmatch(r"(\d{4})_(\w+)\.sql", file.name)
@@ -157,7 +157,8 @@ def _copy(database: Database, found: int) -> str:
 
 
 def split(script: str) -> Iterator[str]:
-    """The statements of a script. `Connection.executescript` would do, but it commits the open transaction first."""
+    """Return the statements of a script. `Connection.executescript` would do, but it commits the open transaction
+    first."""
     statement = ""
     for line in script.splitlines(keepends=True):
         statement += line

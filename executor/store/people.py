@@ -174,23 +174,25 @@ class PeopleStore(Protocol):
     """See rules 39 to 41."""
 
     async def put_user(self, row: UserRow) -> bool:
-        """A new one. False, and nothing changed: there is one of this id or identity, or there are USERS_MAX."""
+        """Add a user. Returns False, with nothing changed, if there is one of this id or identity, or there are
+        USERS_MAX."""
 
     async def get_user(self, id: str) -> UserRow | None: ...
 
     async def get_user_of(self, identity: str) -> UserRow | None: ...
 
     async def identify(self, id: str, identity: str) -> bool:
-        """The user has this identity from now on. False: no such user, they have one, or another user has it."""
+        """Give the user this identity. Returns False if there is no such user, they have one, or another user has
+        it."""
 
     async def list_users(self) -> list[UserRow]:
-        """By id."""
+        """Return users by id."""
 
     async def set_role(self, id: str, role: PersonRole) -> bool:
-        """False: no such user."""
+        """Set the role of a user. Returns False if there is no such user."""
 
     async def delete_user(self, id: str) -> bool:
-        """With their sessions, tokens and sign-in links. False: no such user."""
+        """Delete a user with their sessions, tokens and sign-in links. Returns False if there is no such user."""
 
     async def put_code(self, hash: str, user_id: str, until_ms: int, now_ms: int) -> bool:
         """True. Of a sign-in link. Codes whose time is over are deleted, and those next to end beyond CODES_MAX."""
@@ -199,25 +201,25 @@ class PeopleStore(Protocol):
         """Return the user that the code signs in, once, or None if it is not valid."""
 
     async def put_token(self, row: TokenRow) -> bool:
-        """A new one. False, and nothing changed: there are TOKENS_MAX, expired ones included."""
+        """Add a token. Returns False, with nothing changed, if there are TOKENS_MAX, expired ones included."""
 
     async def get_token(self, id: str) -> TokenRow | None: ...
 
     async def list_tokens(self) -> list[TokenRow]:
-        """By the time they were made, and id."""
+        """Return tokens by the time they were made, and id."""
 
     async def use_token(self, id: str, now_ms: int) -> None:
-        """It was used now; the time only grows."""
+        """Note that a token was used now; the time only grows."""
 
     async def delete_token(self, id: str) -> bool: ...
 
     async def read_audit(self, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
-        """In order."""
+        """Return audit rows in order."""
 
     async def list_audit(
         self, before: int | None = None, limit: int = 200, wanted: AuditFilter = EVERY_ROW
     ) -> list[AuditRow]:
-        """Newest first, below `before`."""
+        """Return audit rows below `before`, newest first."""
 
     async def audit_head(self) -> AuditHead | None:
         """Return the head, or None if no row was ever written."""

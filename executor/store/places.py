@@ -67,4 +67,4 @@ class PlaceStore(Protocol):
         asker. Only reads."""
 
     async def places_of(self, run_id: str) -> list[PlaceRow]:
-        """All of an open run, also of older epochs, by number."""
+        """Return all places of an open run, also of older epochs, by number."""

@@ -44,7 +44,8 @@ class Reading(Protocol):
         """All that is read inside is of one moment. A caller who has one already stays in it."""
 
     def schema(self) -> tuple[int, int]:
-        """The number of the database's schema, and of the newest that this code knows. Raises ForeignDatabase."""
+        """Return the number of the database's schema, and of the newest that this code supports. Raises
+        ForeignDatabase."""
 
     def identity(self) -> str:
         """Tells this database from a copy of it."""
@@ -56,7 +57,7 @@ class Reading(Protocol):
         """Return the message of an error of `rows` if it is that a part of the database is damaged, else None."""
 
     def tables(self) -> dict[str, list[str]]:
-        """All tables and their columns."""
+        """Return all tables and their columns."""
 
     def texts(self, table: str) -> list[Column]: ...
 

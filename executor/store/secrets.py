@@ -45,7 +45,7 @@ class SecretStore(Protocol):
         """Return those of these secrets that exist, by name."""
 
     async def list_secrets(self) -> list[SecretRow]:
-        """All, by name."""
+        """Return all secrets, by name."""
 
     async def use_secrets(self, names: Sequence[str], now_ms: int) -> None:
         """`last_used_at_ms` only grows."""

@@ -41,7 +41,7 @@ def by_index(name: str) -> str:
 
 
 def those_of(*conditions: tuple[str, object]) -> str:
-    """The conditions that have a value, joined."""
+    """Return the conditions that have a value, joined."""
     return "".join(condition for condition, value in conditions if value is not None)
 
 
@@ -83,10 +83,10 @@ def of_old_rows(sql: str) -> str:
 
 
 def keep_workflow(tx: Tx, name: str) -> None:
-    """Before the row of what begins a run of it, as who deletes it takes these rows in the same order."""
+    """Lock the workflow before inserting its run; deletion locks in the same order."""
     tx.rows(KEEP_WORKFLOW, {"name": name})
 
 
 def take_run(tx: Tx, run: str) -> bool:
-    """False: there is no such run."""
+    """Lock a run. Returns False if there is no such run."""
     return any(tx.run(statement, {"id": run}) == 1 for statement in (TAKE_HEAD, TAKE_ENDED))

@@ -49,8 +49,8 @@ class Tx(Protocol):
         that statements behind this one see what they have committed."""
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
-        """These events, behind the one with the number `after`, if the run still has this epoch and that event is its
-        last; else nothing of the transaction is committed. Written before anything else is looked at."""
+        """Append these events, after the one with the number `after`, if the run still has this epoch and that event is
+        its last; else nothing of the transaction is committed. Written before anything else is looked at."""
 
     def add_batches(self, run: str, number: int, batches: Sequence[Batch]) -> None:
         """Behind the fence of an append, or of a new run. `number`: of the run."""
@@ -73,4 +73,4 @@ class Readers(Protocol):
     async def all(self, sql: str, parameters: Values = ()) -> list[Row]: ...
 
     async def one(self, sql: str, parameters: Values = ()) -> Row | None:
-        """The only row, or None. For statements that give at most one."""
+        """Return the only row, or None. For statements that give at most one."""

@@ -117,7 +117,7 @@ class Days:
         return is_called and today >= last // WIDTH + every_days and await self.begin(today)
 
     async def begin(self, day: int) -> bool:
-        """False: a transaction of a writer lasts for long. The next call completes it."""
+        """Begin a part. Returns False if a transaction of a writer lasts for long; the next call completes it."""
         name, lo = name_of_day(day), day * WIDTH
         if name not in {part.name for part in await self.parts()}:  # else a process was killed behind this
             async with self._db.transaction():

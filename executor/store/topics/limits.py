@@ -114,7 +114,7 @@ class _Places:
             self._has = {(key, n) for key, n in tx.rows(HELD_BY_RUNS, {"numbers": as_list(list(limits))})}
 
     def full(self, n: int, wanted: dict[str, float]) -> str | None:
-        """The first key without a place for this run."""
+        """Return the first key without a place for this run."""
         for key, at_most in wanted.items():
             if (key, n) not in self._has and self._held.get(key, 0) >= at_most:
                 return key
@@ -162,7 +162,7 @@ def _locked(tx: Tx, keys: Collection[str]) -> list[str]:
 
 
 async def waits_for(readers: Readers, run_id: str) -> Full | None:
-    """The limit that keeps an open run from being claimed."""
+    """Return the limit that keeps an open run from being claimed."""
     row: Any = await readers.one(BLOCKED, {"id": run_id})
     if row is None:
         return None

@@ -257,7 +257,7 @@ def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
 
 
 def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
-    """False, and nothing was written: its idempotency key was used before."""
+    """Add a run. Returns False, with nothing written, if its idempotency key was used before."""
     added = tx.rows(ADD_DETAILS, details(run, root))
     if not added:
         return False

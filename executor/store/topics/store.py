@@ -58,7 +58,7 @@ class Writer(Protocol):
 
 
 def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
-    """The method that has `change` committed, with its parameters except the transaction."""
+    """Return the method that has `change` committed, with its parameters except the transaction."""
     return _method(change, is_audited=False)
 
 
@@ -92,7 +92,7 @@ def _method(
 def read(
     query: Callable[Concatenate[Readers, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
-    """The method that runs `query`, with its parameters except the readers."""
+    """Return the method that runs `query`, with its parameters except the readers."""
 
     def method(store: TopicStore, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         return query(store._readers, *args, **kwargs)
