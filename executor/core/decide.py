@@ -535,7 +535,7 @@ class _Turn:
         while state.ready[0] and state.phase is _RUNNING:
             key = state.ready[0][0][1]
             if self._must_wait(key):
-                break  # what is ready behind it starts when the other one is done, in this very turn of the run
+                break  # what is ready after it starts when the other one is done, in this very turn of the run
             if not self._start(key, 1):
                 return
         if state.retries:

@@ -352,7 +352,7 @@ def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) ->
 
 def _node_skipped(plan: Plan, state: State, event: NodeSkipped, pruned: Pruned) -> None:
     if event.reason == "pruned":
-        return  # tells only; the arithmetic was done when the last in-edge died
+        return  # informs only; the arithmetic was done when the last in-edge died
     if event.reason == "skip_if":
         _leave(plan, state, event.key)
     _resolve_node(plan, state, event.key, _SKIPPED, "out", pruned)

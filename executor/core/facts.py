@@ -172,8 +172,8 @@ class ForkMade(Struct, frozen=True, gc=False):
 
 
 class CancelRequested(Struct, frozen=True, gc=False):
-    """`now`: without cleanups. `asked`: by a person or a program, who asks again not to wait for the cleanups; not by a
-    run above."""
+    """`now`: without cleanups. `asked`: by a person or a program, which asks again not to wait for the cleanups; not by
+    a run above."""
 
     at_ms: int
     reason: str = ""

@@ -135,7 +135,7 @@ class AttemptLog:
 
     def _emit_text(self, text: str) -> None:
         text = unicode(text)
-        self._text = (self._text + text)[-TEXT_BYTES_MAX - 1 :]  # one more than is kept says that it was cut
+        self._text = (self._text + text)[-TEXT_BYTES_MAX - 1 :]  # one more than is kept marks that it was cut
         self._emit(text)
 
     def _on_loop(self, call: Callable[[], None]) -> None:

@@ -92,7 +92,7 @@ class Wakes:
                     self._owned.end_family(item)
                 case topics.FOLLOW:
                     self._elsewhere.followed_again(item)
-                    if item in self._owned.loops:  # what was committed before this was heard
+                    if item in self._owned.loops:  # what was committed before this was received
                         self._elsewhere.grown(item)
                 case topics.PLACES:
                     self._places.heard(item)

@@ -22,7 +22,7 @@ from executor.store.rows import TERMINAL, Record, RunRow
 PAGE = 1_000
 KEPT_BYTES = 16 * 1024 * 1024
 
-Key = tuple[str, int]  # run, and the seq the page begins behind
+Key = tuple[str, int]  # run, and the seq the page begins after
 T = TypeVar("T")
 
 

@@ -17,14 +17,14 @@ RUN: Final = "run"  # its journal has grown
 LEFT: Final = "left"  # it has left the memory of its worker: it ended, or waits
 INBOX: Final = "inbox"  # there is something for its owner, or for who claims it
 FAMILY: Final = "family"  # it was cancelled, and the runs below it with it
-FOLLOW: Final = "follow"  # another process wants to hear of it for a while
+FOLLOW: Final = "follow"  # another process follows it for a while
 DUE: Final = "due"  # there may be runs to claim (no item)
 PLACES: Final = "places"  # some with this key are free, or reserved for others
 MESSAGES: Final = "messages"  # a process that stops has freed some, about waits or to operators (no item)
 SCHEDULES: Final = "schedules"  # they have changed (no item)
 TEXT: Final = "text"  # live text: [run, node key, seq, text, number of the message]
 
-FOLLOWED_S: Final = 60.0  # who follows says so again before that
+FOLLOWED_S: Final = 60.0  # a follower asks again before that
 AGAIN_S: Final = 20.0
 RUNS_MAX: Final = 50_000  # that are followed; more of them are found by looks
 TEXT_JOIN_S: Final = 0.05

@@ -172,7 +172,7 @@ class Launcher:
         except Lost as error:
             log.warning("block %s of run %s: %s", node.block, self._run_id, error.message)
             return Result(f.AttemptLost(self._clock.now_ms(), key, attempt, error.together, error.ask), Payload())
-        except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
+        except Fenced as error:  # of a checkpoint: what is logged here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except NoHeartbeat as error:
             info = ErrorInfo("heartbeat_timeout", str(error), True, node.block)

@@ -12,7 +12,7 @@ from typing import Final
 from msgspec import Struct
 
 TEXT_MAX: Final = 16 * 1024  # characters of one node, the last ones
-TOTAL_MAX: Final = 4 * 1024 * 1024  # characters of all, then the runs that have said nothing for longest are forgotten
+TOTAL_MAX: Final = 4 * 1024 * 1024  # characters of all, then the runs that were silent for longest are forgotten
 
 
 class _Said(Struct):
@@ -22,7 +22,7 @@ class _Said(Struct):
 
 class LiveTexts:
     def __init__(self) -> None:
-        self._runs: OrderedDict[str, dict[str, _Said]] = OrderedDict()  # by run and node key, who spoke last at the end
+        self._runs: OrderedDict[str, dict[str, _Said]] = OrderedDict()  # by run and node key, the latest at the end
         self._total = 0
 
     def add(self, run: str, key: str, text: str, seq: int) -> None:

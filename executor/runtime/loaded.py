@@ -18,7 +18,7 @@ from executor.store.rows import Record, RunRow
 from executor.values.fold import Fold
 from executor.values.scope import Values
 
-WaitKey = tuple[NodeKey, int]  # the number of the wait behind the key of its node
+WaitKey = tuple[NodeKey, int]  # the number of the wait after the key of its node
 
 
 @dataclass(slots=True)

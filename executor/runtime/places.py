@@ -25,7 +25,7 @@ from executor.store.places import Ask, Assigned
 log = logging.getLogger("weft.places")
 
 ASKS_MAX: Final = 64  # of one transaction
-LOOK_S: Final = 5.0  # what a bus tells of may be lost
+LOOK_S: Final = 5.0  # messages of a bus may be lost
 LOOK_WITHOUT_BUS_S: Final = 1.0  # what this process commits it knows at once; this is for other ones
 AGAIN_S: Final = 0.01  # another process was looking
 FAILED_S: Final = 0.5  # the database failed
@@ -74,7 +74,7 @@ class Places:
         self._waiting: dict[int, Waiting] = {}  # by number
         self._keys: Counter[str] = Counter()  # of those that wait here
         self._free: set[str] = set()  # keys with places to assign
-        self._told: set[str] = set()  # keys that may have them, say others
+        self._told: set[str] = set()  # keys that may have them, by messages of others
         self._bell = Bell()
         self._task: asyncio.Task[None] | None = None
         self._pause_until_s = 0.0
@@ -189,7 +189,7 @@ class Places:
         asks = self._asks[:ASKS_MAX]
         del self._asks[: len(asks)]
         for waiting in asks:
-            if waiting.left:  # left behind, while the database could not be written to
+            if waiting.left:  # left over, while the database could not be written to
                 waiting.fail(_not_begun(waiting.ask.key))
         asks = [waiting for waiting in asks if not waiting.left]
         if not asks:

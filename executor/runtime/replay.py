@@ -48,7 +48,7 @@ async def _reused_outputs(store: Journals, plan: Plan, event: RunStarted) -> dic
             output = await output_of(store, record)
         elif record.type == "node.failed":
             failed = data_of(record)
-            if failed.get("route") == "error":  # what the blocks behind its error handle read; on `continue` null
+            if failed.get("route") == "error":  # what the blocks after its error handle read; on `continue` null
                 output = trimmed(orjson.dumps({"error": failed["error"]}))
         if output is not None:
             outputs[number] = output

@@ -268,7 +268,7 @@ class Worker:
         self._answering.add(wait.run_id)
         task = asyncio.create_task(self._answer_and_claim(wait, response, by, message, now_ms))
         task.add_done_callback(lambda done: done.cancelled() or done.exception())  # who answers may have left
-        return await asyncio.shield(task)  # the claim is heard of all the same
+        return await asyncio.shield(task)  # the result of the claim is handled all the same
 
     async def _answer_and_claim(
         self, wait: WaitRow, response: bytes, by: str | None, message: bytes, now_ms: int

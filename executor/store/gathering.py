@@ -80,7 +80,7 @@ class Gathering:
         self._closed = True
         self._gathered: list[Item] = []  # submitted, and not handed over
         self._under_way = 0  # items handed over, and not settled
-        self._settling = False  # results are handed out: what is submitted meanwhile is looked at behind that
+        self._settling = False  # results are handed out: what is submitted meanwhile is looked at after that
         self._will_look = False
         self._seen = self._quiet = 0  # gathered at the last look; looks in a row that found no more
         self._gather_until_s = 0.0
@@ -88,7 +88,7 @@ class Gathering:
         self._request_gathered = False
         self._request_waits = False  # in the queue, or left by the thread
         self._is_busy = False  # the thread, with more than one item
-        self._answered_s = 0.0  # when the database answered last, whatever it said
+        self._answered_s = 0.0  # when the database answered last, also with an error
 
     def submit(
         self, write: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs

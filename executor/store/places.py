@@ -9,7 +9,7 @@ from msgspec import Struct
 
 PlaceState = Literal[0, 1, 2]
 WAITS: PlaceState = 0
-RESERVED: PlaceState = 1  # its process has yet to hear of it
+RESERVED: PlaceState = 1  # its process has yet to be notified
 USED: PlaceState = 2
 
 

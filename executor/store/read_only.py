@@ -73,7 +73,7 @@ class ReadOnlyStore(TopicStore):
         return self._sessions.pop(hash, None) is not None
 
     async def put_user(self, row: UserRow) -> bool:
-        """The first admin of a database without one, who signs in here."""
+        """Add the first admin, who signs in here, of a database without one."""
         self._users[row.id] = row
         return True
 

@@ -213,12 +213,12 @@ class RunRow(Struct, frozen=True):
     draft_id: str | None = None
     draft_rev: int | None = None
     root_id: str | None = None
-    former_owner: str | None = None  # whose lease had lapsed, says `claim`
-    lost_together: bool = False  # `claim` says so when that owner had other runs as well
-    orphaned: bool = False  # `claim` says so of a run below one that has a cancel request, or has ended
-    pool: str = ""  # a claim of any runs says where in the queue it was: the next begins behind that
+    former_owner: str | None = None  # whose lease had lapsed, set by `claim`
+    lost_together: bool = False  # set by `claim` if that owner had other runs as well
+    orphaned: bool = False  # set by `claim` for a run below one that has a cancel request, or has ended
+    pool: str = ""  # a claim of any runs sets where in the queue it was: the next begins after that
     fair: str = ""
-    limited: bool = False  # `claim` says so of a run that has places of limits
+    limited: bool = False  # set by `claim` for a run that has places of limits
 
     def stale_since_ms(self, now_ms: int) -> int | None:
         """Return when the lease of its owner lapsed, or None if it has no owner, or one whose lease lasts."""

@@ -45,8 +45,8 @@ class Tx(Protocol):
         """As `row`, where it makes no difference which appends of events are written already."""
 
     def lock(self, run: str) -> None:
-        """Where several transactions write at once: keeps the head of the run from others until this one is over, so
-        that statements behind this one see what they have committed."""
+        """Where several transactions write at once, keep the head of the run from others until this one is over, so
+        that statements after this one see what they have committed."""
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
         """Append these events, after the one with the number `after`, if the run still has this epoch and that event is

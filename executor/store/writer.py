@@ -69,7 +69,7 @@ class GroupWriter(Gathering, ABC):
         self._stats = stats
         self._at_work = threading.Lock()  # held while the database is used
         self._waiting: list[Item] = []  # taken from the queue, and not settled
-        self._others_turn = False  # requests had the last group, and left others behind
+        self._others_turn = False  # requests had the last group, and others were left
         self._thread: threading.Thread | None = None
         self._no_retries = False
 
@@ -125,7 +125,7 @@ class GroupWriter(Gathering, ABC):
 
     @abstractmethod
     def _in_our_words(self, error: Exception) -> Exception:
-        """What the database said. DatabaseWriteFailed is worth another try: nothing is on disk."""
+        """Return the database's error as one of weft. DatabaseWriteFailed is worth another try: nothing is on disk."""
 
     @abstractmethod
     def _drop(self) -> None:

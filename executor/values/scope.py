@@ -251,7 +251,7 @@ class Values:
             case "results" if is_loop and container is not None:
                 value = container.results_so_far()
                 over = [open for open in container.open if container.done <= open < index]
-                if over:  # a reader changes nothing: they are closed by the event that says so
+                if over:  # a reader changes nothing: they are closed by its event
                     results = (self._result(ref.region, container.open[open]) for open in over)
                     value = [*value, *map(orjson.loads, results)]
             case "results" if is_loop:

@@ -34,7 +34,7 @@ EVERY_S: Final = 0.02
 BYTES_MAX: Final = 7_900  # PostgreSQL takes less than 8,000
 QUEUE_MAX: Final = 20_000
 ALIVE_S: Final = 4.0  # an idle session is asked for a sign of life
-ANSWER_S: Final = 4.0  # after that the session is made again: what is heard too late is found without the bus
+ANSWER_S: Final = 4.0  # after that the session is made again: what is received too late is found without the bus
 PAUSE_S, PAUSE_MAX_S = 0.2, 0.5  # between tries to connect
 CLOSE_S: Final = 2.0
 

@@ -25,7 +25,7 @@ from executor.store.tx import Row, Values
 
 FaultPoint = Callable[[str], None]
 
-# Locks are held for one group: who waits longer than that meets a process that was stopped, and tries again.
+# Locks are held for one group: a longer wait is for a process that was stopped, and is tried again.
 SETTINGS: Final = {
     "lock_timeout": "1000",
     "statement_timeout": "30000",
@@ -195,7 +195,7 @@ class PipelinedTx(Tx):
 class Session:
     """For one thread. `fault` is called at named points so that tests can break there, as on SQLite."""
 
-    limit_s: float | None = LIMIT_S  # for each statement; None: no limit
+    limit_s: float | None = LIMIT_S  # for each statement, or None for no limit
 
     def __init__(self, dsn: str, fault: FaultPoint) -> None:
         self._dsn = dsn

@@ -119,7 +119,7 @@ class Days:
     async def begin(self, day: int) -> bool:
         """Begin a part. Returns False if a transaction of a writer lasts for long; the next call completes it."""
         name, lo = name_of_day(day), day * WIDTH
-        if name not in {part.name for part in await self.parts()}:  # else a process was killed behind this
+        if name not in {part.name for part in await self.parts()}:  # else a process was killed after this
             async with self._db.transaction():
                 for statement in begin(name, lo, lo + WIDTH):
                     await self._run(statement)

@@ -91,7 +91,7 @@ INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
 VALUES (%(n)s, %(seq)s, %(first_seq)s, %(output_bytes)s, %(checksum)s, %(head)s, %(payload)s)"""
 ADD_FIRST_BATCH = ADD_BATCH.replace("%(n)s", "(SELECT n FROM run_details WHERE id = %(run)s)")
 # The fence of an append: the head is written only as its owner knows it, and locked from then on. `inbox_n` of the row
-# that was locked says whether the inbox may have anything.
+# that was locked shows whether the inbox may have anything.
 ADVANCE_HEAD = """
 UPDATE heads SET seq = %(seq)s, stalls = 0 WHERE id = %(run)s AND epoch = %(epoch)s AND seq = %(after)s
 RETURNING n, inbox_n"""

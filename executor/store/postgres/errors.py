@@ -21,7 +21,7 @@ PASSING: Final = (
     "remaining connection slots",
     "pause",
 )
-NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg says so without asking; a NUL, or half of a character
+NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg raises it without asking; a NUL, or half of a character
 
 
 def said(error: BaseException) -> str:

@@ -1,5 +1,5 @@
-"""Sessions behind a pool that gives a server's session to another client after each transaction (pgbouncer in
-transaction mode).
+"""Sessions of a pool that gives a server's session to another client after each transaction (pgbouncer in transaction
+mode).
 
 A statement that was prepared in one transaction may not be there in the next one. pgbouncer before 1.21, and later ones
 without `max_prepared_statements`, do nothing about that: then no statement is prepared. Others rename what a client

@@ -79,8 +79,8 @@ COUNT_AND_PAGE = """
 WITH found (seq) AS MATERIALIZED ({found})
 SELECT counted.n, page.seq FROM (SELECT count(*) AS n FROM found) AS counted
   LEFT JOIN (SELECT seq FROM found WHERE seq > :after ORDER BY seq LIMIT :limit) AS page ON true"""
-# A filter by types alone, which is the most frequent: nothing is taken apart to count. In a head a type stands behind a
-# number, and its text behind a text is the id of a node.
+# A filter by types alone, which is the most frequent: nothing is taken apart to count. In a head a type follows a
+# number, and its text after a text is the id of a node.
 _OF_TYPE = """(length(b.head) - length(replace(b.head, :type_{0}, ''))) / length(:type_{0})
  - (length(b.head) - length(replace(b.head, :node_{0}, ''))) / length(:node_{0})"""
 _COUNT_OLD_OF_TYPES = f"(SELECT count(*) FROM old_events WHERE run_id = :run{OLD_OF_TYPES}) +"

@@ -172,7 +172,7 @@ def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int
     if not held - dropped:
         tx.run(FORGET_WORKER, {"owner": owner})
     elif not renewed:
-        hold(tx, owner, now_ms, lease_ms)  # its row was forgotten by a process whose clock is behind
+        hold(tx, owner, now_ms, lease_ms)  # its row was forgotten by a process whose clock is slow
     return held - dropped
 
 
@@ -266,7 +266,7 @@ def _resumed(tx: Tx, row: RunRow) -> Resumed:
     size = int(tx.row(OUTPUT_BYTES, {"id": row.id})[0])
     records: tuple[Record, ...] | None = None
     if size <= RESUMED_OUTPUT_BYTES_MAX:
-        with suppress(CorruptJournal):  # the answer is on disk all the same; who folds the journal finds it
+        with suppress(CorruptJournal):  # the answer is on disk all the same; a fold of the journal finds it
             rows = tx.rows(JOURNAL, {"run": row.id, "after": 0, "upto": row.seq})
             records = tuple(records_of(row.id, rows))
     return Resumed(row, size, messages, records)

@@ -17,7 +17,7 @@ _VALUES = ", ".join(f":{field}" for field in NotificationRow.__struct_fields__)
 ADD_NOTIFICATION = f"INSERT INTO notifications ({NOTIFICATION}) VALUES ({_VALUES})"
 # Most of the time there is nothing due: that costs one look into a small index.
 IS_ANY_DUE = "SELECT 1 FROM notifications WHERE status = 'pending' AND due_at_ms <= :now LIMIT 1"
-# Only those that are due: the others are looked at when they are. Who started a job may have to end it.
+# Only those that are due: the others are looked at when they are. A process that started a job may have to end it.
 CANCEL_CLOSED = """
 UPDATE notifications SET status = 'cancelled', settled_at_ms = :now
  WHERE status = 'pending' AND due_at_ms <= :now AND channel <> 'job' AND NOT EXISTS (

@@ -96,10 +96,10 @@ def _assign(tx: Tx, asker: str, keys: Sequence[str]) -> tuple[list[int], bool, l
     for key, held, at_most in tx.rows(ROOM, {"keys": as_list(sorted(locked))}) if locked else ():
         if at_most is None or held >= at_most:
             continue
-        room = min(at_most - held, ASSIGNED_MAX) + 1  # the last one may be of a document that says more
+        room = min(at_most - held, ASSIGNED_MAX) + 1  # the last one may be of a document that allows more
         waiting = tx.rows(FIRST_WAITING, {"key": key, "room": room})
         for number, of, most in waiting:
-            if held >= most:  # another document says less: those behind it wait too, or it never has its turn
+            if held >= most:  # another document allows less: those after it wait too, or it never has its turn
                 break
             held += 1
             (own if of == asker else foreign).append(number)

@@ -142,7 +142,7 @@ def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orph
     counts = []
     for statement, keys in zip(DELETE_ORPHANS, found, strict=True):
         counts.append(tx.run(statement, {"keys": keys, "unused_since": unused_since_ms}))
-    tx.done.clear()  # what was there for the runs before may not be for those behind
+    tx.done.clear()  # what was there for the runs before may not be for those after
     return Orphans(*counts)
 
 

@@ -58,10 +58,10 @@ UPDATE heads SET ready = 1
     SELECT h.n FROM heads AS h
      WHERE h.pool = %(pool)s AND h.owner IS NULL AND h.ready = 0 AND h.blocked_by IS NULL AND h.due_ms <= %(now)s
      LIMIT {READY_MAX} FOR NO KEY UPDATE SKIP LOCKED))"""
-# `walk`: over the keys from the one behind the last claim on, and in a second lap from the first. A step without keys
+# `walk`: over the keys from the one after the last claim on, and in a second lap from the first. A step without keys
 # ends a lap; chr(1): see `queue.behind`. First comes the first run of each key, then the second of each. `ANY`,
 # `OFFSET`, `FULL`: so that rows are looked for by their numbers, and joined by hash, however many the planner thinks
-# there are. Always one row, whose first value says whether the claim is left to the function.
+# there are. Always one row, whose first value is whether the claim is left to the function.
 CLAIM_RUNS = f"""
 WITH RECURSIVE odd AS MATERIALIZED (
     SELECT EXISTS (SELECT 1 FROM slots WHERE freed = 1)

@@ -30,9 +30,9 @@ from executor.store.tx import Row
 # In the order in which they are written: changes of runs that this process has, of any, and what it may have then.
 KINDS: Final[tuple[type[Kind[Any]], ...]] = (Appends, Begins, Ends, Releases, Posts, Claims)
 _APPENDS, _BEGINS, _ENDS, _RELEASES, _POSTS, _CLAIMS = range(len(KINDS))
-LATER: Final = len(KINDS)  # behind all of them
+LATER: Final = len(KINDS)  # after all of them
 OF_CLAIMS: Final = ""  # instead of a run
-Entry = tuple[int, str, Any]  # the place of the kind, the run, and what the item says of it
+Entry = tuple[int, str, Any]  # the place of the kind, the run, and the item's change of it
 
 
 class HotGroup:

@@ -48,7 +48,7 @@ folded AS (
     ON CONFLICT (n) DO UPDATE SET seq = excluded.seq, format = excluded.format, code = excluded.code,
                 plan_hash = excluded.plan_hash, checksum = excluded.checksum, data = excluded.data)
 SELECT id FROM released"""
-# Those that have the same owner as before were not released. Who has lost one to another process has no use for it.
+# Those that have the same owner as before were not released. A process that lost one to another has no use for it.
 STILL_OWNED = f"""
 SELECT w.id FROM {WANTED.table}
  WHERE NOT EXISTS (SELECT 1 FROM heads AS h WHERE h.id = w.id AND h.epoch = w.epoch AND h.owner IS NOT NULL)"""
