@@ -65,11 +65,11 @@ class Fire(Struct, frozen=True):
     """One fire time of a schedule that is to be handled.
 
     expects         due: it is switched on and `next_run_at_ms` is `expected_ms`; queued: `queued_at_ms` is that, and no
-                    run is open; None: nothing, a client asked for a run, which starts whatever else is open
+                    run is open; None if a client asked for a run, which starts whatever else is open
     next_run_at_ms  where `due` moves the schedule
     due_ms          the fire time a run is for; of several missed ones the last
-    run             None: there is none, `error` says why, or the fire time was missed
-    alerts          what operators hear of it
+    run             None if there is none, with the reason in `error`, or if the fire time was missed
+    alerts          alerts for operators about it
     """
 
     schedule_id: str

@@ -1,4 +1,4 @@
-"""How the functions of a topic reach the database: a transaction for those that write, readers for those that read.
+"""Access of the functions of a topic to the database: a transaction for those that write, readers for those that read.
 Both take the text that all databases share (`dialect.py`)."""
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Values = Mapping[str, Any] | tuple[()]
 class Tx(Protocol):
     """An open transaction.
 
-    messages  whether there are any in any inbox, None: not yet looked up
+    messages  True if any inbox has one, None if not looked up yet
     done      what `do_once` has done
     """
 
@@ -28,7 +28,7 @@ class Tx(Protocol):
         """For a statement that always has one row."""
 
     def run(self, sql: str, values: Values = ()) -> int:
-        """How many rows it changed."""
+        """Execute a statement. Returns how many rows it changed."""
 
     def do(self, sql: str, values: Values = ()) -> None:
         """`run`, where it does not matter how many: a database that is asked over a network need not answer before the
@@ -45,7 +45,7 @@ class Tx(Protocol):
         """As `row`, where it makes no difference which appends of events are written already."""
 
     def lock(self, run: str) -> None:
-        """Where several transactions write at once, keep the head of the run from others until this one is over, so
+        """Keep the head of the run from other transactions, where several write at once, until this one is over, so
         that statements after this one see what they have committed."""
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:

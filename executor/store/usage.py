@@ -1,4 +1,4 @@
-"""What steps used and cost: what a store is asked for. See rules 43 and 44 of the contract."""
+"""Usage and cost of steps: the rows, and the methods of a store for them. See rules 43 and 44 of the contract."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ GROUPS_MAX: Final = 1_000
 
 
 class Spent(Struct, frozen=True):
-    """Of some steps. `unpriced`: those of them whose price is not known. Tokens of caches are part of the input tokens,
-    those of reasoning part of the output tokens."""
+    """The usage and cost of some steps. `unpriced` counts those whose price is not known. Tokens of caches are part of
+    the input tokens, those of reasoning part of the output tokens."""
 
     calls: int = 0
     unpriced: int = 0
@@ -29,7 +29,7 @@ class Spent(Struct, frozen=True):
 
 
 class UsageRow(Struct, frozen=True):
-    """What steps of a run used on a day: `model` is the name of the steps, `prices` the price list."""
+    """The usage of steps of a run on a day: `model` is the name of the steps, `prices` the price list."""
 
     run_id: str
     day: int
@@ -49,7 +49,7 @@ class UsageSum(Struct, frozen=True):
 
 class UsageStore(Protocol):
     async def usage_of(self, run_id: str) -> list[UsageSum]:
-        """Of the run and all runs below it, by model."""
+        """Return the usage of the run and all runs below it, by model."""
 
     async def usage_between(self, first_day: int, last_day: int, by: By, workflow: str | None = None) -> list[UsageSum]:
         """Both days are part of it. Of more than GROUPS_MAX sums those that cost most."""

@@ -118,10 +118,10 @@ class GroupWriter(Gathering, ABC):
 
     @abstractmethod
     def _commit(self, items: list[Item]) -> Sequence[Outcome | None]:
-        """One transaction of the items; of the first of them when a request waits. None: nothing of this one is on
-        disk, and it is for the next group. Raises an error of the database, or what an item raised: then nothing is on
-        disk. DatabaseUnavailable from a failed look at an uncertain commit is the one case in which the outcome is
-        unknown."""
+        """Commit the items, or the first of them if a request waits, in one transaction. An item whose outcome is None
+        is not on disk, and is for the next group. Raises an error of the database, or what an item raised: then nothing
+        is on disk. DatabaseUnavailable from a failed look at an uncertain commit is the one case in which the outcome
+        is unknown."""
 
     @abstractmethod
     def _in_our_words(self, error: Exception) -> Exception:
@@ -142,7 +142,7 @@ class GroupWriter(Gathering, ABC):
         """Behind each group, and when there was none (`idle`)."""
 
     def _idle_s(self) -> float | None:
-        """How long to wait for items before `_pause`."""
+        """Return how long to wait for items before `_pause`."""
         return None
 
     # --- everything below runs on the writer's thread
