@@ -35,7 +35,8 @@ WeftError                      code, message, hint, pointer into the request
 │   ├── BackupUnusable         the file of a backup is not a database of weft
 │   ├── NestedTransaction      a bug of ours
 │   ├── WrongKey               this process has another key than the database
-│   └── SchemaTooNew           the file was written by a newer weft
+│   ├── SchemaTooNew           the file was written by a newer weft
+│   └── SchemaUnreleased       the file was written by a weft before its first release
 ├── QueryRefused               SQL of `weft sql` and exports that only reading or the time limit refuses
 └── CorruptJournal             a bug of ours or a damaged file: the run loop stops and logs it
 
@@ -312,6 +313,20 @@ class SchemaTooNew(StoreError):
     """The database was written by a newer version of weft."""
 
     code = "schema_too_new"
+
+
+class SchemaUnreleased(StoreError):
+    """The database was written by a version of weft from before its first release."""
+
+    code = "schema_unreleased"
+
+    def __init__(self, name: str, schema: int, least: int) -> None:
+        once = f"open it once with the last version before 0.1.0, which brings it to schema {least} or later, then "
+        super().__init__(
+            f"{name} has schema {schema} of a weft before its first release",
+            hint=f"{once if schema < least else ''}copy it to a new database with `weft migrate-store OLD NEW`",
+        )
+        self.old_enough = schema >= least
 
 
 class QueryRefused(WeftError):

@@ -1,8 +1,7 @@
-"""A batch: what one append writes into a journal, as one row with one checksum. See `sql/sqlite/0016_batches.sql`.
+"""A batch: what one append writes into a journal, as one row with one checksum. See `sql/sqlite/0001_start.sql`.
 
 SQLite's own pages have no checksum, so each batch has a CRC-32: a bit that flipped on the disk is an error here and not
-a wrong answer. Events of before there were batches are rows of `old_events`; those that were written before they had a
-checksum have NULL there, and are not checked.
+a wrong answer.
 """
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
@@ -17,24 +16,19 @@ import orjson
 
 from executor.errors import RESTORE, CorruptJournal
 from executor.store.rows import Batch, Record
-from executor.store.statements import number_of, of_old_rows
+from executor.store.statements import number_of
 
 # Most appends are one batch. One with more is cut, so that a page of a journal never has to read far more than it has.
 EVENTS_MAX = 500
 PAYLOAD_MAX_BYTES = 1024 * 1024
 
-EVENT = "seq, at_ms, type, node, path, attempt, data, output"  # in the order of the fields of Record
 # The last event of the batch that has event :upto, so that nothing after it is read.
 _UPTO = f"""coalesce((SELECT min(b.seq) FROM batches AS b
                        WHERE b.n = {number_of(":run")} AND b.seq >= :upto), :upto)"""
-# Old rows and batches of a run that have events in a range. A batch has no type; see `events_of_batch`.
-_OLD = f"""
-SELECT {EVENT}, checksum FROM old_events WHERE run_id = :run AND seq > :after AND seq <= :upto
-UNION ALL"""
-JOURNAL = f"""{of_old_rows(_OLD)}
-SELECT seq, first_seq, NULL, output_bytes, NULL, NULL, head, payload, checksum FROM batches
- WHERE n = {number_of(":run")} AND seq > :after AND seq <= {_UPTO}
- ORDER BY 1"""
+BATCH = "seq, first_seq, output_bytes, checksum, head, payload"  # the columns of a row of JOURNAL
+# The batches of a run that have events in a range.
+JOURNAL = f"""
+SELECT {BATCH} FROM batches WHERE n = {number_of(":run")} AND seq > :after AND seq <= {_UPTO} ORDER BY seq"""
 
 
 def batches_of(run: str, after: int, records: Sequence[Record]) -> list[Batch]:
@@ -80,10 +74,7 @@ def records_of(run: str, rows: Iterable[tuple[Any, ...]], after: int = 0) -> lis
     """Return the records of rows of JOURNAL, after `after`. Raises CorruptJournal."""
     found: list[Record] = []
     for row in rows:
-        if row[2] is None:
-            found += events_of_batch(run, row)
-        else:
-            found.append(_old_record(run, row))
+        found += events_of_batch(run, row)
     behind = 0
     while behind < len(found) and found[behind].seq <= after:  # the first batch may begin before
         behind += 1
@@ -91,8 +82,8 @@ def records_of(run: str, rows: Iterable[tuple[Any, ...]], after: int = 0) -> lis
 
 
 def events_of_batch(run: str, row: tuple[Any, ...]) -> list[Record]:
-    """Return the records of a row of JOURNAL that is a batch. Raises CorruptJournal."""
-    last, first, _, outputs, _, _, head, payload, stored = row
+    """Return the records of a row of JOURNAL. Raises CorruptJournal."""
+    last, first, outputs, stored, head, payload = row
     if stored != checksum_of_batch(run, first, outputs, head, payload):
         raise CorruptJournal(f"run {run}: events {first} to {last} do not match their checksum", hint=RESTORE)
     found: list[Record] = []
@@ -113,13 +104,6 @@ def events_of_batch(run: str, row: tuple[Any, ...]) -> list[Record]:
     return found
 
 
-def _old_record(run: str, row: tuple[Any, ...]) -> Record:
-    *values, stored = row
-    if stored is not None and stored != checksum((run, *values)):
-        raise CorruptJournal(f"run {run}: event {row[0]} does not match its checksum", hint=RESTORE)
-    return Record(*values)
-
-
 def damaged(run: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[list[Record], str | None]]:
     """For each row of JOURNAL its events, and what is wrong with the row."""
     for row in rows:
@@ -130,20 +114,13 @@ def damaged(run: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[list[Re
 
 
 def _whatever_is_there(run: str, row: tuple[Any, ...]) -> list[Record]:
-    if row[2] is not None:
-        return [Record(*row[:-1])]
+    last, first, outputs, _, head, payload = row
     try:
-        return events_of_batch(run, (*row[:-1], checksum_of_batch(run, row[1], row[3], row[6], row[7])))
+        stored = checksum_of_batch(run, first, outputs, head, payload)
+        return events_of_batch(run, (last, first, outputs, stored, head, payload))
     except (ValueError, TypeError, CorruptJournal):
         return []
 
 
 def checksum_of_batch(run: str, first: int, outputs: int, head: str, payload: bytes) -> int:
     return crc32(payload, crc32(f"{run}\0{first}\0{outputs}\0{head}".encode()))
-
-
-def checksum(row: tuple[Any, ...]) -> int:
-    """Return the checksum of an old row: `run_id`, and the columns of EVENT."""
-    run, seq, at_ms, type, node, path, attempt, data, output = row
-    head = f"{run}\0{seq}\0{at_ms}\0{type}\0{node}\0{path}\0{attempt}"
-    return crc32(output or b"", crc32(data or b"", crc32(head.encode())))

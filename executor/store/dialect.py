@@ -1,8 +1,7 @@
 """One text of each statement, for every database.
 
 Statements are in the SQL that SQLite and PostgreSQL have in common, with named parameters. Where the two differ, a
-statement has a piece, written `$name(arguments)`, and each database defines its text. A part in `$[` and `$]` is for
-databases that have rows of before there were batches (`old_events`). What makes pieces: `statements.py`.
+statement has a piece, written `$name(arguments)`, and each database defines its text. `statements.py` makes them.
 """
 
 from __future__ import annotations
@@ -11,20 +10,18 @@ import re
 from collections.abc import Callable, Mapping
 
 _PIECE = re.compile(r"\$(\w+)(?:\(([^()]*)\))?")
-_OF_OLD_ROWS = re.compile(r"\$\[(.*?)\$\]", re.DOTALL)
 
 
 class Texts(dict[str, str]):
     """Each statement as this database is asked it, made the first time it is asked for. There are as many as the
     topics have, with and without each of their conditions."""
 
-    def __init__(self, pieces: Mapping[str, Callable[..., str]], *, old_rows: bool) -> None:
+    def __init__(self, pieces: Mapping[str, Callable[..., str]]) -> None:
         super().__init__()
         self._pieces = pieces
-        self._old_rows = r"\1" if old_rows else ""
 
     def __missing__(self, sql: str) -> str:
-        text = self.finished(_PIECE.sub(self._piece, _OF_OLD_ROWS.sub(self._old_rows, sql)))
+        text = self.finished(_PIECE.sub(self._piece, sql))
         self[sql] = text
         return text
 

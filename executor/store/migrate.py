@@ -2,8 +2,8 @@
 transaction.
 
 The number of the last one applied is the file's `user_version`. A file with a higher number was written by a newer
-weft and is refused untouched. A file that is in use already is copied first: `weft.db.schema-6` is what was there
-before schema 7, complete and on disk. Two processes may open a file at once: the number is read again inside the
+weft and is refused untouched. A file that is in use already is copied first: `weft.db.schema-1` is what was there
+before schema 2, complete and on disk. Two processes may open a file at once: the number is read again inside the
 transaction, and while it is open no other process writes, so nothing gets between the copy and the change.
 """
 
@@ -19,7 +19,7 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from executor.errors import DatabaseUnavailable, ForeignDatabase, SchemaTooNew
+from executor.errors import DatabaseUnavailable, ForeignDatabase, SchemaTooNew, SchemaUnreleased
 from executor.store.sqlite.connection import Database, check_log, create_private, sync_directory
 from executor.store.sqlite.readers import plain_read_only
 
@@ -27,8 +27,11 @@ log = logging.getLogger("weft.store")
 
 
 APPLICATION_ID = 0x77656674  # "weft"
-# What every schema has, from the first one on: files of before the id was set are known by it.
-TABLES = frozenset(("workflows", "plans", "runs", "events", "blobs", "waits", "inbox", "signals", "writers"))
+# Files of before the first release, whose schemas had numbers of their own, are known by a table of events. From this
+# number on they have the tables and columns of schema 1, but for those with a default.
+UNRELEASED_MIN = 28
+TABLES_UNRELEASED = frozenset(("events", "old_events"))
+TABLES = frozenset(("workflows", "plans", "blobs", "waits", "inbox", "signals", "writers"))  # so had all of them
 
 
 class Migration(Struct, frozen=True):
@@ -39,12 +42,12 @@ class Migration(Struct, frozen=True):
 
 def migrate(database: Database, migrations: Sequence[Migration]) -> int:
     """Apply what is missing. Returns the version of the file now. Raises ForeignDatabase, SchemaTooNew,
-    DatabaseUnavailable (no copy could be made, or there is a log but no database), sqlite3.Error: each leaves the file
-    as it was."""
+    SchemaUnreleased, DatabaseUnavailable (no copy could be made, or there is a log but no database), sqlite3.Error:
+    each leaves the file as it was."""
     newest = migrations[-1].number
     check_log(database.path)
     _refuse_newer(_glance(database.path), newest)
-    refuse_foreign(database.db, database.path)
+    refuse_others(database.db, database.path)
     found = version_of(database.db)
     _refuse_newer(found, newest)
     if found < newest:
@@ -79,20 +82,20 @@ def _glance(path: str) -> int:
     the reason."""
     try:
         with closing(plain_read_only(path)) as db:
-            refuse_foreign(db, path)
+            refuse_others(db, path)
             return version_of(db)
     except sqlite3.Error:
         return 0
 
 
-def refuse_foreign(db: sqlite3.Connection, path: str) -> None:
-    """An empty file may become a database of weft. Raises ForeignDatabase: this one is of another program."""
+def refuse_others(db: sqlite3.Connection, path: str) -> None:
+    """An empty file may become a database of weft. Raises ForeignDatabase (the file belongs to another program),
+    SchemaUnreleased."""
     (application,) = db.execute("PRAGMA application_id").fetchone()
-    if application == APPLICATION_ID:
-        return
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
-    version = version_of(db)
-    if application == 0 and (tables >= TABLES if version else not tables):
+    if tables & TABLES_UNRELEASED and tables >= TABLES:
+        raise SchemaUnreleased(f"the file {path}", version_of(db), UNRELEASED_MIN)
+    if application == APPLICATION_ID or (application == 0 and not tables):
         return
     raise ForeignDatabase(
         f"{path} is not a weft database: it belongs to another program",

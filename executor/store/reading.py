@@ -45,7 +45,7 @@ class Reading(Protocol):
 
     def schema(self) -> tuple[int, int]:
         """Return the number of the database's schema, and of the newest that this code supports. Raises
-        ForeignDatabase."""
+        ForeignDatabase, SchemaUnreleased."""
 
     def identity(self) -> str:
         """Tells this database from a copy of it."""

@@ -1,7 +1,7 @@
 """Pieces of statements that several topics share: conditions, lists as one parameter, taking the row of a run.
 
 What a run is and what came of it is in `run_details`, what changes while it is executed in `heads`, which has a row as
-long as the run is open; see `sql/sqlite/0014_heads.sql`. `runs` is a view of both, for readers that want a whole run.
+long as the run is open; see `sql/sqlite/0001_start.sql`. `runs` is a view of both, for readers that want a whole run.
 
 Taking a row is a write that changes nothing, but keeps other transactions from the row until this one is over. In which
 order rows are taken: `executor.store.rules`. On SQLite a transaction that writes has the whole file; the code does not
@@ -75,11 +75,6 @@ def number_of(parameter: str) -> str:
 def as_list(values: Sequence[str | int | Sequence[str | int]]) -> str:
     """The value of a parameter of `any_of`, `any_number_of` or `any_row_of`."""
     return msgspec.json.encode(values).decode()
-
-
-def of_old_rows(sql: str) -> str:
-    """A part of a statement that is about events of before there were batches."""
-    return f"$[{sql}$]"
 
 
 def keep_workflow(tx: Tx, name: str) -> None:

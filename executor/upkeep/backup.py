@@ -20,14 +20,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew
-from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
+from executor.store.migrate import packaged_migrations, refuse_others, version_of
 from executor.store.sqlite.connection import check_log
 from executor.store.sqlite.reading import open_read_only
 from executor.upkeep.drafts import draft_of
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002
-SCHEMA_WITH_WORKERS = 14  # before it, each run had a lease of its own
 
 
 class Backup(Struct, frozen=True):
@@ -69,13 +68,14 @@ def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
 
 
 def inspect(path: Path) -> Backup:
-    """Check that this is a sound database of weft that this version can open. Raises BackupUnusable, SchemaTooNew."""
+    """Check that this is a sound database of weft that this version can open. Raises BackupUnusable, SchemaTooNew,
+    SchemaUnreleased."""
     try:
         with closing(open_read_only(path)) as db:
             lines = [line for (line,) in db.execute("PRAGMA integrity_check(5)")]
             if lines != ["ok"]:
                 raise BackupUnusable(f"the file {path} is damaged: {lines[0]}", hint="use another backup")
-            refuse_foreign(db, str(path))
+            refuse_others(db, str(path))
             schema = version_of(db)
             newest = packaged_migrations()[-1].number
             if schema > newest:
@@ -108,22 +108,14 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
     with draft_of(database) as draft:
         _copy(source, draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            _free_leases(db)
+            db.execute("UPDATE heads SET owner = NULL WHERE owner IS NOT NULL")
+            db.execute("DELETE FROM workers")
             db.execute("DELETE FROM writers")
         _sync(draft)
         moved = _put_aside(database)
         os.replace(draft, database)
         _sync(database.parent)
     return found, moved
-
-
-def _free_leases(db: sqlite3.Connection) -> None:
-    """Free the leases in a copy of any schema."""
-    if version_of(db) < SCHEMA_WITH_WORKERS:
-        db.execute("UPDATE runs SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")
-    else:
-        db.execute("UPDATE heads SET owner = NULL WHERE owner IS NOT NULL")
-        db.execute("DELETE FROM workers")
 
 
 def in_use(database: Path) -> bool:
@@ -197,6 +189,7 @@ def _is_copy(path: Path) -> bool:
 def _copy(source: Path, draft: Path) -> None:
     """Make an online backup of one snapshot. The result is one file: no WAL of its own."""
     with closing(open_read_only(source)) as db, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+        refuse_others(db, str(source))
         # A read transaction of our own: without one every commit of the writer would start the copy anew.
         db.execute("BEGIN")
         db.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -1,8 +1,8 @@
-"""A whole database from SQLite to PostgreSQL, or back: `weft migrate-store`.
+"""A whole database from SQLite to PostgreSQL, or back: `weft migrate-store`. And once, to any new database, from the
+last schemas of before the first release.
 
-Rows are the same on both, with the same ids and numbers, so most tables are copied as they are. Differences: an append
-on SQLite does not write the head of its run, and events from before there were batches are rows of their own there;
-they become batches. Leases are not copied: no worker may have the source.
+Rows are the same on both, with the same ids and numbers, so tables are copied as they are. One difference: an append
+on SQLite does not write the head of its run. Leases are not copied: no worker may have the source.
 
 All or nothing: a file gets its name, and a transaction is committed, when the rows of each table and the events of each
 run have been read back from the target and are those of the source. The source is not changed.
@@ -17,8 +17,8 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from executor.errors import Conflict, SchemaTooNew, StoreError
-from executor.store.batches import JOURNAL, batches_of, records_of
+from executor.errors import Conflict, SchemaTooNew, SchemaUnreleased, StoreError
+from executor.store.batches import BATCH, JOURNAL, records_of
 from executor.store.reading import Reading
 from executor.store.rows import Record
 from executor.store.statements import LAST_SEQ
@@ -26,11 +26,9 @@ from executor.store.tx import Row
 
 SEQ_MAX = 2**53
 RUNS_PAGE = 500
-# Tables that belong to processes, and those that are copied as journals.
 OF_PROCESSES = ("workers", "writers", "weft_schema")
-OF_JOURNALS = ("batches", "old_events")
 DIGEST_BITS = 256
-_BATCH = ("n", "seq", "first_seq", "output_bytes", "checksum", "head", "payload")
+_BATCH = ("n", *BATCH.split(", "))
 _RUNS = "SELECT n, id FROM run_details WHERE n > :after ORDER BY n LIMIT :limit"
 # The expressions for columns of `heads`.
 _OF_HEADS = {
@@ -72,22 +70,13 @@ class Copied(Struct, frozen=True):
 def transfer(source: Path | str, target: Path | str, told: Callable[[Copied], None] = lambda table: None) -> None:
     """Copy a database. `told` is called for each table that was copied and read back. Raises Conflict if a process has
     the source open, the target is not empty, or both are of one kind; StoreError, on SQLite sqlite3.Error."""
-    if isinstance(source, Path) == isinstance(target, Path):
-        raise Conflict(
-            "one of the two must be a SQLite file and the other a PostgreSQL address",
-            code="same_kind",
-            hint="files: weft backup and weft restore; PostgreSQL: pg_dump and pg_restore",
-        )
     held = _source(source)
     try:
-        found, newest = held.reading.schema()
-        if found > newest:
-            raise SchemaTooNew(f"the source has schema {found}, but this weft supports schemas up to {newest}")
-        if found < newest:
+        if not _is_unreleased(held.reading) and isinstance(source, Path) == isinstance(target, Path):
             raise Conflict(
-                f"the source has schema {found}, this weft has {newest}",
-                code="schema_old",
-                hint="start `weft serve` on it once to update it, and stop it again",
+                "one of the two must be a SQLite file and the other a PostgreSQL address",
+                code="same_kind",
+                hint="files: weft backup and weft restore; PostgreSQL: pg_dump and pg_restore",
             )
         new = _target(target)
         try:
@@ -98,6 +87,32 @@ def transfer(source: Path | str, target: Path | str, told: Callable[[Copied], No
             new.close()
     finally:
         held.close()
+
+
+def _is_unreleased(source: Reading) -> bool:
+    """Return True if the source has one of the last schemas from before the first release, whose tables are those of
+    schema 1. Raises SchemaTooNew, Conflict, SchemaUnreleased (it has an earlier one)."""
+    try:
+        found, newest = source.schema()
+    except SchemaUnreleased as error:
+        if not error.old_enough:
+            raise
+        if "old_events" in source.tables() and source.rows("SELECT 1 FROM old_events LIMIT 1"):
+            raise Conflict(
+                f"{source.name} has events as rows of their own, which this weft does not read",
+                code="schema_old",
+                hint="`weft migrate-store` of the version that wrote it, to PostgreSQL, makes batches of them",
+            ) from None
+        return True
+    if found > newest:
+        raise SchemaTooNew(f"the source has schema {found}, but this weft supports schemas up to {newest}")
+    if found < newest:
+        raise Conflict(
+            f"the source has schema {found}, this weft has {newest}",
+            code="schema_old",
+            hint="start `weft serve` on it once to update it, and stop it again",
+        )
+    return False
 
 
 def _source(database: Path | str) -> Source:
@@ -124,9 +139,10 @@ def _copy(source: Reading, target: Target) -> Iterator[Copied]:
     tables = {name: columns for name, columns in target.reading.tables().items() if name not in OF_PROCESSES}
     here = source.tables()
     for table, columns in tables.items():
-        if table in OF_JOURNALS:
+        if table == "batches":
             continue
-        assert sorted(columns) == sorted(here[table]), table  # the schemas of one version
+        assert set(here[table]) <= set(columns), table
+        columns = [name for name in columns if name in here[table]]  # the others were added since, with a default
         query = _query(table, columns)
         before, after = _Sum(), _Sum()
         target.add(table, tuple(columns), before.of(source.each(query)))
@@ -172,14 +188,9 @@ def _journals(source: Reading, total: _Sum) -> Iterator[Row]:
     """Yield rows of batches, run by run. Raises CorruptJournal."""
     for n, run in _runs(source):
         rows = source.rows(JOURNAL, _all_of(run))
-        records = records_of(run, rows)
-        total.add(_digest(run, records))
-        if any(row[2] is not None for row in rows):
-            for batch in batches_of(run, 0, records):
-                yield (n, batch.seq, batch.first_seq, batch.output_bytes, batch.checksum, batch.head, batch.payload)
-        else:
-            for row in rows:
-                yield (n, row[0], row[1], row[3], row[8], row[6], row[7])
+        total.add(_digest(run, records_of(run, rows)))
+        for row in rows:
+            yield (n, *row)
 
 
 def _digest(run: str, records: Iterable[Record]) -> int:

@@ -12,7 +12,7 @@ from executor.errors import BadRequest, Conflict, DatabaseUnavailable
 from executor.store.migrate import packaged_migrations
 from executor.store.postgres.connection import Session, check_address, prepare
 from executor.store.postgres.limited import reachable
-from executor.store.postgres.migrate import migrate
+from executor.store.postgres.migrate import HAS_VERSION, migrate
 from executor.store.postgres.parts import PARTS, SEQUENCE, WIDTH, begin, part_of
 from executor.store.postgres.reading import PostgresReading, name_of
 from executor.store.reading import Reading
@@ -46,7 +46,7 @@ class ServerSource:
         self._db = _connect(address)
         self.reading: Reading = PostgresReading(self._db, name_of(address))
         try:
-            if self.reading.schema()[0]:
+            if self.reading.rows(HAS_VERSION) == [(True,)]:
                 self._hold()
         except BaseException:
             self._db.close()

@@ -1,4 +1,4 @@
-"""`weft migrate-store`: a whole database from a SQLite file to PostgreSQL, or back."""
+"""`weft migrate-store`: a whole database from a SQLite file to PostgreSQL, or back, or from before 0.1.0."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ if TYPE_CHECKING:
 def migrate_store(source: Path | str, target: Path | str) -> int:
     """Copy a database from SQLite to PostgreSQL, or back.
 
-    One of SOURCE and TARGET is a file, the other an address. Everything is copied with its ids and numbers, read back
-    and compared. All servers and workers on both must be stopped. SOURCE is not changed; TARGET must be empty, and
-    stays so when anything fails.
+    One of SOURCE and TARGET is a file, the other an address; a SOURCE from before weft 0.1.0 may be copied to either.
+    Everything is copied with its ids and numbers, read back and compared. All servers and workers on both must be
+    stopped. SOURCE is not changed; TARGET must be empty, and stays so when anything fails.
     """
     from executor.errors import WeftError
     from executor.upkeep.transfer import transfer

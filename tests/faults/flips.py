@@ -37,7 +37,6 @@ BAD: tuple[Verdict, ...] = ("silent", "traceback")
 # Journals and what they rest on, with a checksum, a hash or a copy of each. None: every column.
 GUARDED: dict[str, frozenset[str] | None] = {
     "batches": None,
-    "old_events": None,
     "plans": None,
     "documents": None,
     "blobs": None,

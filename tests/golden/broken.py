@@ -1,9 +1,8 @@
-"""Databases of earlier versions, brought to this schema and broken off at every change of a file on the way: the
-process is killed there, or the operating system says no.
+"""Recorded databases, brought to a schema after this one and broken off at every change of a file on the way: the
+process is killed there, or the operating system says no. The next schema is made up: it changes tables that have rows.
 
 Whenever that is, the file is what it was or what it is to become, nothing between; the copy of before, once it has its
-name, is whole; and the next start finishes. Files of schemas that are not recorded come from an older one, brought part
-of the way.
+name, is whole; and the next start finishes.
 
     python -m tests.golden.broken [--every N] [--schemas 1,2,...] [--actions kill,EIO,ENOSPC]
 """
@@ -23,7 +22,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from executor.errors import WeftError
-from executor.store.migrate import migrate, packaged_migrations
+from executor.store.migrate import Migration, migrate, packaged_migrations
 from executor.store.sqlite.connection import Connect, Database, plain_connect
 from executor.store.sqlite.errors import as_weft_error
 from tests.support.adapter import connects
@@ -32,29 +31,24 @@ from tests.support.recorded import SCHEMAS, contents, restore
 from tests.support.vfs import CALL_ACTIONS, CallAction, Op, Vfs, trouble
 
 VFS = "weft-upgrade"
-NEWEST = packaged_migrations()[-1].number
+_MADE_UP = """
+ALTER TABLE workflows ADD COLUMN colour TEXT NOT NULL DEFAULT 'grey';
+DROP VIEW outputs;
+CREATE TABLE batches_new (n INTEGER NOT NULL, seq INTEGER NOT NULL, batch BLOB NOT NULL, PRIMARY KEY (n, seq)) STRICT;
+INSERT INTO batches_new SELECT n, seq, CAST(head || payload AS BLOB) FROM batches;
+"""
+PACKAGED = packaged_migrations()
+MIGRATIONS = [*PACKAGED, Migration(PACKAGED[-1].number + 1, "made_up", _MADE_UP)]
+NEWEST = MIGRATIONS[-1].number
 
 
 def upgrade(db: Path, connect: Connect = plain_connect) -> None:
     """What a start does with the file, up to the first write of its own."""
     database = Database(str(db), 5_000, connect, lambda point: None)
     try:
-        migrate(database, packaged_migrations())
+        migrate(database, MIGRATIONS)
     finally:
         database.drop()
-
-
-def given(schema: int, folder: Path) -> Path:
-    """A file of that schema, recorded or made of the newest recorded one before it."""
-    if schema in SCHEMAS:
-        return restore(schema, folder)
-    db = restore(max(known for known in SCHEMAS if known < schema), folder)
-    database = Database(str(db), 5_000, plain_connect, lambda point: None)
-    migrate(database, packaged_migrations()[:schema])
-    database.drop()
-    for kept in folder.glob("weft.db.schema-*"):
-        kept.unlink()
-    return db
 
 
 class Upgrade:
@@ -63,7 +57,7 @@ class Upgrade:
     def __init__(self, schema: int, folder: Path) -> None:
         self.schema = schema
         self.folder = folder
-        db = given(schema, folder / "whole")
+        db = restore(schema, folder / "whole")
         self.before = contents(db)
         counted = folder / "counted"
         code = in_child(lambda: self._watched(db, _count(counted)), folder)
@@ -75,7 +69,7 @@ class Upgrade:
     def broken_at(self, number: int, action: CallAction) -> list[str]:
         """Violations of one case. The file is taken from its folder each time."""
         folder = self.folder / f"{action}-{number}"
-        db = given(self.schema, folder)
+        db = restore(self.schema, folder)
         code = in_child(lambda: self._watched(db, _fault(number, action)), folder)
         found = [] if code in (PLAYED, KILLED) else [f"the process ended with {code}", (folder / "error").read_text()]
         found += self._looked_at(db)
@@ -140,7 +134,7 @@ def _fault(number: int, action: CallAction) -> Callable[[Op], None]:
 def main() -> int:
     parser = argparse.ArgumentParser(description="Break the way to this schema off at every change of a file.")
     parser.add_argument("--every", type=int, default=1, help="only each Nth change")
-    parser.add_argument("--schemas", default=",".join(str(schema) for schema in range(1, NEWEST)))
+    parser.add_argument("--schemas", default=",".join(map(str, SCHEMAS)))
     parser.add_argument("--actions", default=",".join(CALL_ACTIONS))
     options = parser.parse_args()
     violations, began, done = 0, time.monotonic(), Counter[str]()

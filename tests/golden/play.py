@@ -1,8 +1,7 @@
 """Makes a database with a run in every state, and stops in the midst of it as a killed process does.
 
-`record.py` runs this file with the code of an earlier commit, so it uses nothing that any of them lacks: what came
-later (drafts, schedules, child runs, ...) is made where the engine has it. The facts that the core decides on are
-written down.
+`record.py` runs this file with the code of a release, so it uses nothing that the first release lacks. The facts that
+the core decides on are written down.
 
     python play.py DATABASE COPY FACTS
 """
@@ -10,10 +9,7 @@ written down.
 from __future__ import annotations
 
 import asyncio
-import importlib
-import inspect
 import json
-import operator
 import os
 import sqlite3
 import sys
@@ -87,6 +83,8 @@ EVERYTHING["edges"] += [
     {"source": "big", "handle": "no", "target": "never"},
 ]
 
+WHO = {"type": "object", "properties": {"who": {"type": "string"}}}
+CHILD = chain("child", {"ask": {"type": "approval", "params": {"title": "Child?"}}, "end": set_to("<ask.action>")})
 # By name, which is the run's idempotency key as well: the document, and the state in which it is left.
 RUNS: dict[str, tuple[dict[str, Any], str]] = {
     "done": (EVERYTHING, "succeeded"),
@@ -181,21 +179,13 @@ RUNS: dict[str, tuple[dict[str, Any], str]] = {
         ),
         "running",
     ),
-}
-LATER = {"queued": (EVERYTHING, "queued")}
-WHO = {"type": "object", "properties": {"who": {"type": "string"}}}
-CHILD = chain("child", {"ask": {"type": "approval", "params": {"title": "Child?"}}, "end": set_to("<ask.action>")})
-# What came later, by name: the part of the engine it needs, then as above.
-NEWER: dict[str, tuple[str, dict[str, Any], str]] = {
     "callback": (
-        "callbacks",
         chain(
             "callback", {"call": {"type": "callback", "params": {"title": "the shipper"}}, "end": set_to("<call.body>")}
         ),
         "waiting",
     ),
     "form": (
-        "waits",
         chain(
             "form",
             {"fill": {"type": "form", "params": {"title": "Who?", "fields": WHO}}, "end": set_to("<fill.who>")},
@@ -203,7 +193,6 @@ NEWER: dict[str, tuple[str, dict[str, Any], str]] = {
         "waiting",
     ),
     "told": (
-        "notifications",
         chain(
             "told",
             {
@@ -214,17 +203,14 @@ NEWER: dict[str, tuple[str, dict[str, Any], str]] = {
         "waiting",
     ),
     "parent": (
-        "store.list_children",
         chain("parent", {"sub": {"type": "run_workflow", "params": {"workflow": "child"}}, "end": set_to("<sub>")}),
         "waiting",
     ),
     "lost": (
-        "lifecycle",
         chain("lost", {"call": call("/holds", on_lost="ask"), "end": set_to("<call.status>")}),
         "running",
     ),
     "kept": (
-        "store.find_cached",
         chain(
             "kept",
             {
@@ -239,6 +225,7 @@ NEWER: dict[str, tuple[str, dict[str, Any], str]] = {
         "succeeded",
     ),
 }
+LATER = {"queued": (EVERYTHING, "queued")}
 
 
 class Facts:
@@ -255,7 +242,7 @@ class Facts:
             os.write(self._file, msgspec.json.encode(line) + b"\n")
             return events
 
-        core.decide = told  # before anybody else has imported it
+        core.decide = told  # before another module has imported it
 
     def close(self) -> None:
         os.close(self._file)
@@ -271,64 +258,31 @@ class _Stopped:
         """It never does."""
 
 
-def _module(*names: str) -> Any:
-    """The first of these that there is: modules have moved since the earliest commit."""
-    for name in names:
-        try:
-            return importlib.import_module(name)
-        except ModuleNotFoundError:
-            continue
-    raise ModuleNotFoundError(names[0])
-
-
-def _has(engine: Any, path: str) -> bool:
-    try:
-        operator.attrgetter(path)(engine)
-    except AttributeError:
-        return False
-    return True
-
-
-def _verb(engine: Any, *paths: str) -> Any:
-    """The first of these methods that this engine has."""
-    for path in paths:
-        try:
-            return operator.attrgetter(path)(engine)
-        except AttributeError:
-            continue
-    raise AttributeError(paths[0])
-
-
 async def main(db: str, copy: str, facts: Facts) -> None:
-    engines = _module("executor.engine")
-    registries = _module("executor.blocks.registry")
-    services_of = _module("executor.services")
-    client = _module("executor.http.client", "executor.blocks.http").GuardedClient
-    sandbox = _module("executor.sandbox.sandbox", "executor.sandbox").Sandbox(threads=1)
-    store = _module("executor.store.sqlite.store", "executor.store.sqlite").SQLiteStore(db)
+    from executor.blocks.registry import Registry  # after the core, which Facts has changed
+    from executor.engine import Engine
+    from executor.http.client import GuardedClient
+    from executor.sandbox.sandbox import Sandbox
+    from executor.services import Services
+    from executor.store.sqlite.store import SQLiteStore
 
+    sandbox, store = Sandbox(threads=1), SQLiteStore(db)
     server = await asyncio.start_server(_serve, "127.0.0.1", 0)
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    services = services_of.Services(
-        sandbox=sandbox, http=client(allow_private=(place,)), env={"SERVICE": f"http://{place}"}
-    )
-    registry = registries.Registry.load(sandbox=sandbox)
-    engine: Any = await engines.Engine.open(
-        store, registry=registry, services=services, secret=SECRET, clock=_Stopped()
-    )
-    await _verb(engine, "workflows.save", "save_workflow")(CHILD)
-    await _verb(engine, "workflows.save", "save_workflow")(EVERYTHING)
+    services = Services(sandbox=sandbox, http=GuardedClient(allow_private=(place,)), env={"SERVICE": f"http://{place}"})
+    registry = Registry.load(sandbox=sandbox)
+    engine = await Engine.open(store, registry=registry, services=services, secret=SECRET, clock=_Stopped())
+    await engine.workflows.save(CHILD)
+    await engine.workflows.save(EVERYTHING)
 
-    newer = {name: (document, status) for name, (part, document, status) in NEWER.items() if _has(engine, part)}
-    wanted = RUNS | newer
     ids = {}
-    for name, (document, _) in wanted.items():
+    for name, (document, _) in RUNS.items():
         ids[name] = (await engine.submit(document, idempotency_key=name)).run
     await _reached(engine, ids["cancelled"], "waiting")
     await engine.cancel(ids["cancelled"], "not needed")
     await _reached(engine, ids["rounds"], "waiting")
     await _answer(engine, ids["rounds"])
-    for name, (_, status) in wanted.items():
+    for name, (_, status) in RUNS.items():
         await _reached(engine, ids[name], status)
     await _until(lambda: _at_work(engine, ids))
 
@@ -342,29 +296,21 @@ async def main(db: str, copy: str, facts: Facts) -> None:
     await _answer(engine, ids["answered"])
     await engine.signal(ids["signalled"], "paid", {"eur": 12}, dedupe_key="invoice-1")
     await engine.cancel(ids["cancelling"], "too late")
-    await _newer_tables(engine)
+    await _other_tables(engine)
     with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as here, closing(sqlite3.connect(copy)) as there:
         here.backup(there)
     facts.close()
     os._exit(0)  # as if killed: nothing is let go
 
 
-async def _newer_tables(engine: Any) -> None:
-    """Rows that only some versions have tables for."""
-    if hasattr(engine, "drafts"):
-        draft = await engine.drafts.create(EVERYTHING)
-        await engine.submit(asks("drafted"), idempotency_key="drafted", **_of_draft(engine, draft))
-    if hasattr(engine, "schedules"):
-        from executor.triggers.schedules import ScheduleSpec
-        from executor.triggers.webhooks import WebhookSpec
+async def _other_tables(engine: Any) -> None:
+    from executor.triggers.schedules import ScheduleSpec
+    from executor.triggers.webhooks import WebhookSpec
 
-        await engine.schedules.put("hourly", ScheduleSpec(workflow="everything", cron="0 * * * *", trigger="start"))
-        await engine.webhooks.put("orders", WebhookSpec("everything", trigger="start", auth="none"))
-
-
-def _of_draft(engine: Any, draft: Any) -> dict[str, Any]:
-    taken = inspect.signature(engine.submit).parameters
-    return {"draft": draft} if "draft" in taken else {}
+    draft = await engine.drafts.create(EVERYTHING)
+    await engine.submit(asks("drafted"), idempotency_key="drafted", draft=draft)
+    await engine.schedules.put("hourly", ScheduleSpec(workflow="everything", cron="0 * * * *", trigger="start"))
+    await engine.webhooks.put("orders", WebhookSpec("everything", trigger="start", auth="none"))
 
 
 async def _at_work(engine: Any, ids: dict[str, str]) -> bool:
@@ -380,7 +326,7 @@ async def _at_work(engine: Any, ids: dict[str, str]) -> bool:
 
 async def _reached(engine: Any, run: str, status: str) -> None:
     async def there() -> bool:
-        return bool((await _verb(engine, "runs.row", "run_row")(run)).status == status)
+        return bool((await engine.runs.row(run)).status == status)
 
     await _until(there, f"{run} never was {status}")
 
@@ -394,7 +340,7 @@ async def _until(condition: Callable[[], Awaitable[bool]], what: str = "it never
 
 
 async def _answer(engine: Any, run: str) -> None:
-    (wait,) = await _verb(engine, "waits.list", "list_waits")("pending", run)
+    (wait,) = await engine.waits.list("pending", run)
     await engine.answer(wait.link.rpartition("/")[2], {}, action="approve", by="Ada")
 
 

@@ -17,10 +17,12 @@ import psycopg
 
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.errors import BadRequest, Conflict, CorruptJournal, WeftError
+from executor.errors import BadRequest, Conflict, CorruptJournal, SchemaUnreleased, WeftError
 from executor.http.client import GuardedClient
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
+from executor.store.migrate import UNRELEASED_MIN
+from executor.store.postgres.migrate import UNRELEASED_MIN as SERVER_UNRELEASED_MIN
 from executor.store.postgres.store import PostgresStore
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check
@@ -29,14 +31,14 @@ from executor.upkeep.transfer import Copied, transfer
 from tests.golden.play import HOUR_S, SECRET, T0
 from tests.golden.test_upgrade import ENDS, all_over, answer, answer_rounds, nothing_under_way, readdress, told_of
 from tests.support.clock import ManualClock
-from tests.support.recorded import contents, restore, runs
+from tests.support.recorded import SCHEMAS, contents, restore, runs
 from tests.support.service import Service, serve
 from tests.support.until import until
 
 
-async def updated(schema: int, folder: Path) -> Path:
-    """A recorded database with the schema of this code. Nothing in it is executed."""
-    db = restore(schema, folder)
+async def updated(folder: Path) -> Path:
+    """The newest recorded database with the schema of this code. Nothing in it is executed."""
+    db = restore(SCHEMAS[-1], folder)
     store = SQLiteStore(db)
     await store.open()
     await store.close()
@@ -71,18 +73,15 @@ async def to_the_end(store: SQLiteStore | PostgresStore, named: dict[str, str], 
                 await answer(engine, wait)
         await answer_rounds(engine, named["rounds"])
         clock.advance((HOUR_S + 1) * 1000)
-        await until(lambda: all_over(engine, fires=True))
+        await until(lambda: all_over(engine))
         found = {name: await engine.runs.view(run) for name, run in named.items() if name != "rounds"}
         assert {name: (view.status, view.output) for name, view in found.items()} == {n: ENDS[n] for n in found}
     finally:
         await engine.close(grace_s=2)
 
 
-@pytest.mark.parametrize(
-    "schema", [pytest.param(9, marks=pytest.mark.proof), 17]
-)  # events as rows of their own, and in batches
-async def test_runs_of_all_kinds_continue_on_the_other_side(schema: int, tmp_path: Path, postgres: str) -> None:
-    db = await updated(schema, tmp_path)
+async def test_runs_of_all_kinds_continue_on_the_other_side(tmp_path: Path, postgres: str) -> None:
+    db = await updated(tmp_path)
     named = runs(db)
     async with serve() as service:
         readdress(db, service)
@@ -91,7 +90,7 @@ async def test_runs_of_all_kinds_continue_on_the_other_side(schema: int, tmp_pat
         assert contents(db) == before, "the source is as it was"
         assert tables["run_details"].count == tables["journals"].count >= len(named)
         for table in ("waits", "schedules", "webhooks", "drafts", "cache", "checkpoints", "inbox", "notifications"):
-            assert table in tables and (table == "checkpoints" or schema < 17 or tables[table].count), table
+            assert table in tables and (table == "checkpoints" or tables[table].count), table
         assert broken(db) == broken(postgres) == []
         await to_the_end(PostgresStore(postgres), named, service)
     assert broken(postgres) == []
@@ -105,7 +104,7 @@ async def test_runs_of_all_kinds_continue_on_the_other_side(schema: int, tmp_pat
 
 
 async def test_there_and_back_is_the_same_database(tmp_path: Path, postgres: str) -> None:
-    db = await updated(17, tmp_path)
+    db = await updated(tmp_path)
     named, back = runs(db), tmp_path / "back" / "weft.db"
     tables = await moved(db, postgres)
     assert await moved(postgres, back) == tables, "rows and hashes of each table, and of all journals"
@@ -125,13 +124,64 @@ async def test_there_and_back_is_the_same_database(tmp_path: Path, postgres: str
 
 
 async def test_a_new_run_gets_the_next_number(tmp_path: Path, postgres: str) -> None:
-    db = await updated(17, tmp_path)
+    db = await updated(tmp_path)
     await moved(db, postgres)
     with psycopg.connect(postgres) as connection:
         for table in ("run_details", "fires", "deliveries"):
             query = f"SELECT nextval(pg_get_serial_sequence('{table}', 'n')), (SELECT coalesce(max(n), 0) FROM {table})"
             ((number, highest),) = connection.execute(query.encode()).fetchall()
             assert number == highest + 1, table
+
+
+# --- from the last schema of before the first release
+
+
+def as_unreleased(db: Path, schema: int) -> None:
+    """Make the file one that a version before the first release wrote."""
+    with closing(sqlite3.connect(db, isolation_level=None)) as connection:
+        connection.execute("CREATE TABLE IF NOT EXISTS old_events (run_id TEXT, seq INTEGER, checksum INTEGER)")
+        connection.execute(f"PRAGMA user_version = {schema}")
+
+
+async def test_a_file_of_before_the_first_release_is_copied_once(tmp_path: Path) -> None:
+    db, new = await updated(tmp_path), tmp_path / "new" / "weft.db"
+    named = runs(db)
+    as_unreleased(db, UNRELEASED_MIN)
+    with pytest.raises(SchemaUnreleased, match=f"schema {UNRELEASED_MIN} .* before its first release"):
+        await SQLiteStore(db).open()
+    before = contents(db)
+    tables = await moved(db, new)
+    assert contents(db) == before, "the source is as it was"
+    assert tables["run_details"].count == tables["journals"].count >= len(named) and broken(new) == []
+    async with serve() as service:
+        readdress(new, service)
+        await to_the_end(SQLiteStore(new), named, service)
+    assert broken(new) == []
+
+    third = tmp_path / "third.db"
+    with closing(sqlite3.connect(db, isolation_level=None)) as connection:
+        connection.execute("INSERT INTO old_events VALUES ('r', 1, NULL)")
+    with pytest.raises(Conflict, match="events as rows of their own"):
+        await moved(db, third)
+    as_unreleased(db, UNRELEASED_MIN - 1)
+    with pytest.raises(SchemaUnreleased) as refused:
+        await moved(db, third)
+    assert "open it once with the last version before" in refused.value.hint and not third.exists()
+
+
+async def test_a_server_of_before_the_first_release_is_copied_once(tmp_path: Path, postgres: str) -> None:
+    db = await updated(tmp_path)
+    tables = await moved(db, postgres)
+    with psycopg.connect(postgres) as connection:
+        connection.execute("ALTER TABLE weft_schema DROP COLUMN release")
+        connection.execute(f"UPDATE weft_schema SET version = {SERVER_UNRELEASED_MIN}".encode())
+    with pytest.raises(SchemaUnreleased):
+        await PostgresStore(postgres).open()
+    assert await moved(postgres, tmp_path / "new.db") == tables and broken(tmp_path / "new.db") == []
+    with psycopg.connect(postgres) as connection:
+        connection.execute("UPDATE weft_schema SET version = 1")
+    with pytest.raises(SchemaUnreleased):
+        await moved(postgres, tmp_path / "other.db")
 
 
 # --- refusals: nothing is there afterwards
@@ -149,7 +199,7 @@ def rows_there(address: str) -> int:
 
 
 async def test_a_source_that_is_in_use(tmp_path: Path, postgres: str) -> None:
-    db = await updated(17, tmp_path)
+    db = await updated(tmp_path)
     store = SQLiteStore(db)
     await store.open()
     try:
@@ -173,10 +223,7 @@ async def test_a_source_that_is_in_use(tmp_path: Path, postgres: str) -> None:
 
 
 async def test_what_cannot_be_a_source_or_a_target(tmp_path: Path, postgres: str) -> None:
-    old = restore(9, tmp_path / "old")
-    with pytest.raises(Conflict, match="schema 9"):
-        await moved(old, postgres)
-    db = await updated(17, tmp_path / "new")
+    db = await updated(tmp_path / "new")
     with pytest.raises(Conflict, match="one of the two"):
         await moved(db, tmp_path / "copy.db")
     with pytest.raises(Conflict, match="schema 0"):
@@ -201,13 +248,13 @@ async def test_what_cannot_be_a_source_or_a_target(tmp_path: Path, postgres: str
 async def test_a_source_that_cannot_be_moved_leaves_the_target_empty(
     change: str, error: type[Exception], tmp_path: Path, postgres: str
 ) -> None:
-    db = await updated(17, tmp_path)
+    db = await updated(tmp_path)
     with closing(sqlite3.connect(db, isolation_level=None)) as connection:
         assert connection.execute(change).rowcount
     with pytest.raises(error):
         await moved(db, postgres)
     assert rows_there(postgres) == 0
-    await moved(await updated(17, tmp_path / "sound"), postgres)
+    await moved(await updated(tmp_path / "sound"), postgres)
 
 
 @pytest.mark.parametrize("broken_off", ["heads", "batches"])
@@ -216,7 +263,7 @@ async def test_a_move_that_is_broken_off_leaves_nothing(
 ) -> None:
     from executor.upkeep import transfer_postgres, transfer_sqlite
 
-    db = await updated(17, tmp_path)
+    db = await updated(tmp_path)
     kinds: tuple[Any, ...] = (transfer_postgres.ServerTarget, transfer_sqlite.FileTarget)
     for kind in kinds:
         add = kind.add
@@ -242,7 +289,7 @@ async def test_what_was_changed_on_the_way_is_noticed(
 ) -> None:
     from executor.upkeep.transfer_postgres import ServerTarget
 
-    db = await updated(17, tmp_path)
+    db = await updated(tmp_path)
     add = ServerTarget.add
     for table in ("waits", "batches"):
 

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
 Place = Path | str
 
 PAGE = 1000  # rows
-# Of rows of before there were batches, and of SQLite's own.
-NOT_COPIED = ("old_events", "sqlite_sequence", "sqlite_stat1")
+NOT_COPIED = ("sqlite_sequence", "sqlite_stat1")  # SQLite's own
 
 
 def place_of(name: str) -> Place:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from executor.store.batches import batches_of
+from executor.store.rows import Record
 
 # An open run has a row in heads, one that has ended has its end in run_details; a bug may have left both.
 _CHANGE_RUN = """
@@ -30,14 +35,14 @@ CREATE TEMP TRIGGER change_run INSTEAD OF UPDATE ON runs BEGIN
 END"""
 
 
-# As events were before there were batches, each a row that can be changed by itself.
-_APART = (
-    "UPDATE heads SET seq = coalesce((SELECT max(seq) FROM batches WHERE batches.n = heads.n), seq)",
-    """INSERT INTO old_events
-       SELECT run_id, seq, at_ms, type, node, path, attempt, CAST(data AS BLOB), CAST(output AS BLOB), NULL FROM events
-        WHERE (run_id, seq) NOT IN (SELECT run_id, seq FROM old_events)""",
-    "DELETE FROM batches",
-)
+# Each event as a row that can be changed by itself, and what `batches` has of it.
+_APART = """
+CREATE TEMP TABLE loose_events AS
+SELECT run_id, seq, at_ms, type, node, path, attempt, CAST(data AS BLOB) AS data, CAST(output AS BLOB) AS output
+  FROM events"""
+_ADD = """
+INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
+SELECT n, ?, ?, ?, ?, ?, ? FROM run_details WHERE id = ?"""
 
 
 def let_change(db: sqlite3.Connection) -> None:
@@ -45,7 +50,19 @@ def let_change(db: sqlite3.Connection) -> None:
     db.execute(_CHANGE_RUN)
 
 
-def take_apart(db: sqlite3.Connection) -> None:
-    """Every event is a row of `old_events` then."""
-    for statement in _APART:
-        db.execute(statement)
+@contextmanager
+def taken_apart(db: sqlite3.Connection) -> Iterator[None]:
+    """Inside, every event is a row of `loose_events`; then each is a batch of its own, with a checksum that fits."""
+    db.execute(_APART)
+    yield
+    db.execute("UPDATE heads SET seq = coalesce((SELECT max(seq) FROM batches WHERE batches.n = heads.n), seq)")
+    db.execute("DELETE FROM batches")
+    for run, *columns in db.execute("SELECT * FROM loose_events ORDER BY run_id, seq").fetchall():
+        add_event(db, run, Record(*columns))
+    db.execute("DROP TABLE loose_events")
+
+
+def add_event(db: sqlite3.Connection, run: str, record: Record) -> None:
+    (b,) = batches_of(run, record.seq - 1, [record])
+    added = (b.seq, b.first_seq, b.output_bytes, b.checksum, b.head, b.payload, run)
+    assert db.execute(_ADD, added).rowcount == 1, f"no run {run}"

@@ -15,7 +15,7 @@ from executor.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, N
 from executor.store.migrate import packaged_migrations
 from executor.store.rows import TERMINAL, Record
 from executor.upkeep.sql.sqlite import SQLiteOutputs
-from tests.support.spoil import let_change
+from tests.support.spoil import add_event, let_change
 from tests.vectors.streams import Json, entry, expected, load
 
 STREAMS = load()
@@ -62,7 +62,7 @@ def test_the_views_in_sql_agree_after_each_event(db: sqlite3.Connection, stream:
     run = Projection()
     add_run(db)
     for event in stream["events"]:
-        add_event(db, event)
+        add(db, event)
         run.apply(entry(event))
         db.execute("UPDATE runs SET status = ?", (run.status,))
         over = run.status in TERMINAL
@@ -77,7 +77,7 @@ def test_what_is_exported_is_what_the_projection_calls_an_output(db: sqlite3.Con
     run = Projection()
     add_run(db)
     for event in stream["events"]:
-        add_event(db, event)
+        add(db, event)
         run.apply(entry(event))
     found = set()
     for node in {event["node"] for event in stream["events"] if event["node"]}:
@@ -138,17 +138,7 @@ def add_run(db: sqlite3.Connection) -> None:
     let_change(db)
 
 
-def add_event(db: sqlite3.Connection, event: Json) -> None:
-    db.execute(
-        "INSERT INTO old_events (run_id, seq, at_ms, type, node, path, attempt, data)"
-        " VALUES ('r', ?, ?, ?, ?, ?, ?, ?)",
-        (
-            event["seq"],
-            event["at_ms"],
-            event["type"],
-            event["node"],
-            event["path"],
-            event["attempt"],
-            orjson.dumps(event["data"]),
-        ),
-    )
+def add(db: sqlite3.Connection, event: Json) -> None:
+    data = orjson.dumps(event["data"])
+    columns = (event["seq"], event["at_ms"], event["type"], event["node"], event["path"], event["attempt"])
+    add_event(db, "r", Record(*columns, data))

@@ -60,7 +60,7 @@ TEXTS = _PsycopgTexts(
         "index": lambda name: "",
         "has": lambda text, part: f"(strpos({text}, {part}) > 0)",
         "events": _events,
-        # With a subselect, each part of the journals would be opened (sql/postgres/0004_days.sql).
+        # With a subselect, each part of the journals would be opened (sql/postgres/0001_start.sql).
         "number_of": lambda run: f"number_of({run})",
         # A run may get another number while this statement waits for its head; its id stays.
         "head_of": lambda run: f"id = {run}",
@@ -81,8 +81,7 @@ TEXTS = _PsycopgTexts(
             f"coalesce((SELECT workflow FROM active_versions WHERE workflow = {name} FOR KEY SHARE), {name})"
         ),
         "skip_locked": lambda table: f"FOR NO KEY UPDATE OF {table} SKIP LOCKED",
-    },
-    old_rows=False,
+    }
 )
 
 LOCK_HEAD = "SELECT 1 FROM heads WHERE id = %(run)s FOR NO KEY UPDATE"

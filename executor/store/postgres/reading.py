@@ -20,7 +20,7 @@ from executor.store.postgres.connection import check_address, prepare
 from executor.store.postgres.dialect import TEXTS
 from executor.store.postgres.errors import said
 from executor.store.postgres.limited import reachable
-from executor.store.postgres.migrate import HAS_TABLES, HAS_VERSION, VERSION
+from executor.store.postgres.migrate import HAS_TABLES, HAS_VERSION, VERSION, released
 from executor.store.postgres.parts import LOOSE, RETIRED
 from executor.store.reading import READING_MAX_S, Column, Kind
 from executor.store.tx import Row, Values
@@ -135,8 +135,7 @@ class PostgresReading:
         with self.snapshot():
             newest = packaged_migrations("postgres")[-1].number
             if self.rows(HAS_VERSION) == [(True,)]:
-                ((version,),) = self.rows(VERSION)
-                return int(version), newest
+                return released(f"the {self.name}", *self.rows(VERSION)[0]), newest
             if self.rows(HAS_TABLES) == [(True,)]:
                 raise ForeignDatabase(
                     f"the {self.name} has tables of another program", hint="Set another database with --db or WEFT_DB."

@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TypeVar
 
+from executor.store.batches import BATCH
 from executor.store.dialect import Texts
 
 T = TypeVar("T")
@@ -54,15 +55,13 @@ TEXTS = Texts(
         "last_seq": lambda: _LAST_SEQ,
         "database_bytes": lambda: "page_count * page_size FROM pragma_page_count, pragma_page_size",
         "lease_now": lambda now: now,  # one machine: its processes have the same clock
-    },
-    old_rows=True,
+    }
 )
 
-_BATCH = "seq, first_seq, output_bytes, checksum, head, payload"
-ADD_BATCH = f"INSERT INTO batches ({_BATCH}, n) VALUES (?, ?, ?, ?, ?, ?, ?)"
+ADD_BATCH = f"INSERT INTO batches ({BATCH}, n) VALUES (?, ?, ?, ?, ?, ?, ?)"
 # With the fence: run, epoch, and the seq before. No row: fenced.
 ADD_FENCED = f"""
-INSERT INTO batches ({_BATCH}, n)
+INSERT INTO batches ({BATCH}, n)
 SELECT ?, ?, ?, ?, ?, ?, heads.n FROM run_details AS d CROSS JOIN heads ON heads.n = d.n
  WHERE d.id = ? AND heads.epoch = ? AND {_LAST_SEQ} = ?"""
 # That alone is a transaction. It returns the number of the newest message in the inbox of the run.
@@ -95,4 +94,4 @@ def several_rows(sql: str, rows: int) -> str:
 def first_batches(rows: int) -> str:
     """Return an INSERT of the first batch of several runs; the id of its run follows each batch."""
     row = "(?, ?, ?, ?, ?, ?, (SELECT n FROM run_details WHERE id = ?))"
-    return f"INSERT INTO batches ({_BATCH}, n) VALUES {', '.join([row] * rows)}"
+    return f"INSERT INTO batches ({BATCH}, n) VALUES {', '.join([row] * rows)}"

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import cast
 from urllib.parse import quote
 
-from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
+from executor.store.migrate import packaged_migrations, refuse_others, version_of
 from executor.store.reading import Column, Kind
 from executor.store.sqlite.connection import check_log
 from executor.store.sqlite.dialect import TEXTS
@@ -59,7 +59,7 @@ class SQLiteReading:
             self.db.execute("ROLLBACK")
 
     def schema(self) -> tuple[int, int]:
-        refuse_foreign(self.db, self.name)
+        refuse_others(self.db, self.name)
         return version_of(self.db), packaged_migrations()[-1].number
 
     def identity(self) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import orjson
 
 from executor.errors import Fenced, Unheard
-from executor.store.batches import EVENT, JOURNAL, batches_of, records_of
+from executor.store.batches import BATCH, JOURNAL, batches_of, records_of
 from executor.store.formats import needed
 from executor.store.rows import TERMINAL, Append, Appended, Batch, EventFilter, Record
 from executor.store.statements import (
@@ -17,7 +17,6 @@ from executor.store.statements import (
     any_of,
     as_list,
     number_of,
-    of_old_rows,
     those_of,
 )
 from executor.store.topics.alerts import add_alerts
@@ -60,20 +59,15 @@ UPDATE run_details SET status = :status, seq = :seq, epoch = :epoch, cancel_n = 
 SET_RESULT = """
 UPDATE run_details SET output = coalesce(:output, output), error = coalesce(:error, error) WHERE id = :id"""
 IS_CURRENT = f"SELECT 1 FROM heads WHERE {_CURRENT}"
-# Numbers of matching events: of old rows, then of batches. A batch that does not have the text of a node or type at all
-# is not taken apart. Between the halves and after them come the conditions.
-FIND_OLD = "SELECT seq FROM old_events WHERE run_id = :run"
-OLD_OF_NODE = " AND node = :node"
-OLD_OF_PATH = " AND path = :path"
-OLD_OF_TYPES = f" AND type IN {any_of(':types')}"
-OLD_SINCE = " AND at_ms >= :since"
-FIND_IN_BATCHES = f"""
+# Numbers of matching events. A batch that does not have the text of a node or type at all is not taken apart. After it
+# come the conditions.
+FIND = f"""
 SELECT b.first_seq + j.key FROM batches AS b CROSS JOIN $events(b.head) AS j
  WHERE b.n = {number_of(":run")}"""
-IN_BATCHES_OF_NODE = " AND $has(b.head, :node_text) AND j.value ->> 2 = :node"
-IN_BATCHES_OF_PATH = " AND $has(b.head, :path_text) AND j.value ->> 3 = :path"
-IN_BATCHES_OF_TYPES = f" AND j.value ->> 1 IN {any_of(':types')}"
-IN_BATCHES_SINCE = " AND CAST(j.value ->> 0 AS BIGINT) >= :since"
+OF_NODE = " AND $has(b.head, :node_text) AND j.value ->> 2 = :node"
+OF_PATH = " AND $has(b.head, :path_text) AND j.value ->> 3 = :path"
+OF_TYPES = f" AND j.value ->> 1 IN {any_of(':types')}"
+SINCE = " AND CAST(j.value ->> 0 AS BIGINT) >= :since"
 # The count of all, with each number of a page; without any, once.
 COUNT_AND_PAGE = """
 WITH found (seq) AS MATERIALIZED ({found})
@@ -83,13 +77,11 @@ SELECT counted.n, page.seq FROM (SELECT count(*) AS n FROM found) AS counted
 # number, and its text after a text is the id of a node.
 _OF_TYPE = """(length(b.head) - length(replace(b.head, :type_{0}, ''))) / length(:type_{0})
  - (length(b.head) - length(replace(b.head, :node_{0}, ''))) / length(:node_{0})"""
-_COUNT_OLD_OF_TYPES = f"(SELECT count(*) FROM old_events WHERE run_id = :run{OLD_OF_TYPES}) +"
 COUNT_OF_TYPES = f"""
-SELECT {of_old_rows(_COUNT_OLD_OF_TYPES)} coalesce(sum({{found}}), 0) FROM batches AS b
- WHERE b.n = {number_of(":run")} AND ({{has}})"""
+SELECT coalesce(sum({{found}}), 0) FROM batches AS b WHERE b.n = {number_of(":run")} AND ({{has}})"""
 # Each of the batches has a match, all but the first after :after.
 PAGE_OF_TYPES = f"""
-SELECT page.seq FROM ({of_old_rows(f"{FIND_OLD}{OLD_OF_TYPES} AND seq > :after UNION ALL")}
+SELECT page.seq FROM (
   SELECT b.first_seq + j.key AS seq
     FROM (SELECT b.seq, b.first_seq, b.head FROM batches AS b
            WHERE b.n = {number_of(":run")} AND b.seq > :after AND ({{has}}) AND {{found}} > 0
@@ -97,20 +89,15 @@ SELECT page.seq FROM ({of_old_rows(f"{FIND_OLD}{OLD_OF_TYPES} AND seq > :after U
     CROSS JOIN $events(b.head) AS j
    WHERE j.value ->> 1 IN {any_of(":types")}) AS page
  WHERE page.seq > :after ORDER BY page.seq LIMIT :limit"""
-LAST = f"""
-SELECT coalesce(max(seq), 0) FROM ({of_old_rows("SELECT max(seq) AS seq FROM old_events WHERE run_id = :run UNION ALL")}
-  SELECT max(seq) AS seq FROM batches WHERE n = {number_of(":run")}) AS ends"""
-# The old rows and batches that these events are in.
-_OLD_OF_SEQS = f"""
-SELECT {EVENT}, checksum FROM old_events WHERE run_id = :run AND seq IN {any_number_of(":seqs")}
-UNION ALL"""
-JOURNAL_OF_SEQS = f"""{of_old_rows(_OLD_OF_SEQS)}
-SELECT seq, first_seq, NULL, output_bytes, NULL, NULL, head, payload, checksum FROM batches
+LAST = f"SELECT coalesce(max(seq), 0) FROM batches WHERE n = {number_of(':run')}"
+# The batches that these events are in.
+JOURNAL_OF_SEQS = f"""
+SELECT {BATCH} FROM batches
  WHERE n = {number_of(":run")}
    AND seq IN (SELECT (SELECT min(b.seq) FROM batches AS b
                         WHERE b.n = {number_of(":run")} AND b.seq >= wanted.value)
                  FROM {any_number_of(":seqs")} AS wanted)
- ORDER BY 1"""
+ ORDER BY seq"""
 
 
 def append(tx: Tx, change: Append) -> Appended:
@@ -284,14 +271,11 @@ async def _find(readers: Readers, run_id: str, where: EventFilter) -> tuple[list
     """The same for any filter."""
     has_types = where.types or None
     of_types = " OR ".join(f"$has(b.head, :type_text_{i})" for i in range(len(where.types)))
-    old = those_of(
-        (OLD_OF_NODE, where.node), (OLD_OF_PATH, where.path), (OLD_OF_TYPES, has_types), (OLD_SINCE, where.since_ms)
-    )
-    batched = those_of(
-        (IN_BATCHES_OF_NODE, where.node),
-        (IN_BATCHES_OF_PATH, where.path),
-        (f" AND ({of_types}){IN_BATCHES_OF_TYPES}", has_types),
-        (IN_BATCHES_SINCE, where.since_ms),
+    found = FIND + those_of(
+        (OF_NODE, where.node),
+        (OF_PATH, where.path),
+        (f" AND ({of_types}){OF_TYPES}", has_types),
+        (SINCE, where.since_ms),
     )
     values = {
         "run": run_id,
@@ -305,6 +289,5 @@ async def _find(readers: Readers, run_id: str, where: EventFilter) -> tuple[list
         "limit": where.limit,
         **{f"type_text_{i}": f'"{type}"' for i, type in enumerate(where.types)},
     }
-    found = of_old_rows(f"{FIND_OLD}{old} UNION ALL") + FIND_IN_BATCHES + batched
     rows = await readers.all(COUNT_AND_PAGE.format(found=found), values)
     return sorted(seq for _, seq in rows if seq is not None), int(rows[0][0])

@@ -88,8 +88,7 @@ SELECT status, count(*)
   FROM (SELECT status FROM run_details WHERE draft_id = :draft AND status IS NOT NULL LIMIT {COUNT_MAX}) AS counted
  GROUP BY status"""
 OUTPUT_BYTES = f"""
-SELECT $[(SELECT coalesce(sum(length(output)), 0) FROM old_events WHERE run_id = :id) + $]
-       (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = {number_of(":id")})
+SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = {number_of(":id")})
      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash)
          WHERE run_id = :id AND NOT {IS_OF_A_FILE})"""
 

@@ -9,7 +9,7 @@ from itertools import accumulate
 from typing import Final
 
 from executor.store.rows import Orphans, Removable
-from executor.store.statements import ENDED, OPEN, any_of, as_list, by_index, of_old_rows, take_run
+from executor.store.statements import ENDED, OPEN, any_of, as_list, by_index, take_run
 from executor.store.topics.snapshots import DELETE_SNAPSHOT
 from executor.store.topics.usage import fold_usage
 from executor.store.tx import Readers, Tx
@@ -39,7 +39,6 @@ DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = :id"
     for table in ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
 )
-DELETE_OLD_EVENTS = of_old_rows("DELETE FROM old_events WHERE run_id = :id")
 DELETE_BATCHES = "DELETE FROM batches WHERE n = :n"
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = :workflow AND run_id = :id AND scope = 'run'"
 DELETE_FAMILY = """
@@ -114,7 +113,6 @@ def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
         if not found:
             continue
         ((number, workflow, root),) = found
-        tx.run(DELETE_OLD_EVENTS, {"id": id})
         tx.run(DELETE_BATCHES, {"n": number})
         tx.run(DELETE_SNAPSHOT, {"n": number})
         for statement in DELETE_OWN:

@@ -30,7 +30,7 @@ INT_MAX = 2**63
 CANCELLED = "57014"
 READ_ONLY = "25006"
 
-# Like the views on SQLite (store/sql/sqlite/0016_batches.sql).
+# Like the views on SQLite (store/sql/sqlite/0001_start.sql).
 _EVENTS = """
 SELECT d.id AS run_id, b.first_seq + e.place - 1 AS seq, (e.value ->> 0)::bigint AS at_ms, e.value ->> 1 AS type,
        e.value ->> 2 AS node, e.value ->> 3 AS path, (e.value ->> 4)::bigint AS attempt,

@@ -25,16 +25,11 @@ STEPS_PER_LOOK = 10_000  # steps of SQLite's machine between two checks of the c
 
 _STORED = """
 SELECT sql FROM sqlite_schema WHERE type = 'view' AND name IN ('events', 'outputs', 'attempts', 'nodes')"""
-_HAS_BATCHES = "SELECT 1 FROM sqlite_schema WHERE name = 'batches'"
-_OUTPUTS_OF_ROWS = """
-SELECT e.run_id, r.version, e.path, e.attempt, e.seq, e.at_ms, e.data, e.output
-  FROM main.old_events AS e JOIN main.runs AS r ON r.id = e.run_id
- WHERE r.workflow = :workflow AND e.node = :node AND e.type = :type"""
 # A batch that does not have the text of the node at all is not taken apart.
-_OUTPUTS_OF_BATCHES = """
-SELECT d.id, d.version, e.value ->> 3, e.value ->> 4, b.first_seq + e.key, e.value ->> 0,
-       substr(b.payload, (e.value ->> 5) + 1, e.value ->> 6),
-       substr(b.payload, (e.value ->> 5) + coalesce(e.value ->> 6, 0) + 1, e.value ->> 7)
+_OUTPUTS = """
+SELECT d.id AS run_id, d.version, e.value ->> 3 AS path, e.value ->> 4 AS attempt, b.first_seq + e.key AS seq,
+       e.value ->> 0 AS at_ms, substr(b.payload, (e.value ->> 5) + 1, e.value ->> 6) AS data,
+       substr(b.payload, (e.value ->> 5) + coalesce(e.value ->> 6, 0) + 1, e.value ->> 7) AS output
   FROM main.run_details AS d CROSS JOIN main.batches AS b ON b.n = d.n CROSS JOIN json_each(b.head) AS e
  WHERE d.workflow = :workflow AND instr(b.head, :text_of_node) AND e.value ->> 2 = :node AND e.value ->> 1 = :type"""
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
@@ -81,8 +76,7 @@ class SQLiteAsking:
 
     def __init__(self, db: sqlite3.Connection, name: str, catalog: Catalog, env_names: Sequence[str]) -> None:
         self._db = db
-        self.has_batches = bool(db.execute(_HAS_BATCHES).fetchall())
-        self._outputs = SQLiteOutputs(batches=self.has_batches)
+        self._outputs = SQLiteOutputs()
         self.reading: Reading = SQLiteReading(db, name)
         self.views = list(generated_views(self.reading, self._outputs, catalog, env_names))
 
@@ -112,12 +106,11 @@ def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), las
         db.execute("PRAGMA query_only = 0")  # views of the connection are in its own temporary database
         for view in asking.views:
             db.execute(f"CREATE TEMP VIEW {quoted(view.name)} AS {view.sql}")
-        if asking.has_batches:
-            steps = ON_SQLITE
-            if last is not None:
-                _narrow(db, last)
-                steps = steps.replace("main.", "")
-            db.execute(f"CREATE TEMP VIEW steps AS {steps}")
+        steps = ON_SQLITE
+        if last is not None:
+            _narrow(db, last)
+            steps = steps.replace("main.", "")
+        db.execute(f"CREATE TEMP VIEW steps AS {steps}")
         db.execute("PRAGMA query_only = 1")
         db.text_factory = lambda data: data.decode(errors="replace")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES)
@@ -133,24 +126,16 @@ def _narrow(db: sqlite3.Connection, last: int) -> None:
     """Make views of journals that have the newest runs only. A temporary view reads temporary ones first."""
     newest = f"SELECT n FROM main.run_details ORDER BY created_at_ms DESC, id DESC LIMIT {last:d}"  # noqa: S608
     db.execute(f"CREATE TEMP VIEW run_details AS SELECT * FROM main.run_details WHERE n IN ({newest})")  # noqa: S608
-    of_newest = "SELECT * FROM main.old_events WHERE run_id IN (SELECT id FROM run_details)"
-    db.execute(f"CREATE TEMP VIEW old_events AS {of_newest}")
     for (view,) in db.execute(_STORED).fetchall():
         db.execute(view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
 
 class SQLiteOutputs:
-    """See `views.Outputs`. Without `batches`: of a file of a schema that has none."""
-
-    def __init__(self, *, batches: bool = True) -> None:
-        self._batches = batches
+    """See `views.Outputs`."""
 
     def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
-        found = _OUTPUTS_OF_ROWS if self._batches else _OUTPUTS_OF_ROWS.replace("main.old_events", "main.events")
-        if self._batches:
-            found = f"{found} UNION ALL {_OUTPUTS_OF_BATCHES}"
         values = {"workflow": workflow, "type": type, "node": node, "text_of_node": orjson.dumps(node).decode()}
-        found = re.sub(r":(\w+)", lambda name: literal(values[name[1]]), found)
+        found = re.sub(r":(\w+)", lambda name: literal(values[name[1]]), _OUTPUTS)
         return f"""SELECT {", ".join([*FIXED[:-1], *parts, "output"])}
       FROM (SELECT run_id, version, path, attempt, seq, at_ms, CAST(coalesce(output, (
                        SELECT bytes FROM main.blobs WHERE hash = json_extract(CAST(data AS TEXT), '$.blob')

@@ -22,10 +22,6 @@ FIXED = ("run_id", "version", "path", "attempt", "seq", "at_ms", "output")
 _ACTIVE = """
 SELECT w.name, w.document FROM active_versions AS a JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
  ORDER BY w.name"""
-# In a database of before schema 11, a copy perhaps.
-_NEWEST = """
-SELECT name, document FROM workflows AS w
- WHERE version = (SELECT max(version) FROM workflows WHERE name = w.name) ORDER BY name"""
 
 
 class View(Struct, frozen=True):
@@ -51,7 +47,7 @@ class Outputs(Protocol):
 def generated_views(db: Reading, outputs: Outputs, catalog: Catalog, env_names: Sequence[str] = ()) -> Iterator[View]:
     """Yield a view for each block of each stored workflow whose output has known properties; at most VIEWS_MAX."""
     names: set[str] = set()
-    for workflow, data in db.rows(_ACTIVE if "active_versions" in db.tables() else _NEWEST):
+    for workflow, data in db.rows(_ACTIVE):
         document = as_ours(orjson.loads(data), env_names, catalog).document
         for id, block in document.get("blocks", {}).items():
             if not isinstance(block, dict):

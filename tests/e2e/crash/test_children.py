@@ -20,7 +20,7 @@ from tests.support.journal import Journal, log_is_clean
 from tests.support.place import Place
 from tests.support.server import ServerProcess
 from tests.support.service import Service
-from tests.support.spoil import take_apart
+from tests.support.spoil import taken_apart
 from tests.support.until import until
 
 pytestmark = pytest.mark.proof
@@ -71,8 +71,9 @@ def let_days_pass(place: Place, days: int) -> None:
     ]
     if isinstance(place, Path):
         with closing(sqlite3.connect(place, isolation_level=None)) as connection:
-            take_apart(connection)
-            for change in [*changes, f"UPDATE old_events SET at_ms = at_ms - {days * DAY_MS}"]:
+            with taken_apart(connection):
+                connection.execute(f"UPDATE loose_events SET at_ms = at_ms - {days * DAY_MS}")
+            for change in changes:
                 connection.execute(change)
         return
     import psycopg

@@ -21,23 +21,17 @@ class Shouting(Texts):
 
 
 def test_pieces_are_put_in_their_places() -> None:
-    texts = Texts(PIECES, old_rows=True)
+    texts = Texts(PIECES)
     assert texts["SELECT 1"] == "SELECT 1"
     assert texts["a IN $list(:ids) AND $two(b.head, :c) = $now"] == "a IN any(:ids) AND b.head+:c = clock()"
 
 
-def test_a_part_about_old_rows_is_for_databases_that_have_them() -> None:
-    sql = "$[SELECT 1 FROM old WHERE a IN $list(:ids)\nUNION ALL$] SELECT 2$[ + 3$]"
-    assert Texts(PIECES, old_rows=True)[sql] == "SELECT 1 FROM old WHERE a IN any(:ids)\nUNION ALL SELECT 2 + 3"
-    assert Texts(PIECES, old_rows=False)[sql] == " SELECT 2"
-
-
 def test_a_text_is_made_once_and_finished_with_its_pieces() -> None:
-    texts = Shouting(PIECES, old_rows=True)
+    texts = Shouting(PIECES)
     assert texts["select $now"] is texts["select $now"] == "SELECT CLOCK()"
     assert len(texts) == 1
 
 
 def test_an_unknown_piece_is_a_bug() -> None:
     with pytest.raises(KeyError, match="nothing"):
-        Texts(PIECES, old_rows=True)["SELECT $nothing"]
+        Texts(PIECES)["SELECT $nothing"]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sqlite3
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -9,8 +10,8 @@ from threading import Barrier
 
 import pytest
 
-from executor.errors import DatabaseUnavailable, NestedTransaction, SchemaTooNew
-from executor.store.migrate import Migration, migrate, packaged_migrations, split, version_of
+from executor.errors import DatabaseUnavailable, NestedTransaction, SchemaTooNew, SchemaUnreleased
+from executor.store.migrate import UNRELEASED_MIN, Migration, migrate, packaged_migrations, split, version_of
 from executor.store.sqlite.connection import Database, plain_connect
 
 
@@ -61,7 +62,6 @@ def test_the_packaged_migrations_are_dense_and_apply(database: Database) -> None
         "run_details",
         "heads",
         "workers",
-        "old_events",
         "batches",
         "blobs",
         "waits",
@@ -75,6 +75,39 @@ def test_the_packaged_migrations_are_dense_and_apply(database: Database) -> None
     for view in ("runs", "events", "outputs", "attempts", "nodes"):
         assert database.db.execute(f"SELECT * FROM {view}").fetchall() == []
     database.drop()
+
+
+def test_a_second_file_of_the_schema_is_applied_to_a_database_in_use(database: Database, tmp_path: Path) -> None:
+    packaged = packaged_migrations()
+    added = Migration(len(packaged) + 1, "colours", "ALTER TABLE workflows ADD COLUMN colour TEXT;\n")
+    migrate(database, packaged)
+    database.db.execute("INSERT INTO workflows VALUES ('w', 1, 'h', x'7b7d', 5)")
+    assert migrate(database, [*packaged, added]) == added.number
+    assert database.db.execute("SELECT name, version, colour FROM workflows").fetchall() == [("w", 1, None)]
+    with closing(sqlite3.connect(tmp_path / f"weft.db.schema-{len(packaged)}")) as copy:
+        assert copy.execute("SELECT * FROM workflows").fetchall() == [("w", 1, "h", b"{}", 5)]
+    with pytest.raises(SchemaTooNew, match=f"schema {added.number}"):
+        migrate(database, packaged)
+    database.drop()
+
+
+def test_a_file_of_before_the_first_release_is_refused_untouched(database: Database, tmp_path: Path) -> None:
+    migrate(database, packaged_migrations())
+    database.drop()
+    path = tmp_path / "weft.db"
+    for schema, hint in (
+        (UNRELEASED_MIN, "copy it"),
+        (9, f"open it once .* schema {UNRELEASED_MIN} or later, then copy it"),
+    ):
+        with closing(sqlite3.connect(path, isolation_level=None)) as db:
+            db.execute("CREATE TABLE IF NOT EXISTS old_events (run_id, seq)")
+            db.execute(f"PRAGMA user_version = {schema}")
+        before = path.read_bytes()
+        with pytest.raises(SchemaUnreleased, match=f"weft.db has schema {schema} of a weft before") as refused:
+            migrate(database, packaged_migrations())
+        database.drop()
+        assert re.match(hint, refused.value.hint) and "weft migrate-store OLD NEW" in refused.value.hint
+        assert path.read_bytes() == before and not list(tmp_path.glob("*.schema-*"))
 
 
 def test_split_keeps_semicolons_in_texts_and_comments() -> None:
@@ -108,21 +141,6 @@ def test_a_transaction_passes_its_named_points(tmp_path: Path) -> None:
     database.drop()
 
 
-def test_a_file_of_the_first_schema_keeps_its_runs(database: Database) -> None:
-    first, *later = packaged_migrations()
-    migrate(database, [first])
-    database.db.execute("INSERT INTO plans (hash, ir) VALUES ('p', x'00')")
-    database.db.execute(
-        "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
-        " VALUES ('r', 'w', 'p', 'failed', 1, 1, 0, '', 5, x'31')"
-    )
-    migrate(database, [first, *later])
-    found = database.db.execute("SELECT id, status, document_hash, draft_id, draft_rev FROM runs").fetchall()
-    assert found == [("r", "failed", None, None, None)]
-    assert database.db.execute("PRAGMA foreign_key_check").fetchall() == []
-    database.drop()
-
-
 def test_work_begins_on_a_connection_that_changed_no_schema(database: Database) -> None:
     before = database.db
     migrate(database, [ONE])
@@ -130,34 +148,6 @@ def test_work_begins_on_a_connection_that_changed_no_schema(database: Database) 
     assert opened is not before
     migrate(database, [ONE])
     assert database.db is opened
-    database.drop()
-
-
-def test_blobs_of_before_are_counted_and_left_over_facts_are_gone(database: Database) -> None:
-    """What 0006 makes of a database that was in use before it."""
-    migrations = packaged_migrations()
-    migrate(database, migrations[:5])
-    db = database.db
-    run = (
-        "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
-        " VALUES (?, 'w', 'p', ?, 2, 1, 0, '', 0, x'')"
-    )
-    for id, status in (("done", "succeeded"), ("open", "waiting")):
-        db.execute(run, (id, status))
-        db.execute("INSERT INTO inbox VALUES (?, 1, x'7b7d')", (id,))
-        for seq, data in (
-            (1, b'{"text":"\\"blob\\" is a word"}'),
-            (2, b'{"blob":"h","size":9}'),
-            (3, b'{"blob":"gone"}'),
-        ):
-            db.execute("INSERT INTO events VALUES (?, ?, 0, 'node.succeeded', 'n', '', 1, ?, NULL)", (id, seq, data))
-    db.execute("INSERT INTO blobs VALUES ('h', x'00')")
-    migrate(database, migrations)
-    assert database.db.execute("SELECT run_id, hash FROM blob_refs ORDER BY 1").fetchall() == [
-        ("done", "h"),
-        ("open", "h"),
-    ]
-    assert database.db.execute("SELECT run_id FROM inbox").fetchall() == [("open",)]
     database.drop()
 
 
@@ -217,37 +207,3 @@ def test_two_that_open_an_old_file_at_once_change_it_once(tmp_path: Path) -> Non
     assert both[0].db.execute("SELECT x, y FROM a").fetchall() == [("1;2", None)]
     for database in both:
         database.drop()
-
-
-def test_what_was_read_out_of_bytes_is_in_columns(database: Database) -> None:
-    """What 0013 makes of a database that was in use before it."""
-    migrations = packaged_migrations()
-    migrate(database, migrations[:12])
-    db = database.db
-    for id in ("source", "reader", "other"):
-        db.execute(
-            "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
-            " VALUES (?, ?, 'p', 'waiting', 1, 1, 0, '', 0, x'')",
-            (id, f"workflow of {id}"),
-        )
-        data = (
-            b'{"source_run":"source","text":"\\"source_run\\""}' if id == "reader" else b'{"text":"\\"source_run\\""}'
-        )
-        db.execute("INSERT INTO events VALUES (?, 1, 0, 'run.started', NULL, '', 1, ?, NULL, NULL)", (id, data))
-        db.execute(
-            "INSERT INTO waits (run_id, id, node, path, kind, token_hash, request, status, opened_at_ms, on_expire)"
-            " VALUES (?, 'ask!1', 'ask', '', 'approval', ?, x'', 'pending', 0, 'fail')",
-            (id, id),
-        )
-    for n, message in enumerate((b'{"type":"migrate","plan":"next"}', b'{"type":"signal","name":"\\"migrate\\""}'), 1):
-        db.execute("INSERT INTO inbox VALUES ('other', ?, ?)", (n, message))
-    db.execute("INSERT INTO plans VALUES ('p', x'00')")
-    migrate(database, migrations[:13])
-    db = database.db
-    assert dict(db.execute("SELECT id, source_run_id FROM runs")) == {"source": None, "reader": "source", "other": None}
-    assert db.execute("SELECT n, plan_hash FROM inbox ORDER BY n").fetchall() == [(1, "next"), (2, None)]
-    assert db.execute("SELECT used_at_ms FROM plans").fetchall() == [(0,)]
-    assert {run: f"workflow of {run}" for run in ("source", "reader", "other")} == dict(
-        db.execute("SELECT run_id, workflow FROM waits")
-    )
-    database.drop()

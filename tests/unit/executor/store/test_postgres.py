@@ -16,7 +16,7 @@ from executor.errors import Conflict, DatabaseFull, DatabaseUnavailable, Databas
 from executor.store.postgres.connection import Tx as PostgresTx
 from executor.store.postgres.dialect import TEXTS
 from executor.store.postgres.errors import as_weft_error
-from executor.store.statements import any_number_of, any_of, any_row_of, by_index, of_old_rows
+from executor.store.statements import any_number_of, any_of, any_row_of, by_index
 from executor.store.tx import Tx
 
 
@@ -37,7 +37,6 @@ def test_parameters_and_pieces() -> None:
     assert "value::bigint" in TEXTS[f"a IN {any_number_of(':ns')}"]
     assert "(value ->> 0)::bigint, (value ->> 1)::text" in TEXTS[f"(a, b) IN {any_row_of(':rows', 'nt')}"]
     assert TEXTS[f"FROM t {by_index('i')} WHERE a"] == "FROM t  WHERE a"
-    assert TEXTS[of_old_rows("DELETE FROM old_events")] == ""
 
 
 def test_nothing_is_sent_to_listeners_in_a_transaction() -> None:

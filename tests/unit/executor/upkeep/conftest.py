@@ -6,7 +6,7 @@ import asyncio
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ from executor.store.sqlite.reading import SQLiteReading, open_reading
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.documents import document
-from tests.support.spoil import let_change, take_apart
+from tests.support.spoil import let_change, taken_apart
 
 SECRET_KEY = "a secret for tests only"
 
@@ -32,10 +32,9 @@ class Copy:
     def spoil(self, sql: str, *values: Any) -> None:
         with closing(sqlite3.connect(self.path)) as db, db:
             let_change(db)
-            if "old_events" in sql:
-                take_apart(db)
-            before = db.total_changes
-            assert db.execute(sql, values).rowcount or db.total_changes > before, "nothing was spoilt"
+            with taken_apart(db) if "loose_events" in sql else nullcontext():
+                before = db.total_changes
+                assert db.execute(sql, values).rowcount or db.total_changes > before, "nothing was spoilt"
 
     def read(self) -> SQLiteReading:
         return open_reading(self.path)

@@ -92,7 +92,7 @@ def test_i2_the_row_and_the_journal_end_differently(copy: Copy) -> None:
 
 
 def test_i2_an_ended_run_has_no_end(copy: Copy) -> None:
-    copy.spoil("DELETE FROM old_events WHERE type = 'run.finished' AND run_id = ?", copy.run["hello"])
+    copy.spoil("DELETE FROM loose_events WHERE type = 'run.finished' AND run_id = ?", copy.run["hello"])
     copy.spoil("UPDATE runs SET seq = seq - 1 WHERE id = ?", copy.run["hello"])
     assert kinds(copy) == {"I2"}
 
@@ -113,8 +113,8 @@ def test_i2_the_row_and_the_journal_differ_about_the_error(copy: Copy) -> None:
 
 
 APPEND_COPY = """
-INSERT INTO old_events
-SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run_id = ?1), at_ms, type, node, path, attempt, data, output, NULL
+INSERT INTO loose_events
+SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run_id = ?1), at_ms, type, node, path, attempt, data, output
   FROM events WHERE run_id = ?1 AND type = ?2 LIMIT 1"""
 
 
@@ -125,7 +125,7 @@ def test_i3_a_result_is_recorded_twice(copy: Copy) -> None:
 
 
 def test_i4_a_gap(copy: Copy) -> None:
-    copy.spoil("DELETE FROM old_events WHERE seq = 5 AND run_id = ?", copy.run["loops"])
+    copy.spoil("DELETE FROM loose_events WHERE seq = 5 AND run_id = ?", copy.run["loops"])
     assert kinds(copy) == {"I4"}
 
 
@@ -135,19 +135,19 @@ def test_i4_more_or_fewer_events_than_the_row_says(copy: Copy) -> None:
 
 
 def test_i4_an_event_that_does_not_decode(copy: Copy) -> None:
-    copy.spoil("UPDATE old_events SET node = 'unknown' WHERE seq = 4 AND run_id = ?", copy.run["loops"])
-    copy.spoil("UPDATE old_events SET type = 'node.dreamt' WHERE seq = 2 AND run_id = ?", copy.run["hello"])
+    copy.spoil("UPDATE loose_events SET node = 'unknown' WHERE seq = 4 AND run_id = ?", copy.run["loops"])
+    copy.spoil("UPDATE loose_events SET type = 'node.dreamt' WHERE seq = 2 AND run_id = ?", copy.run["hello"])
     assert {(f.invariant, f.run) for f in findings(copy)} == {("I4", copy.run["loops"]), ("I4", copy.run["hello"])}
 
 
 def test_i4_an_event_of_another_time(copy: Copy) -> None:
-    copy.spoil("UPDATE old_events SET at_ms = at_ms - 100000 WHERE seq = 4 AND run_id = ?", copy.run["loops"])
+    copy.spoil("UPDATE loose_events SET at_ms = at_ms - 100000 WHERE seq = 4 AND run_id = ?", copy.run["loops"])
     assert kinds(copy) == {"I4"}
 
 
 def test_i4_a_journal_of_another_run(copy: Copy) -> None:
     copy.spoil(
-        """UPDATE old_events SET data = CAST('{"run":"x"}' AS BLOB) WHERE seq = 1 AND run_id = ?""", copy.run["hello"]
+        """UPDATE loose_events SET data = CAST('{"run":"x"}' AS BLOB) WHERE seq = 1 AND run_id = ?""", copy.run["hello"]
     )
     (finding,) = findings(copy)
     assert finding.invariant == "I4" and "the id of run x" in finding.what
@@ -158,9 +158,9 @@ def test_i5_a_block_that_starts_before_its_parent_has_ended(copy: Copy, db: SQLi
     query = "SELECT seq FROM events WHERE run_id = ? AND type = ? AND node = ?"
     (ended,) = db.db.execute(query, (run, "region.exited", "each:end")).fetchone()
     (started,) = db.db.execute(query, (run, "node.started", "fan:start")).fetchone()
-    copy.spoil("UPDATE old_events SET seq = -seq WHERE run_id = ? AND seq IN (?, ?)", run, ended, started)
-    copy.spoil("UPDATE old_events SET seq = ? WHERE run_id = ? AND seq = ?", started, run, -ended)
-    copy.spoil("UPDATE old_events SET seq = ? WHERE run_id = ? AND seq = ?", ended, run, -started)
+    copy.spoil("UPDATE loose_events SET seq = -seq WHERE run_id = ? AND seq IN (?, ?)", run, ended, started)
+    copy.spoil("UPDATE loose_events SET seq = ? WHERE run_id = ? AND seq = ?", started, run, -ended)
+    copy.spoil("UPDATE loose_events SET seq = ? WHERE run_id = ? AND seq = ?", ended, run, -started)
     found = findings(copy)
     assert ("I5", "fan:start", True) in {(f.invariant, f.node, "'each:end' has not ended" in f.what) for f in found}
 
@@ -168,7 +168,7 @@ def test_i5_a_block_that_starts_before_its_parent_has_ended(copy: Copy, db: SQLi
 def test_i6_a_block_that_starts_after_the_cancel(copy: Copy) -> None:
     run = copy.run["cancelled"]
     copy.spoil(
-        """UPDATE old_events SET type = 'node.started', node = 'after', attempt = 1, data = NULL
+        """UPDATE loose_events SET type = 'node.started', node = 'after', attempt = 1, data = NULL
             WHERE run_id = ? AND seq = (SELECT seq + 1 FROM events WHERE run_id = ? AND type = 'run.cancelling')""",
         run,
         run,
@@ -214,7 +214,7 @@ def test_i8_a_retry_that_came_too_early(copy: Copy, db: SQLiteReading) -> None:
     (seq,) = db.db.execute(query, (copy.run["failing"],)).fetchone()
     # the whole rest of the journal moves back to the time of the failure
     copy.spoil(
-        """UPDATE old_events SET at_ms = (SELECT at_ms FROM events WHERE run_id = ?1 AND seq = ?2)
+        """UPDATE loose_events SET at_ms = (SELECT at_ms FROM events WHERE run_id = ?1 AND seq = ?2)
             WHERE run_id = ?1 AND seq > ?2""",
         copy.run["failing"],
         seq,

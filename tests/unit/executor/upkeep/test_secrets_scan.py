@@ -42,10 +42,10 @@ def test_a_database_without_it(copy: Copy) -> None:
 )
 def test_every_spelling_is_found_in_a_blob(copy: Copy, text: str) -> None:
     run = copy.run["hello"]
-    copy.spoil("UPDATE old_events SET output = CAST(? AS BLOB) WHERE run_id = ? AND seq = 2", text, run)
+    copy.spoil("UPDATE loose_events SET output = CAST(? AS BLOB) WHERE run_id = ? AND seq = 2", text, run)
     (finding,) = found(copy)
     assert (finding.invariant, finding.run) == ("I11", run)
-    assert "events.output" in finding.what and SECRET not in repr(finding)
+    assert "batches.payload" in finding.what and SECRET not in repr(finding)
 
 
 def test_every_table_is_looked_into(copy: Copy) -> None:

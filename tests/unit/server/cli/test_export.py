@@ -57,7 +57,7 @@ def test_a_block_of_which_nothing_is_known(weft: Weft, copy: Copy) -> None:
     """Outputs that are too large for their rows are there as well."""
     big = json.dumps("x" * 100_000)
     copy.spoil(
-        "UPDATE old_events SET output = NULL, data = ? WHERE node = 'greet' AND output IS NOT NULL", b'{"blob":"b"}'
+        "UPDATE loose_events SET output = NULL, data = ? WHERE node = 'greet' AND output IS NOT NULL", b'{"blob":"b"}'
     )
     copy.spoil("INSERT INTO blobs (hash, bytes) VALUES ('b', ?)", big.encode())
     head, row = csv.reader(io.StringIO(weft("export", "hello", "--node", "greet").stdout))

@@ -19,7 +19,6 @@ from server.http.errors import TooManyStreams, status_of
 from server.http.sse import PING, RETRY_HINT, EventStream
 from server.http.streams import Streams
 from server.settings import Limits, Settings
-from tests.support.spoil import take_apart
 from tests.support.until import until
 
 LIMITS = Limits()
@@ -89,9 +88,10 @@ async def test_a_damaged_journal_ends_the_stream_with_a_line_in_the_log(
     engine: Engine, streams: Streams, waiting: RunRow, settings: Settings, caplog: pytest.LogCaptureFixture
 ) -> None:
     with closing(sqlite3.connect(settings.db_path)) as db, db:
-        take_apart(db)
-        change = "UPDATE old_events SET at_ms = at_ms + 1, checksum = 7 WHERE run_id = ? AND seq = 2"
+        n = "(SELECT n FROM run_details WHERE id = ?)"
+        change = f"UPDATE batches SET checksum = 7 WHERE n = {n} AND first_seq = 1"
         assert db.execute(change, (waiting.id,)).rowcount
+        (last,) = db.execute(f"SELECT seq FROM batches WHERE n = {n} AND first_seq = 1", (waiting.id,)).fetchone()
     reader = Reader()
     async with asyncio.timeout(60):
         await stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send)
@@ -99,7 +99,7 @@ async def test_a_damaged_journal_ends_the_stream_with_a_line_in_the_log(
     [said] = [record for record in caplog.records if record.name == "weft.server"]
     assert said.getMessage() == (
         f"the event stream of run {waiting.id} ends: corrupt_journal: run {waiting.id}: "
-        "event 2 does not match its checksum"
+        f"events 1 to {last} do not match their checksum"
     )
     assert said.exc_info is None
 

@@ -147,19 +147,6 @@ async def test_a_new_database_says_whose_it_is(tmp_path: Path) -> None:
         assert file.execute("PRAGMA application_id").fetchone() == (migrate.APPLICATION_ID,)
 
 
-async def test_a_database_from_before_is_known_by_its_tables(tmp_path: Path) -> None:
-    db = tmp_path / "weft.db"
-    with closing(sqlite3.connect(db)) as file:
-        for migration in migrate.packaged_migrations()[:9]:
-            file.executescript(migration.sql)
-        file.execute("PRAGMA user_version = 9")
-    store = SQLiteStore(db)
-    await store.open()
-    await store.close()
-    with closing(sqlite3.connect(db)) as file:
-        assert file.execute("PRAGMA application_id").fetchone() == (migrate.APPLICATION_ID,)
-
-
 async def test_damage_is_not_a_full_disk(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
     async with engine_on(db):
