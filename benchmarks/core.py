@@ -18,12 +18,12 @@ from benchmarks.sample import program
 from benchmarks.sequence import Sampled
 from benchmarks.statistics import Target
 from compiler.plan import Plan
-from executor.core import commands as c
-from executor.core import events as e
-from executor.core import facts as f
-from executor.core.decide import commands_of, decide
-from executor.core.evolve import fold
-from executor.core.state import State
+from executor.kernel.core import commands as c
+from executor.kernel.core import events as e
+from executor.kernel.core import facts as f
+from executor.kernel.core.decide import commands_of, decide
+from executor.kernel.core.evolve import fold
+from executor.kernel.core.state import State
 
 Answer = Callable[[Plan, c.RunNode], f.Fact]
 ERROR = e.ErrorInfo("boom", "it broke", retryable=True)

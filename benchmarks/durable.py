@@ -1,4 +1,4 @@
-"""Durable work through the engine as a program embeds it (`executor.embed.open_engine`): chains, fans, loops, many
+"""Durable work through the engine as a program embeds it (`executor.open.embed.open_engine`): chains, fans, loops, many
 runs, an answer, short runs, each beside its floor (`floors.py`).
 
 Everything is on a fresh database in a fresh process. A document is compiled before the clock starts (`compile` is
@@ -19,8 +19,8 @@ from benchmarks.sequence import Sampled
 from benchmarks.sizes import BODY, CHAIN, FAN, ITERATIONS, PAUSE_S, PAUSES, RUN_STEPS, RUNS
 from benchmarks.statistics import Target
 from benchmarks.workloads import Document, Noop, Pure
-from executor.embed import open_engine
-from executor.engine import Engine
+from executor.open.embed import open_engine
+from executor.open.engine import Engine
 
 LOOP_STEPS = ITERATIONS * BODY
 W1, W2, W3, W4, W5 = (

@@ -26,12 +26,12 @@ from benchmarks.sample import ROOT, program
 from benchmarks.sequence import Take, collect
 from benchmarks.statistics import Figure, Sample, Series, Target
 from benchmarks.workloads import Document, document
-from executor.blocks.python import Python
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.python import Python
+from executor.blocks.types.registry import Registry
+from executor.open.engine import Engine
 
 WORKERS = (1, 2, 4)
 STEPS, RUNS = 50, 5_000  # more than two processors can do until the window ends
@@ -125,7 +125,7 @@ def _chain(counts: Path) -> Document:
 
 async def _submit(address: str, document: Document) -> None:
     """Before there is a worker, so that none of their time goes into it."""
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
     sandbox = Sandbox()
     engine = await Engine.open(

@@ -27,13 +27,13 @@ from benchmarks.sample import program
 from benchmarks.sequence import Sampled, Take, collect
 from benchmarks.statistics import Figure, Sample, Series, Target
 from benchmarks.workloads import LIMITS, Document, Noop
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.sqlite.store import SQLiteStore
-from executor.topics.waits import WaitFilter
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
+from executor.service.topics.waits import WaitFilter
 
 RUN_STEPS = 10
 LOOKS = 50  # of each kind, at a full database

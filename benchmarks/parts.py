@@ -20,24 +20,24 @@ from benchmarks.statistics import Target
 from benchmarks.workloads import LIMITS, Noop
 from compiler import plan as plans
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
-from executor.core import events as e
-from executor.http.client import GuardedClient
-from executor.journal.codec import Codec
-from executor.journal.reader import load_plan
-from executor.runtime import snapshots
-from executor.runtime.clock import SystemClock
-from executor.runtime.links import Links
-from executor.runtime.loaded import LoadedRun
-from executor.runtime.parts import Parts
-from executor.runtime.recover import recover
-from executor.runtime.replay import replay
-from executor.runtime.snapshots import snapshot_of
-from executor.sandbox import Bound, Language
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.rows import Append, NewRun, Record
-from executor.store.sqlite.store import SQLiteStore
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox import Bound, Language
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.core import events as e
+from executor.kernel.journal.codec import Codec
+from executor.kernel.journal.reader import load_plan
+from executor.kernel.process.clock import SystemClock
+from executor.kernel.run import snapshots
+from executor.kernel.run.links import Links
+from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.parts import Parts
+from executor.kernel.run.recover import recover
+from executor.kernel.run.replay import replay
+from executor.kernel.run.snapshots import snapshot_of
+from executor.kernel.store.rows import Append, NewRun, Record
+from executor.kernel.store.sqlite.store import SQLiteStore
 
 BLOCKS, EVENTS, COMMITTERS, COMMITS, EXPRESSIONS = 1_000, 100_000, 64, 150, 300
 WARM, PROGRAMS = 10, 100

@@ -26,13 +26,13 @@ from benchmarks.sequence import Sampled
 from benchmarks.sizes import CHAIN
 from benchmarks.statistics import Target
 from benchmarks.workloads import Document, Noop
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.contract import Store
-from executor.store.sqlite.store import SQLiteStore
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.store.contract import Store
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
 
 IN_FLIGHT, STEPS = 64, 20
 SESSIONS = "SELECT pid FROM pg_stat_activity WHERE application_name = 'weft'"
@@ -84,7 +84,7 @@ def on_sqlite(workload: str) -> list[float]:
 
 def a_claim(keys: str) -> list[float]:
     """CPU microseconds of the server for a claim of 64, of 10,000 runs with so many keys."""
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
     from server.fleet_demo.database import Database
 
     async def claims(address: str) -> float:
@@ -125,7 +125,7 @@ def _sessions_cpu_s(connection: Any) -> float:
 async def _on_postgres(address: str, workload: str) -> Costs:
     import psycopg
 
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
     _, steps, runs = WORKLOADS[workload]
     with psycopg.connect(address, autocommit=True) as other:

@@ -20,7 +20,7 @@ from benchmarks.measure import folder
 from benchmarks.sample import program
 from benchmarks.sequence import Sampled
 from benchmarks.statistics import Target
-from executor.upkeep.gc import Collected, collect
+from executor.service.upkeep.gc import Collected, collect
 
 RUNS, BATCHES, BYTES = 3_000, 50, 700
 DAY_MS = 86_400_000
@@ -60,7 +60,7 @@ def retired(how: str, what: str) -> list[float]:
 async def _retired(address: str, server: int, how: str) -> Costs:
     import psycopg
 
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
     store = PostgresStore(address)
     await store.open()

@@ -21,7 +21,7 @@ from benchmarks.sequence import Take
 from benchmarks.sizes import CHAIN, FAN, RUN_STEPS, RUNS
 from benchmarks.statistics import Figure, Target
 from benchmarks.workloads import Document
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.store import SQLiteStore
 
 # name: (document, steps of one run, runs)
 WORKLOADS: dict[str, tuple[Callable[[], Document], int, int]] = {

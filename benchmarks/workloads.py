@@ -13,7 +13,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from compiler.document import Limits
-from executor.blocks.base import Context, Done
+from executor.kernel.handler.base import Context, Done
 
 Document = dict[str, Any]
 

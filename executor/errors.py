@@ -175,7 +175,7 @@ class BlockError(WeftError):
     """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
     the attempt need not count, because the other side asked for a later try, or because it was not begun. `uncertain`:
     the other side may have carried out the request, so another attempt may do it twice. `traceback`: the frames of the
-    user's files, see executor/tracebacks.py."""
+    user's files, see executor/kernel/process/tracebacks.py."""
 
     code = "block_failed"
 

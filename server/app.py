@@ -12,24 +12,24 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from executor.blocks.base import Block
-from executor.blocks.python import python_blocks
-from executor.blocks.registry import Registry
-from executor.connectors.load import connectors
-from executor.engine import Engine
+from executor.blocks.connectors.load import connectors
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.http.own import Own
+from executor.blocks.llm.endpoints import Endpoints
+from executor.blocks.runners.runners import Runners
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import NotifySettings, RunLimits, Services
+from executor.blocks.types.python import python_blocks
+from executor.blocks.types.registry import Registry
 from executor.errors import StoreError
-from executor.http.client import GuardedClient
-from executor.http.own import Own
-from executor.llm.endpoints import Endpoints
-from executor.runners.runners import Runners
-from executor.runtime.bus import Bus
-from executor.sandbox.sandbox import Sandbox
-from executor.services import NotifySettings, RunLimits, Services
-from executor.store.contract import Store
-from executor.store.driver import needs_psycopg
-from executor.store.placement import DEFAULT_POOL
-from executor.store.sqlite.store import SQLiteStore
-from executor.tracing import Tracing
+from executor.kernel.handler.base import Block
+from executor.kernel.process.tracing import Tracing
+from executor.kernel.store.contract import Store
+from executor.kernel.store.driver import needs_psycopg
+from executor.kernel.store.placement import DEFAULT_POOL
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.worker.bus import Bus
+from executor.open.engine import Engine
 from server import ui
 from server.http import errors
 from server.http.auth import Auth, watch_streams
@@ -158,8 +158,8 @@ def _store(settings: Settings) -> Store:
         return SQLiteStore(settings.db_path)
     with _of_settings():
         with needs_psycopg():
-            from executor.store.postgres.connection import check_address
-            from executor.store.postgres.store import PostgresStore
+            from executor.kernel.store.postgres.connection import check_address
+            from executor.kernel.store.postgres.store import PostgresStore
         check_address("WEFT_DB", settings.db_address)
     return PostgresStore(settings.db_address)
 
@@ -167,13 +167,13 @@ def _store(settings: Settings) -> Store:
 def _read_only_store(settings: Settings) -> Store:
     """Raises SettingsError."""
     if settings.db_address is None:
-        from executor.store.sqlite.read_only import ReadOnlySQLite
+        from executor.kernel.store.sqlite.read_only import ReadOnlySQLite
 
         return ReadOnlySQLite(settings.db_path)
     with _of_settings():
         with needs_psycopg():
-            from executor.store.postgres.connection import check_address
-            from executor.store.postgres.read_only import ReadOnlyPostgres
+            from executor.kernel.store.postgres.connection import check_address
+            from executor.kernel.store.postgres.read_only import ReadOnlyPostgres
         check_address("WEFT_DB", settings.db_address)
     return ReadOnlyPostgres(settings.db_address)
 
@@ -183,8 +183,8 @@ def _bus(settings: Settings) -> Bus | None:
     address = settings.bus_address or settings.db_address
     if settings.db_address is None or address is None:
         return None
-    from executor.store.postgres.bus import PostgresBus
-    from executor.store.postgres.connection import check_address
+    from executor.kernel.store.postgres.bus import PostgresBus
+    from executor.kernel.store.postgres.connection import check_address
 
     with _of_settings():
         check_address("WEFT_BUS_DB", address)

@@ -25,7 +25,7 @@ def built_beside() -> Iterator[None]:
 
 
 def _build(stop: Event) -> None:
-    from executor.sandbox.python.component import building, is_built  # and with it wasmtime
+    from executor.blocks.sandbox.python.component import building, is_built  # and with it wasmtime
 
     if is_built():
         return

@@ -14,7 +14,7 @@ import time
 from types import FrameType
 from typing import Final
 
-from executor.threads import FunctionThreads
+from executor.kernel.process.threads import FunctionThreads
 
 log = logging.getLogger("weft")
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from executor.doing import doing
-from executor.values.redact import Redactor
+from executor.kernel.process.doing import doing
+from executor.kernel.values.redact import Redactor
 from server.settings import LogFormat
 
 # Addresses with one of these contain a credential: a link, a callback address, a webhook with its query.

@@ -29,9 +29,9 @@ import uvicorn
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import GC_THRESHOLDS, Engine
 from executor.errors import WeftError
-from executor.store.sqlite.connection import FULL, full_hint
+from executor.kernel.store.sqlite.connection import FULL, full_hint
+from executor.open.engine import GC_THRESHOLDS, Engine
 from server import ui
 from server.app import create_app, own_blocks
 from server.http.auth import Auth

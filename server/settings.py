@@ -77,15 +77,15 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from compiler.document import POOL_PATTERN
+from executor.blocks.http.addresses import Allowed
+from executor.blocks.http.binding import checked_hosts
+from executor.blocks.http.parts import checked_places
+from executor.blocks.llm.endpoints import Endpoints
+from executor.blocks.services import AlertSettings, MailSettings
+from executor.blocks.vault import key_file
+from executor.blocks.vault.command import External, SecretsCommand
 from executor.errors import BadRequest, StoreError
-from executor.extras import install
-from executor.http.addresses import Allowed
-from executor.http.binding import checked_hosts
-from executor.http.parts import checked_places
-from executor.llm.endpoints import Endpoints
-from executor.services import AlertSettings, MailSettings
-from executor.vault import key_file
-from executor.vault.command import External, SecretsCommand
+from executor.kernel.process.extras import install
 from server import setting_values as checked
 from server.oidc.settings import OidcSettings
 from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make

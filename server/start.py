@@ -14,9 +14,9 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from executor.engine import Engine
 from executor.errors import DatabaseDown
-from executor.repeated import Repeated
+from executor.kernel.process.repeated import Repeated
+from executor.open.engine import Engine
 from server.app import build_engine
 from server.beside import BesideServer
 from server.http.errors import problem_of

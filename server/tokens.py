@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from executor.vault.key_file import write_once
+from executor.blocks.vault.key_file import write_once
 from server.variables import SettingsError, database_address, database_path, is_loopback
 
 OFF = "off"  # the value of WEFT_TOKEN for no token

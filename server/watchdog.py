@@ -13,7 +13,7 @@ import time
 import traceback
 from pathlib import Path
 
-from executor.repeated import Repeated
+from executor.kernel.process.repeated import Repeated
 
 STILL_S = 2.0
 LOOK_S = 0.5

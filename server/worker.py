@@ -14,8 +14,8 @@ import signal
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from executor.engine import Engine
 from executor.errors import WeftError
+from executor.open.engine import Engine
 from server.app import own_blocks
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr

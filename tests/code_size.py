@@ -35,8 +35,8 @@ BOUNDS = {
     "modules in circles": 4,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
-    "lines of executor.store": 12_500,
-    "lines of executor.runtime": 9_000,
+    "lines of executor.kernel.store": 12_500,
+    "lines of executor.kernel.run": 9_000,
 }
 GENERATED = ("server.client.answers",)
 
@@ -221,8 +221,8 @@ def bounded(root: Path) -> dict[str, int]:
         "modules in circles": sum(in_circles),
         "circles of the rooms of executor": room_circles("executor"),
         "circles of the rooms of server": room_circles("server"),
-        "lines of executor.store": rooms_of["executor.store"],
-        "lines of executor.runtime": rooms_of["executor.runtime"],
+        "lines of executor.kernel.store": rooms_of["executor.kernel.store"],
+        "lines of executor.kernel.run": rooms_of["executor.kernel.run"],
     }
 
 

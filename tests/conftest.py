@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling  # type: ignore[import-untyped]  # xdist has no types
 
-from executor.repeated import OUTAGE
+from executor.kernel.process.repeated import OUTAGE
 from tests.support.loopback import sitecustomize as loopback
 
 # How long one example takes, or making it, says how busy the machine is; what must be quick measures its own time.
@@ -112,8 +112,8 @@ NEAR = (
 NOT_NEAR = (  # each takes longer than a whole room of unit tests
     "conformance/store/test_two_sessions.py",
     "conformance/store/test_two_stores.py",
-    "unit/executor/testing/test_crashes.py",
-    "unit/executor/views/test_slices_of_long_runs.py",
+    "unit/executor/open/testing/test_crashes.py",
+    "unit/executor/service/views/test_slices_of_long_runs.py",
     "unit/server/cli/test_python.py",
 )
 

@@ -23,7 +23,7 @@ def test_suites_do_not_import_each_other() -> None:
 
 
 def test_unit_tests_are_named_after_their_module() -> None:
-    """`executor/runtime/move.py` -> `unit/executor/runtime/test_move.py`, or `test_move_something.py`. Those of a whole
+    """`kernel/run/move.py` -> `unit/kernel/run/test_move.py`, or `test_move_something.py`. Those of a whole
     package have its name."""
     unnamed = []
     for path in sorted((TESTS / "unit").rglob("test_*.py")):

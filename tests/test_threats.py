@@ -21,12 +21,12 @@ CONNECTIONS = "unit/server/http/test_connections.py"
 SECURITY = "unit/server/http/test_security.py"
 SESSIONS = "unit/server/http/test_sessions.py"
 HOOKS = "unit/server/routes/test_hooks_limits.py"
-CLIENT = "unit/executor/http/test_client.py"
-SECRETS = "unit/executor/topics/test_secrets.py"
-AGENT = "unit/executor/blocks/test_agent.py"
-JAVASCRIPT = "unit/executor/sandbox/test_sandbox_hostile.py"
-PYTHON = "unit/executor/sandbox/python/test_guest_hostile.py"
-SQL_CHILD = "unit/executor/databases/test_sqlite_child.py"
+CLIENT = "unit/executor/blocks/http/test_client.py"
+SECRETS = "unit/executor/service/topics/test_secrets.py"
+AGENT = "unit/executor/blocks/types/test_agent.py"
+JAVASCRIPT = "unit/executor/blocks/sandbox/test_sandbox_hostile.py"
+PYTHON = "unit/executor/blocks/sandbox/python/test_guest_hostile.py"
+SQL_CHILD = "unit/executor/blocks/databases/test_sqlite_child.py"
 CANARY = "e2e/canary/test_canary.py::test_no_secret_comes_out"
 
 BROKEN: dict[str, tuple[str, ...]] = {
@@ -44,20 +44,20 @@ BROKEN: dict[str, tuple[str, ...]] = {
         "unit/server/http/test_body_limits.py::test_wide_json_is_refused_by_its_bytes",
     ),
     "B4 checks of values that take too long": (
-        "unit/executor/values/test_payload_limits.py::test_a_wide_value_is_checked_at_the_pace_of_its_encoding",
-        "unit/executor/values/test_payload_limits.py::test_a_large_output_is_checked_beside_the_event_loop",
+        "unit/executor/kernel/values/test_payload_limits.py::test_a_wide_value_is_checked_at_the_pace_of_its_encoding",
+        "unit/executor/kernel/values/test_payload_limits.py::test_a_large_output_is_checked_beside_the_event_loop",
     ),
     "B5 runs that start runs without an end": (
-        "unit/executor/runtime/test_children_families.py::test_a_workflow_that_starts_itself_ends_by_itself",
-        "unit/executor/runtime/test_children_families.py::test_cancel_ends_a_family_at_once_also_after_a_restart",
+        "unit/executor/kernel/run/test_children_families.py::test_a_workflow_that_starts_itself_ends_by_itself",
+        "unit/executor/kernel/run/test_children_families.py::test_cancel_ends_a_family_at_once_also_after_a_restart",
     ),
     "B6 references that multiply in memory": (
-        "unit/executor/values/test_payload_limits.py::test_references_stop_at_the_bound_before_the_value_is_built",
-        "unit/executor/values/test_payload_limits.py::test_mail_and_request_bodies_have_the_same_bound",
+        "unit/executor/kernel/values/test_payload_limits.py::test_references_stop_at_the_bound_before_the_value_is_built",
+        "unit/executor/kernel/values/test_payload_limits.py::test_mail_and_request_bodies_have_the_same_bound",
     ),
     "B7 runs that fill the disk": (
-        "unit/executor/runtime/test_children_families.py::test_a_run_that_puts_out_too_much_fails",
-        "unit/executor/runtime/test_children_families.py::test_a_family_that_puts_out_too_much_ends",
+        "unit/executor/kernel/run/test_children_families.py::test_a_run_that_puts_out_too_much_fails",
+        "unit/executor/kernel/run/test_children_families.py::test_a_family_that_puts_out_too_much_ends",
     ),
     "B8 workflows that call the API of their server": (
         "e2e/test_own_api.py::test_the_api_is_closed_in_every_spelling_and_the_doors_are_open",
@@ -80,11 +80,11 @@ BROKEN: dict[str, tuple[str, ...]] = {
     ),
     "B12 replayed deliveries": (f"{HOOKS}::test_a_captured_github_delivery_is_not_accepted_again_after_a_day",),
     "B13 code that keeps other runs waiting": (
-        "unit/executor/sandbox/test_fair_runs.py::test_another_runs_program_starts_while_eight_endless_ones_run",
+        "unit/executor/blocks/sandbox/test_fair_runs.py::test_another_runs_program_starts_while_eight_endless_ones_run",
     ),
     "B14 secrets in mixed spellings": (
-        "unit/executor/values/test_redact_secrets.py::test_every_spelling_is_found",
-        "unit/executor/values/test_redact_secrets.py::test_a_secret_in_a_url_is_not_recorded",
+        "unit/executor/kernel/values/test_redact_secrets.py::test_every_spelling_is_found",
+        "unit/executor/kernel/values/test_redact_secrets.py::test_a_secret_in_a_url_is_not_recorded",
         CANARY,
     ),
     "B15 code that spells a secret": (
@@ -97,11 +97,11 @@ BROKEN: dict[str, tuple[str, ...]] = {
         "unit/server/routes/test_resume_people.py::test_not_who_started_the_run",
     ),
     "B18 answers that hold nothing and never end": (
-        "unit/executor/http/test_client_endless_answers.py::test_an_endless_answer_of_nothing_is_cut_off",
+        "unit/executor/blocks/http/test_client_endless_answers.py::test_an_endless_answer_of_nothing_is_cut_off",
     ),
     "B19 more recipients than written": (
-        "unit/executor/blocks/test_email_recipients.py::test_a_name_adds_no_recipient",
-        "unit/executor/blocks/test_email_recipients.py::test_an_address_is_one_address",
+        "unit/executor/blocks/types/test_email_recipients.py::test_a_name_adds_no_recipient",
+        "unit/executor/blocks/types/test_email_recipients.py::test_an_address_is_one_address",
     ),
     "B20 headers that speak for the server": (
         "unit/server/http/test_response_headers.py::test_headers_that_speak_for_the_server_are_dropped",
@@ -110,9 +110,11 @@ BROKEN: dict[str, tuple[str, ...]] = {
         "web/test_build_chain.py::test_every_install_of_make_checks_hashes_or_fetches_nothing",
         "web/test_build_chain.py::test_every_locked_package_has_a_hash",
     ),
-    "B22 queries beyond their time": ("unit/executor/upkeep/test_sql_time.py::test_a_query_ends_at_its_time_limit",),
+    "B22 queries beyond their time": (
+        "unit/executor/service/upkeep/test_sql_time.py::test_a_query_ends_at_its_time_limit",
+    ),
     "B23 one signature for two purposes": (
-        "unit/executor/notifications/test_outbox.py::test_a_callback_sends_its_address_and_takes_the_answer",
+        "unit/executor/service/notifications/test_outbox.py::test_a_callback_sends_its_address_and_takes_the_answer",
     ),
     "B24 an approval of one person for the data of another": (
         "promises/test_secrets_approvals.py::test_a_fork_with_other_data_asks_again",
@@ -133,7 +135,7 @@ BROKEN: dict[str, tuple[str, ...]] = {
     "B28 headers of a thousand parameters": (
         "unit/server/http/test_multipart.py::test_what_is_no_form_is_refused",
         "unit/server/http/test_multipart.py::test_boundaries",
-        "unit/executor/blocks/test_http.py::test_bodies_are_read_by_their_type",
+        "unit/executor/blocks/types/test_http.py::test_bodies_are_read_by_their_type",
     ),
     "B29 SQL of editors inside the server, on an old SQLite": (
         "promises/test_sql_child.py::test_queries_without_an_end_and_large_answers_leave_the_server_alone",
@@ -143,7 +145,7 @@ BROKEN: dict[str, tuple[str, ...]] = {
         f"{SQL_CHILD}::test_memory_has_a_bound",
         f"{SQL_CHILD}::test_tables_that_other_tables_are_made_of_cannot_be_damaged",
         f"{SQL_CHILD}::test_the_process_has_no_secrets_of_the_environment",
-        "unit/executor/databases/test_sqlite.py::test_nothing_leads_out_of_the_file",
+        "unit/executor/blocks/databases/test_sqlite.py::test_nothing_leads_out_of_the_file",
     ),
 }
 
@@ -190,7 +192,7 @@ MODEL: dict[str, tuple[str, ...]] = {
     "trigger, A: forge or replay a webhook": (
         f"{WIRE}::test_a_webhook_cannot_be_forged",
         f"{WIRE}::test_a_webhook_takes_a_delivery_once_and_data_only",
-        "unit/executor/triggers/test_requests.py::test_outside_the_window",
+        "unit/executor/service/triggers/test_requests.py::test_outside_the_window",
     ),
     "host, E: escape of code": (
         f"{JAVASCRIPT}::test_there_is_no_way_out",
@@ -209,20 +211,20 @@ MODEL: dict[str, tuple[str, ...]] = {
         f"{CLIENT}::test_a_name_that_changes_its_address_does_not_get_through",
         f"{CLIENT}::test_a_redirect_to_a_private_address_is_refused",
         f"{CLIENT}::test_proxies_of_the_environment_are_not_used",
-        "unit/executor/http/test_addresses.py::test_what_is_wrapped_in_an_address_counts",
+        "unit/executor/blocks/http/test_addresses.py::test_what_is_wrapped_in_an_address_counts",
     ),
     "agent, X: an injected text calls tools": (
         f"{AGENT}::test_calls_that_are_not_made",
         f"{AGENT}::test_approving_really_runs_the_tool_with_edited_arguments",
         f"{AGENT}::test_calls_of_one_tool_are_bounded",
-        "unit/executor/values/test_resolve.py::test_in_text_it_is_rendered_once_and_not_looked_at_again",
+        "unit/executor/kernel/values/test_resolve.py::test_in_text_it_is_rendered_once_and_not_looked_at_again",
     ),
     "secrets, E, V and L: read from database, export, log, event, error": (
         CANARY,
         f"{WIRE}::test_a_secret_never_comes_out",
         f"{WIRE}::test_deltas_hide_a_secret_that_comes_in_pieces",
         "unit/server/routes/test_secrets.py::test_secrets_are_set_listed_and_deleted_and_never_read",
-        "unit/executor/vault/test_sealing.py::test_a_sealed_value_belongs_to_its_name_and_version",
+        "unit/executor/blocks/vault/test_sealing.py::test_a_sealed_value_belongs_to_its_name_and_version",
     ),
     "secrets, E: put them where an allowed host returns or stores them": (
         "promises/test_secrets_in.py::test_a_request_is_sent_only_with_the_secret_in_its_place",
@@ -235,11 +237,11 @@ MODEL: dict[str, tuple[str, ...]] = {
         f"{SECRETS}::test_a_secret_is_not_sent_to_another_host",
         f"{SECRETS}::test_a_redirect_to_another_host_is_not_followed_with_a_secret",
         f"{SECRETS}::test_an_agent_sends_each_secret_to_its_own_host",
-        "unit/executor/http/test_binding.py::test_without_hosts_it_goes_nowhere",
+        "unit/executor/blocks/http/test_binding.py::test_without_hosts_it_goes_nowhere",
     ),
     "stored state, L and E: crafted rows revive objects or change SQL": (
         "test_threats.py::test_state_is_data",
-        "unit/executor/databases/test_sqlite.py::test_values_are_bound_and_never_text_of_the_query",
+        "unit/executor/blocks/databases/test_sqlite.py::test_values_are_bound_and_never_text_of_the_query",
     ),
     "event stream, V: memory, runs of others": (
         "unit/server/http/test_sse.py::test_a_reader_that_takes_nothing_is_closed",
@@ -257,7 +259,7 @@ MODEL: dict[str, tuple[str, ...]] = {
     "files, E: paths, packed bombs, links": (
         f"{SECURITY}::test_path_tricks_reach_nothing",
         f"{CLIENT}::test_a_small_packed_body_cannot_become_a_large_one",
-        "unit/executor/sandbox/test_artifact.py::test_a_link_instead_of_the_folder_is_not_used",
+        "unit/executor/blocks/sandbox/test_artifact.py::test_a_link_instead_of_the_folder_is_not_used",
         "unit/server/routes/test_files.py::test_names_are_labels",
         "unit/server/routes/test_files.py::test_a_page_that_was_uploaded_is_no_page_of_this_server",
         "unit/server/routes/test_files.py::test_what_is_too_large_is_refused_by_its_length_and_while_it_arrives",
@@ -280,7 +282,7 @@ MODEL: dict[str, tuple[str, ...]] = {
     ),
     "dependencies, S: bad releases": (
         "web/test_build_chain.py::test_every_locked_package_has_a_hash",
-        "unit/executor/sandbox/test_artifact.py::test_a_file_that_is_not_as_we_left_it_is_not_run",
+        "unit/executor/blocks/sandbox/test_artifact.py::test_a_file_that_is_not_as_we_left_it_is_not_run",
     ),
     "backup, L: stolen copy": ("e2e/test_stolen_copies.py::test_a_copy_without_the_key_shows_runs_and_no_secret",),
 }

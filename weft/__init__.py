@@ -69,15 +69,8 @@ if TYPE_CHECKING:
     from compiler.tracing.errors import TraceError as TraceError
     from compiler.tracing.steps import step as step
     from compiler.tracing.workflow import workflow as workflow
-    from executor.blocks.base import Context as Context
-    from executor.blocks.base import Done as Done
-    from executor.blocks.base import Patch as Patch
-    from executor.blocks.base import Suspend as Suspend
-    from executor.blocks.base import context as context
-    from executor.blocks.typed import TypedBlock as TypedBlock
-    from executor.blocks.typed import block as block
-    from executor.embed import open_engine as open
-    from executor.engine import Engine as Engine
+    from executor.blocks.types.typed import TypedBlock as TypedBlock
+    from executor.blocks.types.typed import block as block
     from executor.errors import AlreadyAnswered as AlreadyAnswered
     from executor.errors import AnswerInvalid as AnswerInvalid
     from executor.errors import BadRequest as BadRequest
@@ -89,6 +82,13 @@ if TYPE_CHECKING:
     from executor.errors import QueueFull as QueueFull
     from executor.errors import StoreError as StoreError
     from executor.errors import WeftError as WeftError
+    from executor.kernel.handler.base import Context as Context
+    from executor.kernel.handler.base import Done as Done
+    from executor.kernel.handler.base import Patch as Patch
+    from executor.kernel.handler.base import Suspend as Suspend
+    from executor.kernel.handler.base import context as context
+    from executor.open.embed import open_engine as open
+    from executor.open.engine import Engine as Engine
     from server.client.async_client import AsyncClient as AsyncClient
     from server.client.client import Client as Client
     from server.client.errors import ApiError as ApiError
@@ -118,12 +118,12 @@ _NAMES = {
     "Conflict": "executor.errors",
     "Container": "compiler.builder.step",
     "ContinueAsNew": "compiler.builder.actions",
-    "Context": "executor.blocks.base",
-    "Done": "executor.blocks.base",
+    "Context": "executor.kernel.handler.base",
+    "Done": "executor.kernel.handler.base",
     "Each": "compiler.builder.control",
     "Edge": "compiler.builder.shapes",
     "End": "compiler.builder.shapes",
-    "Engine": "executor.engine",
+    "Engine": "executor.open.engine",
     "Event": "server.client.stream",
     "File": "compiler.builder.actions",
     "Form": "compiler.builder.people",
@@ -139,7 +139,7 @@ _NAMES = {
     "Note": "compiler.builder.actions",
     "Parallel": "compiler.builder.shapes",
     "Param": "compiler.schema_of",
-    "Patch": "executor.blocks.base",
+    "Patch": "executor.kernel.handler.base",
     "QueueFull": "executor.errors",
     "Ref": "compiler.builder.values",
     "Response": "compiler.builder.actions",
@@ -156,23 +156,23 @@ _NAMES = {
     "Sql": "compiler.builder.actions",
     "Start": "compiler.builder.triggers",
     "StoreError": "executor.errors",
-    "Suspend": "executor.blocks.base",
+    "Suspend": "executor.kernel.handler.base",
     "TraceError": "compiler.tracing.errors",
-    "TypedBlock": "executor.blocks.typed",
+    "TypedBlock": "executor.blocks.types.typed",
     "Variables": "compiler.builder.actions",
     "Webhook": "compiler.builder.triggers",
     "WeftError": "executor.errors",
     "Workflow": "compiler.builder.workflow",
     "approve": "compiler.tracing.calls",
     "attempt": "compiler.tracing.calls",
-    "block": "executor.blocks.typed",
+    "block": "executor.blocks.types.typed",
     "call": "compiler.tracing.calls",
-    "context": "executor.blocks.base",
+    "context": "executor.kernel.handler.base",
     "continue_as_new": "compiler.tracing.calls",
     "each": "compiler.tracing.calls",
     "http": "compiler.tracing.calls",
     "in_order": "compiler.tracing.calls",
-    "open": "executor.embed:open_engine",
+    "open": "executor.open.embed:open_engine",
     "otherwise": "compiler.tracing.calls",
     "ref": "compiler.builder.values",
     "sleep": "compiler.tracing.calls",

@@ -12,7 +12,7 @@ from compiler.catalog import BlockSpec
 from compiler.diagnostics import CODES
 from docs.site.python_names import names
 from executor import errors
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
 from server.cli import SECTIONS, weft
 from server.http.errors import STATUS

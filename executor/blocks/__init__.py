@@ -1,0 +1,1 @@
+"""What blocks can do: their types, and the connections to the world outside."""

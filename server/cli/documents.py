@@ -18,7 +18,7 @@ from server.cli.render import diagnostic_lines
 if TYPE_CHECKING:
     from compiler.plan import Plan
     from compiler.render import Format
-    from executor.blocks.registry import Registry
+    from executor.blocks.types.registry import Registry
 
 
 @click.command()
@@ -107,7 +107,7 @@ def _steps_beside(file: str) -> list[str]:
     it."""
     if not is_python(file):
         return []
-    from executor.blocks.python_modules import load_module, steps_of
+    from executor.blocks.types.python_modules import load_module, steps_of
 
     path = file if file.endswith(".py") else file.rsplit(":", 1)[0]
     return [path] if steps_of(vars(load_module(path)).values()) else []
@@ -116,10 +116,10 @@ def _steps_beside(file: str) -> list[str]:
 @contextmanager
 def _catalog(more: list[str]) -> Iterator[Registry]:
     """Yield the block types of a server with these settings, without starting one. `more` adds to WEFT_FUNCTIONS."""
-    from executor.blocks.python import python_blocks
-    from executor.blocks.registry import Registry
-    from executor.connectors.load import connectors
-    from executor.sandbox.sandbox import Sandbox
+    from executor.blocks.connectors.load import connectors
+    from executor.blocks.sandbox.sandbox import Sandbox
+    from executor.blocks.types.python import python_blocks
+    from executor.blocks.types.registry import Registry
 
     check_variables()
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]

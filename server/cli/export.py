@@ -14,7 +14,7 @@ import click
 from server.cli.common import ANY_DATABASE, OK, Refused, database_of, name_of, refused_by
 
 if TYPE_CHECKING:
-    from executor.upkeep.sql.asking import Query
+    from executor.service.upkeep.sql.asking import Query
 
 
 @click.command()
@@ -41,10 +41,10 @@ def export(
     A row for each output of a block, with a column for each known property of the output, as in the views of `weft
     sql`, and the output itself. Reads the database, beside a running server or without one.
     """
-    from executor.blocks.registry import Registry
+    from executor.blocks.types.registry import Registry
     from executor.errors import WeftError
-    from executor.upkeep import export as exporting
-    from executor.upkeep.opening import open_asking
+    from executor.service.upkeep import export as exporting
+    from executor.service.upkeep.opening import open_asking
 
     if form == "csv" and block is None:
         raise Refused("CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from executor.journal.projection import OPEN, meaning
+from executor.kernel.journal.projection import OPEN, meaning
 from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status, traceback_lines
 from server.client import PASSING, ApiError, Event, ServerUnreachable, open_waits, standing
 

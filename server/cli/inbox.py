@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from executor.runtime.links import Signed
+from executor.kernel.run.links import Signed
 from server.cli.common import OK, Refused, call, login_name, show
 from server.cli.reading import read_input
 from server.cli.render import inbox_lines, signal_lines
@@ -155,7 +155,7 @@ def signing_key(what: Signed) -> int:
 
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
     """
-    from executor.runtime.links import Links
+    from executor.kernel.run.links import Links
     from server.settings import load_settings, read_secret
     from server.variables import SettingsError
 

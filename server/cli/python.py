@@ -21,8 +21,8 @@ def build(force: bool, held: bool) -> int:
     It is built from the package componentize-py, of the extra `python`; nothing is downloaded. The result is in
     the cache folder of this user; a server of the same user finds it there, without a restart.
     """
+    from executor.blocks.sandbox.python import component
     from executor.errors import SandboxError
-    from executor.sandbox.python import component
 
     try:
         component.component()

@@ -20,8 +20,8 @@ from server.cli.common import ANY_DATABASE, OK, Refused, database_of, name_of, r
 from server.cli.render import plain
 
 if TYPE_CHECKING:
-    from executor.upkeep.sql.asking import Query
-    from executor.upkeep.sql.views import View
+    from executor.service.upkeep.sql.asking import Query
+    from executor.service.upkeep.sql.views import View
 CELL_CHARS_MAX = 60
 LAST_RESORT_S = 1.0
 
@@ -57,9 +57,9 @@ def sql(
     Tables and views are described in docs/reference/database.md. Each block with a known output has a view
     out_WORKFLOW_BLOCK with a column for each property.
     """
-    from executor.blocks.registry import Registry
+    from executor.blocks.types.registry import Registry
     from executor.errors import WeftError
-    from executor.upkeep.opening import open_asking
+    from executor.service.upkeep.opening import open_asking
 
     if query is None and not list_views:
         raise Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
@@ -87,7 +87,7 @@ def _last_resort(seconds: float) -> Iterator[None]:
     """End the process if the block takes longer. SQLite checks its time limit between two steps; one call of printf and
     one sort are a single step, however long. The connection only reads, so nothing is left incomplete."""
 
-    from executor.upkeep.sql.asking import too_long
+    from executor.service.upkeep.sql.asking import too_long
 
     def end() -> None:
         error = refused_by(too_long())

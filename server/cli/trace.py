@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from executor.extras import install
+from executor.kernel.process.extras import install
 from server.cli.common import BAD_ARGUMENTS, OK, Refused, call
 from server.cli.render import error_text, plain, styled_status
 
 if TYPE_CHECKING:
-    from executor.telemetry.spans import Span, Trace
+    from executor.service.telemetry.spans import Span, Trace
     from server.client import AsyncClient
 
 BAR = 24  # cells of the time of the whole run
@@ -49,8 +49,8 @@ def trace(url: str, run_id: str, otlp: str | None, headers: tuple[str, ...], as_
 
 
 async def _trace_of(client: AsyncClient, run_id: str) -> Trace:
-    from executor.journal.projection import Entry
-    from executor.telemetry.spans import TracedRun, TraceMaker
+    from executor.kernel.journal.projection import Entry
+    from executor.service.telemetry.spans import TracedRun, TraceMaker
 
     run: Mapping[str, Any] = await client.get_run(run_id)
     graph: Mapping[str, Any] = await client.graph(run_id)
@@ -146,7 +146,7 @@ def _send(trace: Trace, url: str, headers: tuple[str, ...]) -> None:
     if urlsplit(url).scheme not in ("http", "https"):
         raise Refused("--otlp must be the URL of a collector, such as http://127.0.0.1:4318.")
     try:
-        from executor.telemetry.otlp import Collector
+        from executor.service.telemetry.otlp import Collector
     except ImportError:
         raise Refused("Sending traces needs a library.", install("otel"), BAD_ARGUMENTS) from None
     collector = Collector(url if urlsplit(url).path.strip("/") else f"{url.rstrip('/')}/v1/traces", pairs)

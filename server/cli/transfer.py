@@ -12,7 +12,7 @@ import click
 from server.cli.common import OK, Database, Refused, check_variables, counted, refused_by
 
 if TYPE_CHECKING:
-    from executor.upkeep.transfer import Copied
+    from executor.service.upkeep.transfer import Copied
 
 
 @click.command("migrate-store")
@@ -26,7 +26,7 @@ def migrate_store(source: Path | str, target: Path | str) -> int:
     stopped. SOURCE is not changed; TARGET must be empty, and stays so when anything fails.
     """
     from executor.errors import WeftError
-    from executor.upkeep.transfer import transfer
+    from executor.service.upkeep.transfer import transfer
 
     check_variables()
     if isinstance(source, Path) and not source.is_file():

@@ -37,12 +37,12 @@ from server.cli.render import plain
 from server.variables import SettingsError, database_address
 
 if TYPE_CHECKING:
-    from executor.store.contract import Store
-    from executor.upkeep.checked import Examination, Progress
-    from executor.upkeep.doctor import Report
-    from executor.upkeep.findings import Evidence
-    from executor.upkeep.gc import Collected
-    from executor.upkeep.restore_postgres import Restored
+    from executor.kernel.store.contract import Store
+    from executor.service.upkeep.checked import Examination, Progress
+    from executor.service.upkeep.doctor import Report
+    from executor.service.upkeep.findings import Evidence
+    from executor.service.upkeep.gc import Collected
+    from executor.service.upkeep.restore_postgres import Restored
     from server.client import AsyncClient
     from server.client.answers import GcJob
 
@@ -78,10 +78,10 @@ def doctor(db: Path | str | None, run_id: str | None, full: bool, as_json: bool)
     import msgspec
 
     from executor.errors import StoreError
-    from executor.upkeep.checked import Examination
-    from executor.upkeep.doctor import examine
-    from executor.upkeep.findings import Evidence
-    from executor.upkeep.opening import open_reading
+    from executor.service.upkeep.checked import Examination
+    from executor.service.upkeep.doctor import examine
+    from executor.service.upkeep.findings import Evidence
+    from executor.service.upkeep.opening import open_reading
     from server.shipped import installed_version
 
     database = database_of(db)
@@ -219,7 +219,7 @@ def backup(file: Path, db: Path | str | None, force: bool) -> int:
 
     The copy is one moment of the database, checked and on disk when this returns.
     """
-    from executor.upkeep import backup as copies
+    from executor.service.upkeep import backup as copies
 
     path = existing_database(_of_sqlite(db, f"pg_dump --format=custom --file={file}"))
     made = _on_file(lambda: copies.backup(path, file, replace=force))
@@ -238,7 +238,7 @@ def restore(file: Path, db: Path | str | None, force: bool) -> int:
     On PostgreSQL, FILE is a dump of `pg_dump --format=custom`. Runs that were open when the backup was made resume when
     the server starts, and repeat their work after it.
     """
-    from executor.upkeep import backup as copies
+    from executor.service.upkeep import backup as copies
 
     if db is None:
         check_variables()
@@ -263,15 +263,15 @@ def restore(file: Path, db: Path | str | None, force: bool) -> int:
 
 
 def _restore_postgres(file: Path, address: str, force: bool) -> int:
-    from executor.store.driver import needs_psycopg
-    from executor.upkeep.findings import Evidence
+    from executor.kernel.store.driver import needs_psycopg
+    from executor.service.upkeep.findings import Evidence
 
     def progress(line: str) -> None:
         click.echo(line, err=True)
 
     def work() -> Restored:
         with needs_psycopg():
-            from executor.upkeep.restore_postgres import restore as restored
+            from executor.service.upkeep.restore_postgres import restore as restored
         evidence = Evidence(secrets=_secrets(address), keys=_keys(address))
         return restored(file, address, replace=force, evidence=evidence, progress=progress)
 
@@ -338,7 +338,7 @@ def _of_sqlite(db: Path | str | None, command: str) -> Path | None:
 def _secrets(database: Path | str) -> list[str]:
     """Return the values of the environment that must not be recorded. Short values are left out: they occur in ordinary
     text."""
-    from executor.values.redact import LENGTH_MIN
+    from executor.kernel.values.redact import LENGTH_MIN
     from server.settings import load_settings
     from server.tokens import read, token_path
 
@@ -355,7 +355,7 @@ def _secrets(database: Path | str) -> list[str]:
 def _keys(database: Path | str) -> list[str]:
     """Return the ids of the keys of a process with these settings, the present one first; empty if it would make a new
     one."""
-    from executor.vault.sealing import key_id
+    from executor.blocks.vault.sealing import key_id
     from server.settings import known_keys, load_settings
     from server.variables import SettingsError
 
@@ -370,7 +370,7 @@ def _gc_database(
 ) -> Mapping[str, Any]:
     import msgspec
 
-    from executor.upkeep import backup as copies
+    from executor.service.upkeep import backup as copies
 
     if isinstance(database, Path):
         path = database
@@ -391,7 +391,7 @@ def _gc_database(
 
 def _has_workers(address: str) -> bool:
     """Return whether a worker has an unexpired lease."""
-    from executor.upkeep.opening import open_reading
+    from executor.service.upkeep.opening import open_reading
 
     def ask() -> bool:
         with closing(open_reading(address)) as db:
@@ -401,13 +401,13 @@ def _has_workers(address: str) -> bool:
 
 
 def _store_of(database: Path | str) -> Store:
-    from executor.store.driver import needs_psycopg
-    from executor.store.sqlite.store import SQLiteStore
+    from executor.kernel.store.driver import needs_psycopg
+    from executor.kernel.store.sqlite.store import SQLiteStore
 
     if isinstance(database, Path):
         return SQLiteStore(database)
     with needs_psycopg():
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.store import PostgresStore
     return PostgresStore(database)
 
 
@@ -416,9 +416,9 @@ async def _collect(
 ) -> tuple[Collected, int]:
     """The second value is of snapshots, which `collect` leaves."""
     from executor.errors import Conflict
-    from executor.runtime.clock import SystemClock
-    from executor.upkeep.gc import collect, preview
-    from executor.upkeep.job import GcJob, noted
+    from executor.kernel.process.clock import SystemClock
+    from executor.service.upkeep.gc import collect, preview
+    from executor.service.upkeep.job import GcJob, noted
 
     store = _store_of(database)
     await store.open()

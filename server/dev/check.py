@@ -18,11 +18,11 @@ from compiler.builder.defined import defined_in, document_of
 from compiler.compile import compile_document
 from compiler.tracing.errors import TraceError
 from compiler.tracing.workflow import FunctionWorkflow, called_by
-from executor.blocks.python import python_blocks
-from executor.blocks.python_modules import load_module, steps_of
-from executor.blocks.registry import Registry
-from executor.connectors.load import connectors
-from executor.sandbox.sandbox import Sandbox
+from executor.blocks.connectors.load import connectors
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.python import python_blocks
+from executor.blocks.types.python_modules import load_module, steps_of
+from executor.blocks.types.registry import Registry
 
 
 class Found(Struct, frozen=True):

@@ -8,7 +8,7 @@ import signal
 import sys
 from threading import Thread
 
-from executor.tracebacks import log
+from executor.kernel.process.tracebacks import log
 from server.process import serve
 
 

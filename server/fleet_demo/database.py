@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from executor.extras import install
+from executor.kernel.process.extras import install
 
 READY_S: Final = 60.0
 PR_SET_PDEATHSIG: Final = 1

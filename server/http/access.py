@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from starlette.types import Message, Scope, Send
 
-from executor.runtime.meters import now_s
+from executor.kernel.run.meters import now_s
 
 ACTOR: Final = "weft.actor"  # in the scope of a request: the credential it came with, as the audit names it
 REQUEST_ID: Final = b"x-request-id"

@@ -16,9 +16,9 @@ from typing import Final
 
 import orjson
 
-from executor.engine import Engine
 from executor.errors import StoreError
-from executor.store.people import ROLES, TokenRow
+from executor.kernel.store.people import ROLES, TokenRow
+from executor.open.engine import Engine
 from server.http.principals import Principal
 from server.http.sessions import SEE_EVERY_MS, SEE_PATIENCE_S, hash_of
 

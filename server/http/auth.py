@@ -23,9 +23,9 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
-from executor.engine import Engine
 from executor.errors import NotFound, StoreError
-from executor.store.people import Act, UserRow, acting
+from executor.kernel.store.people import Act, UserRow, acting
+from executor.open.engine import Engine
 from server.http.api_tokens import KEY, ApiTokens
 from server.http.errors import Unauthorized
 from server.http.principals import ANYONE, FIRST_ADMIN, SERVER_TOKEN, Principal, of_session

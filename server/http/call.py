@@ -9,8 +9,8 @@ from msgspec import Struct
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from executor.engine import Engine
-from executor.store.people import present_act
+from executor.kernel.store.people import present_act
+from executor.open.engine import Engine
 from server.http.auth import Auth
 from server.http.principals import Principal
 from server.http.query import read_query

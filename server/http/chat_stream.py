@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 import orjson
 
-from executor.journal.codec import data_of
-from executor.store.rows import Record
-from executor.topics.chats import PERSON
+from executor.kernel.journal.codec import data_of
+from executor.kernel.store.rows import Record
+from executor.service.topics.chats import PERSON
 
 
 class ChatFrames:

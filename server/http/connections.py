@@ -28,7 +28,7 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from executor.repeated import Repeated
+from executor.kernel.process.repeated import Repeated
 from server.http.errors import PROBLEM_JSON, problem
 from server.http.proxies import Proxies
 from server.settings import Limits

@@ -12,9 +12,9 @@ from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
 
-from executor.files import Files
-from executor.store.files import FileHead
-from executor.values.file import ANY_MEDIA
+from executor.kernel.store.files import FileHead
+from executor.kernel.values.file import ANY_MEDIA
+from executor.kernel.values.files import Files
 from server.http.errors import problem
 
 # What is not here is sent as ANY_MEDIA. None of these runs scripts.

@@ -9,9 +9,9 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.runtime.answers import Answerer, needs_sign_in
-from executor.store.people import Reach, Role, includes
-from executor.views import WaitView
+from executor.kernel.run.answers import Answerer, needs_sign_in
+from executor.kernel.store.people import Reach, Role, includes
+from executor.service.views import WaitView
 
 SERVER: Final = "server-token"
 FIRST_ADMIN: Final = "admin"  # the user that the server's token signs in

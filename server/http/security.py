@@ -29,10 +29,10 @@ from urllib.parse import urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from executor.connectors import openapi
+from executor.blocks.connectors import openapi
 from executor.errors import WeftError
-from executor.files import too_large
-from executor.runtime.meters import now_s
+from executor.kernel.run.meters import now_s
+from executor.kernel.values.files import too_large
 from server.http.access import is_logged, logged
 from server.http.body import SIZE_HINT
 from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of

@@ -11,10 +11,10 @@ import hashlib
 import secrets
 from contextlib import suppress
 
-from executor.engine import Engine
 from executor.errors import StoreError
-from executor.store.people import UserRow
-from executor.store.rows import SessionRow
+from executor.kernel.store.people import UserRow
+from executor.kernel.store.rows import SessionRow
+from executor.open.engine import Engine
 
 IDLE_MS = 8 * 3_600_000
 AGE_MS = 7 * 24 * 3_600_000

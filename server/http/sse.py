@@ -6,7 +6,7 @@ makes its own reads late and costs nothing else; a reader that takes nothing for
 reconnect with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none,
 so a reader that reconnects does not ask for them. Readers of a chat get the text so far: theirs begins anew.
 
-Cost: records that this process has just committed come from memory; a batch is read once (executor.runtime.cursor) and
+Cost: records that this process has just committed come from memory; a batch is read once (kernel.read.cursor) and
 encoded once (streams.ChunkCache) for all readers, and goes out as one chunk.
 """
 
@@ -23,10 +23,10 @@ import orjson
 from sse_starlette.sse import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
-from executor.engine import Engine
 from executor.errors import NotFound, WeftError
-from executor.runtime.cursor import PAGE
-from executor.store.rows import TERMINAL, Record, RunRow
+from executor.kernel.read.cursor import PAGE
+from executor.kernel.store.rows import TERMINAL, Record, RunRow
+from executor.open.engine import Engine
 from server.http.connections import LIVE
 from server.http.streams import ChunkCache, Place, Streams
 

@@ -12,8 +12,8 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Container, Iterator
 
-from executor.runtime.hub import Bell
-from executor.store.rows import Record
+from executor.kernel.read.hub import Bell
+from executor.kernel.store.rows import Record
 from server.http.errors import TooManyStreams, TooManyStreamsOfRun
 from server.settings import Limits
 from server.wire.events import encode_record

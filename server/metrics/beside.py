@@ -12,8 +12,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
-from executor.engine import Engine
 from executor.errors import WeftError
+from executor.open.engine import Engine
 from server.beside import HOST, BesideServer, listening
 from server.metrics.collect import exposition
 from server.metrics.process import ProcessMeters

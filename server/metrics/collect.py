@@ -13,11 +13,11 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
-from executor.engine import Engine
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.histogram import Histogram
-from executor.repeated import OUTAGE
-from executor.store.load import DatabaseLoad
+from executor.kernel.process.histogram import Histogram
+from executor.kernel.process.repeated import OUTAGE
+from executor.kernel.store.load import DatabaseLoad
+from executor.open.engine import Engine
 from server.metrics.families import METRICS
 from server.metrics.process import ProcessMeters
 from server.shipped import installed_version

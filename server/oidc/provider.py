@@ -14,8 +14,8 @@ from urllib.parse import quote, urlencode, urlsplit
 import orjson
 from msgspec import Struct
 
+from executor.blocks.http.client import GuardedClient
 from executor.errors import BlockError
-from executor.http.client import GuardedClient
 from server.oidc.settings import OidcSettings
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 from msgspec import Struct
 
-from executor.extras import install
-from executor.store.people import PEOPLE_ROLES, PersonRole
+from executor.kernel.process.extras import install
+from executor.kernel.store.people import PEOPLE_ROLES, PersonRole
 from server.variables import SettingsError, is_loopback
 
 SCOPES = ("openid", "email", "profile")

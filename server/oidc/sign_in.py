@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executor.http.client import GuardedClient
+from executor.blocks.http.client import GuardedClient
 from server.oidc.flow import Flow
 from server.oidc.provider import Provider
 from server.oidc.settings import OidcSettings

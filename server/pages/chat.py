@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from executor.blocks.chat_trigger import MESSAGE_MAX
+from executor.blocks.types.chat_trigger import MESSAGE_MAX
 from executor.errors import WeftError
-from executor.topics.chats import ChatTurn, ChatView
+from executor.service.topics.chats import ChatTurn, ChatView
 from server.pages import instead
 from server.pages.html import Html, el, page
 from server.ui import Extras

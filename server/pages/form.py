@@ -8,8 +8,8 @@ from typing import Any
 
 from starlette.responses import Response
 
-from executor.triggers.forms import FormView
-from executor.views import RunView
+from executor.service.triggers.forms import FormView
+from executor.service.views import RunView
 from server.pages import instead
 from server.pages.forms import encoding_of, form_fields
 from server.pages.html import Html, el, join, page, value_view

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 
 from executor.errors import WeftError
-from executor.values.file import FORMAT, is_file
+from executor.kernel.values.file import FORMAT, is_file
 from server.pages.html import Html, as_json, el, join
 
 PREFIX = "field."

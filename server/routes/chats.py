@@ -7,7 +7,7 @@ from __future__ import annotations
 from starlette.responses import RedirectResponse, Response
 
 from executor.errors import Conflict, InputInvalid, NotFound, WeftError
-from executor.topics.chats import ChatView, new_conversation, streamed
+from executor.service.topics.chats import ChatView, new_conversation, streamed
 from server import ui
 from server.http.body import decode_form, read_bytes
 from server.http.call import Call

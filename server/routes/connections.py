@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.topics.connections import ConnectionView, SignIn
-from executor.vault.connection import Connection, Provider
-from executor.vault.providers import known_providers
+from executor.blocks.vault.connection import Connection, Provider
+from executor.blocks.vault.providers import known_providers
+from executor.service.topics.connections import ConnectionView, SignIn
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.connectors import openapi
-from executor.connectors.document import BYTES_MAX
-from executor.topics.connectors import ConnectorView, OpenApiImported
+from executor.blocks.connectors import openapi
+from executor.blocks.connectors.document import BYTES_MAX
+from executor.service.topics.connectors import ConnectorView, OpenApiImported
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response

@@ -8,8 +8,8 @@ import re
 from starlette.responses import Response
 
 from executor.errors import BadRequest
-from executor.topics.drafts import DraftView
-from executor.views import view_of
+from executor.service.topics.drafts import DraftView
+from executor.service.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import PreconditionRequired

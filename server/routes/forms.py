@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.errors import Conflict, InputInvalid, NotFound, WeftError
-from executor.triggers.forms import FormView
+from executor.service.triggers.forms import FormView
 from server import ui
 from server.http.call import Call
 from server.http.errors import UnsupportedMedia

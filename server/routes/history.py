@@ -9,9 +9,9 @@ from msgspec import Meta
 from starlette.responses import Response
 
 from executor.errors import NotFound
-from executor.views import NodeDetail
-from executor.views.diff import RunDiff
-from executor.views.state import RunState
+from executor.service.views import NodeDetail
+from executor.service.views.diff import RunDiff
+from executor.service.views.state import RunState
 from server.http.call import Call
 from server.http.response import json_response, long_json_response
 from server.http.table import RouteSpec

@@ -11,9 +11,9 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.errors import NotFound, StoreError, WeftError
-from executor.store.triggers import Auth
-from executor.triggers.requests import Received
-from executor.triggers.webhooks import Delivered
+from executor.kernel.store.triggers import Auth
+from executor.service.triggers.requests import Received
+from executor.service.triggers.webhooks import Delivered
 from server.http.body import parse_json, read_bytes
 from server.http.call import Call
 from server.http.errors import problem

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from starlette.responses import Response
 
-from executor.views import view_of
+from executor.service.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response

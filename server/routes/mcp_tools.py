@@ -16,16 +16,16 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import CompileError
 from compiler.imports import as_ours
 from compiler.schema import schema_error
-from executor.blocks.start import FILE
+from executor.blocks.types.start import FILE
 from executor.errors import BadRequest, NotFound, NotYours, WeftError
-from executor.runtime.answers import needs_sign_in
-from executor.store.people import Act, Role, acting
-from executor.store.rows import RunStatus, WorkflowRow
-from executor.threads import aside
-from executor.topics.waits import WaitFilter
-from executor.values.coerce import FIELD_TYPES
-from executor.values.file import FORMAT
-from executor.views import WaitView
+from executor.kernel.process.threads import aside
+from executor.kernel.run.answers import needs_sign_in
+from executor.kernel.store.people import Act, Role, acting
+from executor.kernel.store.rows import RunStatus, WorkflowRow
+from executor.kernel.values.coerce import FIELD_TYPES
+from executor.kernel.values.file import FORMAT
+from executor.service.topics.waits import WaitFilter
+from executor.service.views import WaitView
 from server.http.body import convert
 from server.http.call import Call
 from server.http.errors import Forbidden, status_of

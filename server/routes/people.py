@@ -8,8 +8,8 @@ import orjson
 from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
-from executor.store.people import FIRST_HASH, TOKENS_MAX, USERS_MAX, AuditFilter, TokenRow, UserRow, hash_of
-from executor.store.rows import SessionRow
+from executor.kernel.store.people import FIRST_HASH, TOKENS_MAX, USERS_MAX, AuditFilter, TokenRow, UserRow, hash_of
+from executor.kernel.store.rows import SessionRow
 from server.http.api_tokens import KEY, new_token
 from server.http.auth import CODE_S
 from server.http.body import read_as

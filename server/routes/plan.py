@@ -11,7 +11,7 @@ from starlette.responses import Response
 from compiler import plan as plans
 from compiler.plan import Plan
 from compiler.render import Format, render
-from executor.threads import aside
+from executor.kernel.process.threads import aside
 from server.http.call import Call
 from server.http.table import RouteSpec
 from server.wire.runs import PlanQuery

@@ -12,9 +12,9 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, NotYours, SignInRequired
-from executor.runtime.answers import needs_sign_in
-from executor.store.people import Act, Reach, acting
-from executor.views import WaitView, view_of
+from executor.kernel.run.answers import needs_sign_in
+from executor.kernel.store.people import Act, Reach, acting
+from executor.service.views import WaitView, view_of
 from server import ui
 from server.http.auth import HINT
 from server.http.body import read_as

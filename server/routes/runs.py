@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict
-from executor.store.rows import TERMINAL
-from executor.views import RunDocument, RunGraph, RunView, Submitted, view_of
+from executor.kernel.store.rows import TERMINAL
+from executor.service.views import RunDocument, RunGraph, RunView, Submitted, view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import TooManyStreams

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
-from executor.views import view_of
+from executor.service.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
+from executor.service.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.topics.secrets import SecretView
+from executor.service.topics.secrets import SecretView
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response

@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-from executor.upkeep.job import GcJob
+from executor.service.upkeep.job import GcJob
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.openapi import openapi_bytes

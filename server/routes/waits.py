@@ -6,9 +6,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered
-from executor.runtime.answers import needs_sign_in
-from executor.topics.waits import WaitFilter
-from executor.views import view_of
+from executor.kernel.run.answers import needs_sign_in
+from executor.service.topics.waits import WaitFilter
+from executor.service.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import Forbidden

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from executor.views import SavedWorkflow
+from executor.service.views import SavedWorkflow
 from server.http.body import read_as, read_json
 from server.http.call import Call
 from server.http.errors import BodyInvalid

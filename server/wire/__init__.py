@@ -14,7 +14,7 @@ import msgspec
 import orjson
 from msgspec import NODEFAULT, UNSET, Meta, Struct
 
-from executor.store.rows import COUNT_MAX, VERSION_MAX, RunStatus, WaitStatus
+from executor.kernel.store.rows import COUNT_MAX, VERSION_MAX, RunStatus, WaitStatus
 
 Status = TypeVar("Status", RunStatus, WaitStatus)
 

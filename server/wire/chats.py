@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from executor.topics.chats import ChatTurn
+from executor.service.topics.chats import ChatTurn
 
 
 class ChatTurns(Struct, frozen=True):

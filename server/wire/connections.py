@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from executor.topics.connections import ConnectionView
-from executor.topics.environment import EnvUse
-from executor.vault.connection import Kind
-from executor.vault.providers import KnownProvider
+from executor.blocks.vault.connection import Kind
+from executor.blocks.vault.providers import KnownProvider
+from executor.service.topics.connections import ConnectionView
+from executor.service.topics.environment import EnvUse
 
 
 class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from executor.connectors.openapi import CHOSEN_MAX
-from executor.topics.connectors import ConnectorView
+from executor.blocks.connectors.openapi import CHOSEN_MAX
+from executor.service.topics.connectors import ConnectorView
 
 
 class ConnectorList(Struct, frozen=True):

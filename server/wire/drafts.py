@@ -7,8 +7,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.store.rows import LastRun
-from executor.views import SavedWorkflow
+from executor.kernel.store.rows import LastRun
+from executor.service.views import SavedWorkflow
 from server.wire import PAGE_MAX, DraftName, Version
 from server.wire.runs import RunAccepted
 

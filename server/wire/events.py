@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import orjson
 from msgspec import Meta, Struct
 
-from executor.journal.codec import key_of
-from executor.store.rows import Record
+from executor.kernel.journal.codec import key_of
+from executor.kernel.store.rows import Record
 from server.wire import EVENTS_PAGE_MAX, Preview, beginning
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from executor.values.file import File
+from executor.kernel.values.file import File
 
 NAME_SENT_MAX = 1_000
 FileName = Annotated[str, Meta(max_length=NAME_SENT_MAX)]

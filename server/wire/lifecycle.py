@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta, Struct
 
-from executor.topics.lifecycle import How
+from executor.service.topics.lifecycle import How
 from server.wire import Version
 from server.wire.runs import RunAccepted
 

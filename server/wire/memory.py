@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from executor.store.memory import MemoryHead
-from executor.topics.memory import TurnView
+from executor.kernel.store.memory import MemoryHead
+from executor.service.topics.memory import TurnView
 
 Name = Annotated[str, Meta(max_length=1_000)]
 

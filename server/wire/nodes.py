@@ -6,8 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from executor.journal.projection import Status
-from executor.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
+from executor.kernel.journal.projection import Status
+from executor.service.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
 from server.wire import Preview, beginning, fragment
 
 Bytes = Annotated[int, Meta(description="Bytes of JSON.")]

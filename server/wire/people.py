@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from executor.store.people import AuditRow, PersonRole, Role
+from executor.kernel.store.people import AuditRow, PersonRole, Role
 from server.wire import PAGE_MAX
 
 DAYS_MAX = 3650

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from executor.topics.secrets import SecretView
+from executor.service.topics.secrets import SecretView
 
 
 class SecretSpec(Struct, frozen=True, forbid_unknown_fields=True):

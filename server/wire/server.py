@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from compiler.diagnostics import Diagnostic
-from executor.topics.environment import EnvName
-from executor.upkeep.job import GcJob
+from executor.service.topics.environment import EnvName
+from executor.service.upkeep.job import GcJob
 
 
 class Problem(Struct, frozen=True):

@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from executor.store.triggers import FireOutcome
-from executor.triggers.schedules import ScheduleView
-from executor.triggers.webhooks import DeliveryView, RefusalView, WebhookView
-from executor.values.cron import EXPRESSION_SCHEMA
+from executor.kernel.store.triggers import FireOutcome
+from executor.kernel.values.cron import EXPRESSION_SCHEMA
+from executor.service.triggers.schedules import ScheduleView
+from executor.service.triggers.webhooks import DeliveryView, RefusalView, WebhookView
 
 
 class ScheduleList(Struct, frozen=True):

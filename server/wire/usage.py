@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from executor.store.usage import By
-from executor.views.usage import SpentView, UsageView
+from executor.kernel.store.usage import By
+from executor.service.views.usage import SpentView, UsageView
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
 Day = Annotated[str, Meta(pattern=_DAY, description="A day in UTC.")]

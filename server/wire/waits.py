@@ -6,9 +6,9 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-from executor.core.events import WaitKind
-from executor.store.rows import WaitStatus
-from executor.views import SignalView, WaitShown, WaitView
+from executor.kernel.core.events import WaitKind
+from executor.kernel.store.rows import WaitStatus
+from executor.service.views import SignalView, WaitShown, WaitView
 from server.wire import PAGE_MAX, PersonName, ShortText
 
 

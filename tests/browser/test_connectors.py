@@ -6,7 +6,7 @@ import json
 
 from playwright.sync_api import expect
 
-from executor.connectors.document import checked
+from executor.blocks.connectors.document import checked
 from tests.browser.conftest import Watched
 from tests.browser.editor import Editor, document
 

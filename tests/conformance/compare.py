@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from executor.values.payload import render
+from executor.kernel.values.payload import render
 
 # Bookkeeping of the engine the cases were observed on: not part of a block's result.
 FOREIGN = {

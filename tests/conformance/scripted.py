@@ -15,11 +15,11 @@ from msgspec import structs
 
 from compiler.catalog import BlockSpec
 from compiler.plan import Effect
-from executor.blocks.base import Block, Context, Done, Outcome
-from executor.blocks.registry import Registry
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
-from executor.sandbox.sandbox import Sandbox
-from executor.store.rows import InboxRow
+from executor.kernel.handler.base import Block, Context, Done, Outcome
+from executor.kernel.store.rows import InboxRow
 
 PATIENCE_S = 60.0  # of real time, for what takes milliseconds
 

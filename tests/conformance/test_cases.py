@@ -17,14 +17,14 @@ from typing import Any
 import pytest
 
 from compiler.imports.sim import import_workflow
-from executor.blocks.registry import Registry
-from executor.engine import Engine
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
 from executor.errors import Conflict, InputInvalid, NotFound
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.rows import Record
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.rows import Record
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
 from tests.conformance.compare import failure_matches, same
 from tests.conformance.scripted import PATIENCE_S, Script, registry_for
 from tests.support.clock import ManualClock
@@ -91,7 +91,7 @@ def test_each_folder_has_cases() -> None:
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     if request.param == "postgres":
         address = request.getfixturevalue("postgres")
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.store import PostgresStore
 
         return PostgresStore(address)
     return ModelStore() if request.param == "model" else SQLiteStore(tmp_path / "weft.db")

@@ -11,9 +11,9 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from executor.runtime.clock import Clock
-from executor.runtime.database_clock import DatabaseClock
-from executor.store.postgres.store import PostgresStore
+from executor.kernel.process.clock import Clock
+from executor.kernel.process.database_clock import DatabaseClock
+from executor.kernel.store.postgres.store import PostgresStore
 from tests.support.blocks import Hold
 from tests.support.clock import ManualClock
 from tests.support.documents import document, value

@@ -11,9 +11,9 @@ import httpx
 import pytest
 
 from executor.errors import DatabaseWriteFailed
-from executor.store.patience import patience
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.writer import Retry
+from executor.kernel.store.patience import patience
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.writer import Retry
 from tests.e2e.edge import serving
 from tests.support.other_process import OtherProcess
 from tests.support.rows import change, owned_run, record

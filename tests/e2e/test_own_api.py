@@ -10,10 +10,10 @@ from typing import Any
 import httpx
 import pytest
 
+from executor.blocks.http import addresses
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.http.own import Own
 from executor.errors import BlockError
-from executor.http import addresses
-from executor.http.client import GuardedClient
-from executor.http.own import Own
 from tests.support.endpoints import Request, answer, http
 from tests.support.server import SyncServerProcess
 

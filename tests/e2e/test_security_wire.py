@@ -24,12 +24,12 @@ from urllib.parse import quote, quote_plus
 import httpx
 import pytest
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.triggers.requests import sign
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.open.engine import Engine
+from executor.service.triggers.requests import sign
 from server.http.security import FILE_FORM_PREFIXES
 from server.http.table import RouteSpec
 from server.routes import TABLE

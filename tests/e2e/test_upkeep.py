@@ -16,9 +16,9 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.support import command
 from tests.support.server import ROOT, SyncServerProcess
 from tests.support.until import until

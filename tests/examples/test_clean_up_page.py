@@ -11,8 +11,8 @@ from pathlib import Path
 
 from compiler.builder.source import canonical
 from compiler.compile import compile_document
-from executor.blocks.python_modules import load_module
-from executor.blocks.registry import Registry
+from executor.blocks.types.python_modules import load_module
+from executor.blocks.types.registry import Registry
 from tests.support.python_source import executed
 
 ROOT = Path(__file__).parents[2]

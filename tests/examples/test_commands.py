@@ -10,7 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
-from executor.connectors.document import read
+from executor.blocks.connectors.document import read
 from server.cli import weft
 from server.dev_model.script import read_script
 

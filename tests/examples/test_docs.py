@@ -11,7 +11,7 @@ import click
 import pytest
 
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), ROOT / "examples" / "README.md"])
@@ -73,7 +73,7 @@ def test_the_reference_has_every_block_type() -> None:
 
 
 def test_the_reference_has_every_event_type() -> None:
-    from executor.core.events import Event
+    from executor.kernel.core.events import Event
 
     text = (ROOT / "docs/reference/events.md").read_text()
     listed = set(re.findall(r"^\| `([a-z]+\.[a-z]+)` \|", text, re.MULTILINE))

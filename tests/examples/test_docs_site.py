@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from compiler.diagnostics import CODES
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from server.cli import weft as command
 from server.routes import TABLE
 

@@ -12,8 +12,8 @@ import jsonschema
 import pytest
 
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
-from executor.sandbox.sandbox import Sandbox
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.json"))

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.base import context
-from executor.embed import open_engine
+from executor.kernel.handler.base import context
+from executor.open.embed import open_engine
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/use-python.md").read_text()

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.embed import open_engine
 from executor.errors import NotFound
+from executor.open.embed import open_engine
 from tests.support.python_source import executed
 from tests.support.runs import settled
 from tests.support.server import SyncServerProcess

@@ -18,10 +18,10 @@ from typing import Any
 
 from msgspec import Struct
 
-from executor.store.rows import Append, Appended
-from executor.store.sqlite.connection import Connect, plain_connect
-from executor.store.sqlite.readers import plain_read_only
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.sqlite.connection import Connect, plain_connect
+from executor.kernel.store.sqlite.readers import plain_read_only
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.faults.check import violations
 from tests.faults.points import SECOND_KILL_EVERY
 from tests.faults.scenario import Acks, play

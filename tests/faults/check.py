@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from executor.store.migrate import packaged_migrations, version_of
-from executor.store.sqlite.reading import open_read_only, open_reading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.store.migrate import packaged_migrations, version_of
+from executor.kernel.store.sqlite.reading import open_read_only, open_reading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.support.place import Place, as_file
 
 

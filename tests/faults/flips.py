@@ -26,7 +26,7 @@ from click.testing import CliRunner
 from msgspec import Struct
 
 from executor.errors import WeftError
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.store import SQLiteStore
 from server import cli
 from server.cli import common
 from tests.faults.calls import play_through

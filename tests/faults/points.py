@@ -35,15 +35,15 @@ from uuid import uuid4
 
 from msgspec import Struct
 
-from executor.store.sqlite.connection import FaultPoint
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.connection import FaultPoint
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.faults.check import violations
 from tests.faults.scenario import Acks, play
 from tests.support.child import BROKEN, KILLED, PLAYED, in_child
 from tests.support.place import Place
 
 if TYPE_CHECKING:
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
 Action = Literal["kill", "raise", "cancel", "delay", "drop", "cut"]
 ACTIONS: tuple[Action, ...] = ("kill", "raise", "cancel", "delay")
@@ -240,7 +240,7 @@ def _store(place: Place, fault: FaultPoint, case: Case | None) -> SQLiteStore | 
         # Every other case commits what comes alone in the thread of the event loop.
         here = math.inf if case is not None and case.number % 2 else 0.0
         return SQLiteStore(place, fault=fault, commit_here_below_s=here)
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
     return PostgresStore(place, readers=2, fault=fault)
 

@@ -18,18 +18,18 @@ from typing import Any, TypeVar
 
 import orjson
 
-from executor.blocks.base import Context
-from executor.blocks.python import Python
-from executor.blocks.registry import Registry
-from executor.engine import Engine
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.python import Python
+from executor.blocks.types.registry import Registry
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.contract import Store
-from executor.triggers.requests import Received
-from executor.triggers.schedules import ScheduleSpec
-from executor.triggers.webhooks import WebhookSpec
+from executor.kernel.handler.base import Context
+from executor.kernel.store.contract import Store
+from executor.open.engine import Engine
+from executor.service.triggers.requests import Received
+from executor.service.triggers.schedules import ScheduleSpec
+from executor.service.triggers.webhooks import WebhookSpec
 from tests.support.snapshots import often
 
 T = TypeVar("T")

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.store.rows import Append, Appended
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.faults import calls
 from tests.faults.calls import TROUBLE_LASTS
 from tests.faults.check import violations

@@ -11,16 +11,16 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.sqlite.reading import open_reading
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.writer import Retry
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.writer import Retry
+from executor.open.engine import Engine
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from server.app import create_app
 from server.settings import Settings
 from tests.support.adapter import connects

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from executor.blocks.base import Context
+from executor.kernel.handler.base import Context
 
 
 def step(file: str, n: int, ctx: Context) -> dict[str, int]:

@@ -15,7 +15,7 @@ pytest.importorskip("psycopg")
 pytestmark = pytest.mark.proof
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = "executor/store/sql/postgres"
+SCHEMAS = "executor/kernel/store/sql/postgres"
 OPTIONS = ("--runs", "120", "--seconds", "45", "--at-most", "90")
 
 

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
-from executor.blocks.registry import Registry
-from executor.sandbox.sandbox import Sandbox
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 from tests.fuzz.params import BLOCKS
 from tests.support.python_guest import built_python
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from executor.blocks.base import Context
-from executor.blocks.python import Python
+from executor.blocks.types.python import Python
+from executor.kernel.handler.base import Context
 
 Document = dict[str, Any]
 Draw = Any

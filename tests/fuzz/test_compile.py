@@ -12,7 +12,7 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from compiler.document import PolicyDoc
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from tests.fuzz.budget import FIRST_SEED, examples, rounds
 from tests.fuzz.documents import documents
 from tests.fuzz.mutations import spoiled

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import Phase, given, seed, settings
 
 from compiler.plan import Plan
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from tests.fuzz.budget import examples
 from tests.fuzz.documents import documents, triggers
 from tests.fuzz.oracle import check

@@ -12,9 +12,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compiler.javascript import rewrite
-from executor.sandbox import Bound
-from executor.sandbox.sandbox import Sandbox
-from executor.values.payload import render
+from executor.blocks.sandbox import Bound
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.kernel.values.payload import render
 from tests.fuzz.budget import examples
 from tests.support.cost import computes_within
 

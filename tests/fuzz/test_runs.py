@@ -14,14 +14,14 @@ import pytest
 from hypothesis import given, seed, settings
 
 from compiler.diagnostics import CompileError
-from executor.blocks.registry import Registry
-from executor.engine import Engine
+from executor.blocks.http.exchanges import Answer
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
 from executor.errors import BlockError, WeftError
-from executor.http.exchanges import Answer
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.rows import TERMINAL
-from executor.views import RunView
+from executor.kernel.store.rows import TERMINAL
+from executor.open.engine import Engine
+from executor.service.views import RunView
 from server.http.errors import status_of
 from tests.fuzz.budget import examples, rounds
 from tests.fuzz.documents import documents, triggers

@@ -22,9 +22,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from executor.errors import WeftError
-from executor.store.migrate import Migration, migrate, packaged_migrations
-from executor.store.sqlite.connection import Connect, Database, plain_connect
-from executor.store.sqlite.errors import as_weft_error
+from executor.kernel.store.migrate import Migration, migrate, packaged_migrations
+from executor.kernel.store.sqlite.connection import Connect, Database, plain_connect
+from executor.kernel.store.sqlite.errors import as_weft_error
 from tests.support.adapter import connects
 from tests.support.child import KILLED, PLAYED, in_child
 from tests.support.recorded import SCHEMAS, contents, restore

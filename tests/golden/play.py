@@ -20,7 +20,7 @@ from typing import Any
 
 import msgspec
 
-from executor.core import decide as core
+from executor.kernel.core import decide as core
 
 SECRET = b"a secret of more than sixteen bytes"
 T0 = 1_790_000_000_000  # what the clock says, from beginning to end
@@ -259,12 +259,12 @@ class _Stopped:
 
 
 async def main(db: str, copy: str, facts: Facts) -> None:
-    from executor.blocks.registry import Registry  # after the core, which Facts has changed
-    from executor.engine import Engine
-    from executor.http.client import GuardedClient
-    from executor.sandbox.sandbox import Sandbox
-    from executor.services import Services
-    from executor.store.sqlite.store import SQLiteStore
+    from executor.blocks.http.client import GuardedClient
+    from executor.blocks.sandbox.sandbox import Sandbox
+    from executor.blocks.services import Services
+    from executor.blocks.types.registry import Registry  # after the core, which Facts has changed
+    from executor.kernel.store.sqlite.store import SQLiteStore
+    from executor.open.engine import Engine
 
     sandbox, store = Sandbox(threads=1), SQLiteStore(db)
     server = await asyncio.start_server(_serve, "127.0.0.1", 0)
@@ -304,8 +304,8 @@ async def main(db: str, copy: str, facts: Facts) -> None:
 
 
 async def _other_tables(engine: Any) -> None:
-    from executor.triggers.schedules import ScheduleSpec
-    from executor.triggers.webhooks import WebhookSpec
+    from executor.service.triggers.schedules import ScheduleSpec
+    from executor.service.triggers.webhooks import WebhookSpec
 
     draft = await engine.drafts.create(EVERYTHING)
     await engine.submit(asks("drafted"), idempotency_key="drafted", draft=draft)

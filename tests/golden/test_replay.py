@@ -14,13 +14,13 @@ import pytest
 
 from compiler import plan as plans
 from compiler.plan import Plan
-from executor.core import facts as f
-from executor.core.decide import decide
-from executor.core.events import Event
-from executor.core.evolve import evolve
-from executor.core.state import RunPhase, State, encode
-from executor.journal.codec import Codec
-from executor.store.rows import Record
+from executor.kernel.core import facts as f
+from executor.kernel.core.decide import decide
+from executor.kernel.core.events import Event
+from executor.kernel.core.evolve import evolve
+from executor.kernel.core.state import RunPhase, State, encode
+from executor.kernel.journal.codec import Codec
+from executor.kernel.store.rows import Record
 from tests.support.recorded import SCHEMAS, Told, facts, restore
 
 FACTS: dict[str, Any] = {cls.__name__: cls for cls in get_args(f.Fact)}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.recorded import SCHEMAS, restore
 from tests.support.snapshots import cuts_agree
 

@@ -15,19 +15,19 @@ pytest.importorskip("psycopg")
 
 import psycopg
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest, Conflict, CorruptJournal, SchemaUnreleased, WeftError
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.migrate import UNRELEASED_MIN
-from executor.store.postgres.migrate import UNRELEASED_MIN as SERVER_UNRELEASED_MIN
-from executor.store.postgres.store import PostgresStore
-from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep.invariants import check
-from executor.upkeep.opening import open_reading
-from executor.upkeep.transfer import Copied, transfer
+from executor.kernel.store.migrate import UNRELEASED_MIN
+from executor.kernel.store.postgres.migrate import UNRELEASED_MIN as SERVER_UNRELEASED_MIN
+from executor.kernel.store.postgres.store import PostgresStore
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
+from executor.service.upkeep.invariants import check
+from executor.service.upkeep.opening import open_reading
+from executor.service.upkeep.transfer import Copied, transfer
 from tests.golden.play import HOUR_S, SECRET, T0
 from tests.golden.test_upgrade import ENDS, all_over, answer, answer_rounds, nothing_under_way, readdress, told_of
 from tests.support.clock import ManualClock
@@ -261,7 +261,7 @@ async def test_a_source_that_cannot_be_moved_leaves_the_target_empty(
 async def test_a_move_that_is_broken_off_leaves_nothing(
     broken_off: str, tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from executor.upkeep import transfer_postgres, transfer_sqlite
+    from executor.service.upkeep import transfer_postgres, transfer_sqlite
 
     db = await updated(tmp_path)
     kinds: tuple[Any, ...] = (transfer_postgres.ServerTarget, transfer_sqlite.FileTarget)
@@ -287,7 +287,7 @@ async def test_a_move_that_is_broken_off_leaves_nothing(
 async def test_what_was_changed_on_the_way_is_noticed(
     tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from executor.upkeep.transfer_postgres import ServerTarget
+    from executor.service.upkeep.transfer_postgres import ServerTarget
 
     db = await updated(tmp_path)
     add = ServerTarget.add

@@ -23,17 +23,17 @@ from typing import Any
 import orjson
 import pytest
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.migrate import packaged_migrations
-from executor.store.sqlite.reading import open_read_only, open_reading
-from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep.backup import inspect
-from executor.upkeep.invariants import check
-from executor.views import WaitView
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.store.migrate import packaged_migrations
+from executor.kernel.store.sqlite.reading import open_read_only, open_reading
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
+from executor.service.upkeep.backup import inspect
+from executor.service.upkeep.invariants import check
+from executor.service.views import WaitView
 from tests.golden.play import HOUR_S, LATER, RUNS, SECRET, T0
 from tests.support.clock import ManualClock
 from tests.support.journal import Journal

@@ -15,7 +15,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from executor.runtime.clock import SystemClock
+from executor.kernel.process.clock import SystemClock
 from tests.load.world import ending, opened
 
 TICK_S = 0.005

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.support.size import WHOLE, size
 
 pytestmark = pytest.mark.proof

@@ -20,8 +20,8 @@ from typing import Any
 
 import pytest
 
-from executor.embed import open_engine
-from executor.engine import Engine
+from executor.open.embed import open_engine
+from executor.open.engine import Engine
 from tests.load.heavy import churn, rounds_of
 from tests.support.dask_cluster import DaskCluster
 from tests.support.size import WHOLE, size

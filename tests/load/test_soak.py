@@ -17,9 +17,9 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.load.stream import open_stream
 from tests.load.world import ask, ending, sleep
 from tests.support.server import ServerProcess, free_port

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.engine import Engine
-from executor.store.rows import RunStatus
+from executor.kernel.store.rows import RunStatus
+from executor.open.engine import Engine
 from tests.load.world import opened, sleep
 from tests.support.clock import ManualClock
 from tests.support.size import WHOLE, size

@@ -15,8 +15,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from executor.engine import Engine
-from executor.runtime.clock import SystemClock
+from executor.kernel.process.clock import SystemClock
+from executor.open.engine import Engine
 from tests.load.world import ask, opened
 
 WARM = 300  # runs before the first look: statements and thread stacks are there by then

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.runtime.clock import Clock
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.sqlite.store import SQLiteStore
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.process.clock import Clock
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
 from tests.support.documents import in_a_row, value
 
 SECRET = b"0123456789abcdef"

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
-from executor.blocks.agent_tools import effect_of, read_tools
-from executor.blocks.registry import Registry
-from executor.connectors.load import connectors
-from executor.runtime.compiler import plan_of
+from executor.blocks.connectors.load import connectors
+from executor.blocks.types.agent_tools import effect_of, read_tools
+from executor.blocks.types.registry import Registry
+from executor.kernel.run.compiler import plan_of
 from tests.support.documents import chain
 from tests.support.endpoints import Request, answer, http
 from tests.support.runs import engine_on, events_of

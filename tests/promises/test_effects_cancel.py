@@ -11,8 +11,8 @@ import pytest
 
 import weft
 from compiler.tracing.errors import TraceError
-from executor.blocks.python_modules import load_module
-from executor.engine import Engine
+from executor.blocks.types.python_modules import load_module
+from executor.open.engine import Engine
 from tests.support.runs import events_of, settled
 from tests.support.server import SyncServerProcess
 from tests.support.until import until

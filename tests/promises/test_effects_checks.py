@@ -9,10 +9,10 @@ from typing import Any
 import orjson
 import pytest
 
-from executor.connectors.block import ConnectorBlock
-from executor.connectors.document import checked
-from executor.engine import Engine
+from executor.blocks.connectors.block import ConnectorBlock
+from executor.blocks.connectors.document import checked
 from executor.errors import BadRequest
+from executor.open.engine import Engine
 from tests.support.documents import chain
 from tests.support.endpoints import Request, Server, answer, http
 from tests.support.runs import engine_on, settled, token_of

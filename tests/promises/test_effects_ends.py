@@ -11,9 +11,9 @@ import pytest
 from compiler import plan as plans
 from compiler.compile import compile_document
 from compiler.plan import Plan
-from executor.blocks.registry import Registry
-from executor.core.evolve import fold
-from executor.runtime.compiler import plan_of
+from executor.blocks.types.registry import Registry
+from executor.kernel.core.evolve import fold
+from executor.kernel.run.compiler import plan_of
 from tests.support.documents import Json, document, value
 from tests.support.runs import engine_on, settled, token_of
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from executor.embed import open_engine
-from executor.engine import Engine
+from executor.open.embed import open_engine
+from executor.open.engine import Engine
 from tests.support.dask_cluster import DaskCluster
 from tests.support.documents import document
 from tests.support.runs import events_of

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.base import Context, Suspend
-from executor.blocks.python import Python
-from executor.engine import Engine
+from executor.blocks.types.python import Python
+from executor.kernel.handler.base import Context, Suspend
+from executor.open.engine import Engine
 from tests.support.documents import chain
 from tests.support.runs import engine_on, settled, token_of
 

@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.http.client import GuardedClient
-from executor.journal.codec import data_of
-from executor.llm.client import ModelClient
-from executor.llm.endpoints import Endpoints
-from executor.sandbox.engine import once
-from executor.sandbox.python import component
-from executor.store.rows import EventFilter
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.client import ModelClient
+from executor.blocks.llm.endpoints import Endpoints
+from executor.blocks.sandbox.engine import once
+from executor.blocks.sandbox.python import component
+from executor.kernel.journal.codec import data_of
+from executor.kernel.store.rows import EventFilter
 from tests.support.documents import document
 from tests.support.python_guest import built_python
 from tests.support.runs import engine_on
@@ -63,7 +63,7 @@ async def test_the_event_loop_does_not_wait_for_a_library_that_is_being_loaded(m
     def slowly(name: str) -> None:
         time.sleep(0.5)
 
-    monkeypatch.setattr("executor.llm.client.import_module", slowly)
+    monkeypatch.setattr("executor.blocks.llm.client.import_module", slowly)
     beginning = asyncio.create_task(models._begin())
     turns = 0
     while not beginning.done():
@@ -92,7 +92,7 @@ async def test_a_block_waits_for_a_build_that_has_begun(tmp_path: Path, monkeypa
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     unread: Any = component.component  # this process has read it
     monkeypatch.setattr(component, "component", once(unread.__wrapped__))
-    monkeypatch.setattr("executor.sandbox.python.guest.component", component.component)
+    monkeypatch.setattr("executor.blocks.sandbox.python.guest.component", component.component)
     sums = {"type": "function", "params": {"language": "python", "code": "return 1 + 1"}}
     flow = document("sums", "start sum", blocks={"sum": sums})
     async with engine_on(tmp_path / "weft.db") as engine:

@@ -14,8 +14,8 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.imports.sim import import_workflow
-from executor.blocks.registry import Registry
-from executor.connectors.load import connectors
+from executor.blocks.connectors.load import connectors
+from executor.blocks.types.registry import Registry
 from tests.support.command import Ran, weft
 from tests.support.dev_model import dev_model
 from tests.support.runs import engine_on, ran
@@ -201,7 +201,7 @@ def test_a_tool_stays_in_its_place_and_is_a_finding() -> None:
 
 
 async def test_an_agent_that_calls_such_a_tool_fails(tmp_path: Path) -> None:
-    pytest.importorskip("executor.llm.provider")  # which takes long on a busy machine
+    pytest.importorskip("executor.blocks.llm.provider")  # which takes long on a busy machine
     rules: list[Json] = [
         {"when": {"round": 0}, "calls": [{"name": "Slack_send", "arguments": {"text": "Hi"}}]},
         {"text": "All have been told."},

@@ -11,8 +11,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep import place
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.service.upkeep import place
 from server.app import build_engine, create_app
 from server.metrics.collect import exposition
 from server.metrics.process import ProcessMeters

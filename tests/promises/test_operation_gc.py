@@ -18,11 +18,11 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
 from executor.errors import DatabaseWriteFailed
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep import gc as collecting
-from executor.upkeep.doctor import examine
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.open.engine import Engine
+from executor.service.upkeep import gc as collecting
+from executor.service.upkeep.doctor import examine
 from server.settings import Settings
 from tests.support.application import application
 from tests.support.documents import document

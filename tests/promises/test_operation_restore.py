@@ -20,8 +20,8 @@ pytest.importorskip("psycopg")
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from executor.store.postgres.reading import open_reading
-from executor.upkeep.doctor import examine
+from executor.kernel.store.postgres.reading import open_reading
+from executor.service.upkeep.doctor import examine
 from server import cli
 from server.app import build_engine
 from server.cli.common import Refused
@@ -179,7 +179,7 @@ def test_a_database_in_use_is_not_touched(place: Place, restore: Callable[..., R
 def test_one_that_comes_meanwhile_keeps_both(
     place: Place, restore: Callable[..., Result], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from executor.upkeep import restore_postgres
+    from executor.service.upkeep import restore_postgres
 
     came = []
 

@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep.drafts import Draft
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.service.upkeep.drafts import Draft
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on
 from tests.support.server import ROOT
@@ -50,7 +50,7 @@ async def test_the_next_one_removes_what_a_killed_one_left(
     postgres = None
     if name == "migrate-store":
         pytest.importorskip("psycopg")
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.store import PostgresStore
 
         postgres = request.getfixturevalue("postgres")
         store = PostgresStore(postgres)

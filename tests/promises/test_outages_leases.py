@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.contract import Store
-from executor.store.rows import Append, Appended
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on
 from tests.support.until import until
@@ -21,7 +21,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
     if request.param == "sqlite":
         return SQLiteStore(tmp_path / "weft.db")
     pytest.importorskip("psycopg")
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
     return PostgresStore(request.getfixturevalue("postgres"))
 

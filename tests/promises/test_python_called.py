@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 import weft
-from executor.engine import Engine
-from executor.testing.crashes import crash_everywhere
-from executor.testing.engines import engine
-from executor.testing.play import finish
+from executor.open.engine import Engine
+from executor.open.testing.crashes import crash_everywhere
+from executor.open.testing.engines import engine
+from executor.open.testing.play import finish
 from tests.support.server import ROOT, SyncServerProcess
 
 

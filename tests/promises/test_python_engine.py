@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 import weft
-from executor.engine import GC_THRESHOLDS, Engine
+from executor.open.engine import GC_THRESHOLDS, Engine
 
 DOCUMENT: dict[str, Any] = {
     "format": "weft/1",

@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 import weft
-from executor.engine import Engine
 from executor.errors import NotFound, WrongKey
+from executor.open.engine import Engine
 from tests.support.server import SyncServerProcess
 
 ASKS: dict[str, Any] = {

@@ -12,8 +12,8 @@ import pytest
 
 import weft
 from compiler.diagnostics import CompileError
-from executor.engine import Engine
-from executor.runtime import lacking
+from executor.kernel.worker import lacking
+from executor.open.engine import Engine
 
 
 def first() -> int:

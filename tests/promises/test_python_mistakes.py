@@ -13,10 +13,10 @@ import pytest
 
 import weft
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 from executor.errors import InputInvalid
-from executor.sandbox.sandbox import Sandbox
-from executor.testing.engines import engine
+from executor.open.testing.engines import engine
 from tests.support.documents import chain
 
 Flow = Callable[..., Any]

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 import weft
-from executor.testing.engines import engine
-from executor.testing.play import finish
-from executor.views import RunView
+from executor.open.testing.engines import engine
+from executor.open.testing.play import finish
+from executor.service.views import RunView
 from tests.support.documents import chain
 
 # Ids of 64 bits that JavaScript reads as one number.

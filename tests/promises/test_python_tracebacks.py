@@ -15,7 +15,7 @@ import pytest
 
 import weft
 import weft.testing
-from executor.tracebacks import TRACEBACK_BYTES
+from executor.kernel.process.tracebacks import TRACEBACK_BYTES
 from tests.support.command import weft as command
 from tests.support.python_flow import FAILING
 from tests.support.server import ROOT, SyncServerProcess
@@ -240,7 +240,7 @@ async def test_the_terminal_of_weft_dev_has_all_frames(tmp_path: Path) -> None:
                 printed += (line := await process.stdout.readline()).decode()
                 assert line, printed
         assert f'File "{file}", line 5, in helper' in printed
-        assert str(ROOT / "executor" / "blocks" / "python.py") in printed
+        assert str(ROOT / "executor" / "blocks" / "types" / "python.py") in printed
     finally:
         process.send_signal(signal.SIGTERM)
         await process.wait()

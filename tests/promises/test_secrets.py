@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from executor.values.redact import Redactor
+from executor.kernel.values.redact import Redactor
 
 PASSWORD = "x9#kQ!2@pZ$7&mL"
 PASSPHRASE = "correct-horse-battery-staple"

@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Done, Suspend
-from executor.engine import Engine
 from executor.errors import Conflict
-from executor.runtime.answers import Answerer
-from executor.views import RunView
+from executor.kernel.handler.base import Context, Done, Suspend
+from executor.kernel.run.answers import Answerer
+from executor.open.engine import Engine
+from executor.service.views import RunView
 from tests.support.blocks import Step
 from tests.support.documents import call, document, in_a_row
 from tests.support.runs import engine_on, outputs, seq_of, settled, token_of, until_event

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from executor.embed import open_engine
-from executor.engine import Engine
-from executor.values.redact import MARK
+from executor.kernel.values.redact import MARK
+from executor.open.embed import open_engine
+from executor.open.engine import Engine
 from server.app import build_engine
 from server.settings import Settings, load_settings
 from server.variables import SettingsError

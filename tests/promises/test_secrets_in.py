@@ -14,16 +14,16 @@ import httpx
 import pytest
 
 import weft
-from executor.connectors.block import ConnectorBlock
-from executor.connectors.document import trusted
-from executor.embed import open_engine
-from executor.engine import Engine
+from executor.blocks.connectors.block import ConnectorBlock
+from executor.blocks.connectors.document import trusted
+from executor.blocks.http.parts import checked_places, parts_of, place_of
+from executor.blocks.services import MailSettings
+from executor.blocks.vault.command import SecretsCommand
+from executor.blocks.vault.connection import Connection
 from executor.errors import BadRequest
-from executor.http.parts import checked_places, parts_of, place_of
-from executor.services import MailSettings
-from executor.upkeep.backup import backup
-from executor.vault.command import SecretsCommand
-from executor.vault.connection import Connection
+from executor.open.embed import open_engine
+from executor.open.engine import Engine
+from executor.service.upkeep.backup import backup
 from server.app import build_engine
 from server.settings import load_settings
 from server.variables import SettingsError

@@ -14,7 +14,7 @@ import httpx
 import orjson
 import pytest
 
-from executor.connectors import openapi
+from executor.blocks.connectors import openapi
 from executor.errors import LimitExceeded
 from server.app import build_engine, create_app
 from server.settings import Settings

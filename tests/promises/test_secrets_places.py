@@ -13,11 +13,11 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from executor.blocks.base import Context, Done
-from executor.blocks.http import Http
-from executor.embed import open_engine
-from executor.engine import Engine
-from executor.vault.connection import Connection
+from executor.blocks.types.http import Http
+from executor.blocks.vault.connection import Connection
+from executor.kernel.handler.base import Context, Done
+from executor.open.embed import open_engine
+from executor.open.engine import Engine
 from tests.support.documents import chain
 from tests.support.endpoints import Request, answer, http
 from tests.support.service import serve

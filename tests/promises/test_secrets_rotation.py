@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from executor.engine import Engine
+from executor.blocks.vault.sealing import key_id
 from executor.errors import NotFound, WrongKey
-from executor.store.sqlite.reading import open_reading
-from executor.triggers.requests import sign
-from executor.upkeep.doctor import examine
-from executor.upkeep.findings import Evidence
-from executor.vault.sealing import key_id
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.open.engine import Engine
+from executor.service.triggers.requests import sign
+from executor.service.upkeep.doctor import examine
+from executor.service.upkeep.findings import Evidence
 from server.app import build_engine
 from server.settings import Settings, read_secret
 from tests.support.application import application

@@ -6,10 +6,10 @@ import re
 from random import Random
 
 from compiler.plan import Plan
-from executor.core.cut import fork_point
-from executor.core.events import NodeFailed, RunCancelling, RunFinished
-from executor.core.evolve import fold
-from executor.core.state import RunPhase
+from executor.kernel.core.cut import fork_point
+from executor.kernel.core.events import NodeFailed, RunCancelling, RunFinished
+from executor.kernel.core.evolve import fold
+from executor.kernel.core.state import RunPhase
 from tests.simulation.document import compiled_plan
 from tests.simulation.reference import Verdict, judge
 from tests.support.core.drive import Drive, Faults

@@ -21,7 +21,7 @@ HANG_S = 600  # some times what that many seeds take
 
 @dataclass
 class Mutant:
-    """`right` is text of `executor/core/<file>`, replaced by `wrong`. `tests`: that must find it, below `tests`; none
+    """`right` is text of `kernel/core/<file>`, replaced by `wrong`. `tests`: that must find it, below `tests`; none
     if a simulation does."""
 
     what: str
@@ -39,7 +39,7 @@ def main() -> int:
             shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
         (copy / "tests" / "__init__.py").touch()  # the copy comes before an installed one
         for mutant in mutants:
-            path = copy / "executor" / "core" / mutant.file
+            path = copy / "executor" / "kernel" / "core" / mutant.file
             text = path.read_text()
             if mutant.right not in text:
                 print(f"MISSING    {mutant.what}: {mutant.right!r} is not in {mutant.file}")

@@ -12,7 +12,7 @@ from tests.simulation.world import mutants as world
 
 EXECUTOR = direct.ROOT / "executor"
 LISTS: dict[Path, Callable[[mutants.Mutant], Path]] = {
-    mutants.LIST: lambda mutant: EXECUTOR / "core" / mutant.file,
+    mutants.LIST: lambda mutant: EXECUTOR / "kernel" / "core" / mutant.file,
     world.LIST: lambda mutant: EXECUTOR / mutant.file,
     direct.LIST: lambda mutant: direct.ROOT / direct.file_of(mutant),
 }

@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import apsw
 
-from executor.store.sqlite.connection import Connect
+from executor.kernel.store.sqlite.connection import Connect
 
 Row = tuple[Any, ...]
 Rewrite = Callable[[str], str]  # of each statement, before it is run

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import build_engine, create_app
 from server.settings import Settings
 

@@ -7,8 +7,8 @@ from collections import Counter
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Done
 from executor.errors import BlockError
+from executor.kernel.handler.base import Context, Done
 from tests.support.documents import Json
 from tests.support.until import until
 

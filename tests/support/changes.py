@@ -20,7 +20,7 @@ def audited() -> set[str]:
 
 def _named_in(*functions: str) -> set[str]:
     names = set()
-    for node in ast.walk(ast.parse((ROOT / "executor" / "store" / "topics" / "store.py").read_text())):
+    for node in ast.walk(ast.parse((ROOT / "executor" / "kernel" / "store" / "topics" / "store.py").read_text())):
         if isinstance(node, ast.Call) and ast.unparse(node.func) in functions:
             names.add(ast.unparse(node.args[0]).rpartition(".")[2])
     return names

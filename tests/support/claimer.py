@@ -15,9 +15,9 @@ import sys
 import time
 
 from executor.errors import Fenced, StoreError
-from executor.store.contract import Store
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.topics.store import TopicStore
+from executor.kernel.store.contract import Store
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import TopicStore
 from tests.support.rows import finish
 
 LEASE_MS = 400
@@ -30,7 +30,7 @@ def now_ms() -> int:
 
 def store_of(database: str) -> Store:
     if "://" in database or "host=" in database:
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.store import PostgresStore
 
         return PostgresStore(database)
     return SQLiteStore(database)

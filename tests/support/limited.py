@@ -19,9 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Done
-from executor.store.contract import Store
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.store.contract import Store
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.documents import document
 from tests.support.runs import engine_on
 
@@ -72,8 +72,8 @@ class Call:
 
 def store_of(database: str) -> tuple[Store, Any]:
     if "://" in database or "host=" in database:
-        from executor.store.postgres.bus import PostgresBus
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.bus import PostgresBus
+        from executor.kernel.store.postgres.store import PostgresStore
 
         return PostgresStore(database), PostgresBus(database)
     return SQLiteStore(database), None

@@ -13,11 +13,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from executor.store.migrate import packaged_migrations
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.migrate import packaged_migrations
+from executor.kernel.store.sqlite.store import SQLiteStore
 
 if TYPE_CHECKING:
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
 Place = Path | str
 
@@ -33,7 +33,7 @@ def place_of(name: str) -> Place:
 def store_at(place: Place, *, fault: Callable[[str], None] = lambda name: None) -> SQLiteStore | PostgresStore:
     if isinstance(place, Path):
         return SQLiteStore(place, fault=fault)
-    from executor.store.postgres.store import PostgresStore
+    from executor.kernel.store.postgres.store import PostgresStore
 
     return PostgresStore(place, fault=fault)
 

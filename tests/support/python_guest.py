@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+from executor.blocks.sandbox.artifact import cache_folder, private_folder
+from executor.blocks.sandbox.python.component import component
 from executor.errors import SandboxError
-from executor.sandbox.artifact import cache_folder, private_folder
-from executor.sandbox.python.component import component
 
 
 def built_python() -> None:

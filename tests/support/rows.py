@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.store.contract import Store
-from executor.store.placement import Placement
-from executor.store.rows import Append, NewRun, Record, RunRow, WaitRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.placement import Placement
+from executor.kernel.store.rows import Append, NewRun, Record, RunRow, WaitRow
 
 T0 = 1_700_000_000_000  # every test starts at this time
 LEASE_MS = 15_000

@@ -8,18 +8,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.llm.endpoints import Endpoints
-from executor.runtime.bus import Bus
-from executor.runtime.clock import Clock
-from executor.runtime.worker import RUNS_MAX
-from executor.sandbox.sandbox import Sandbox
-from executor.services import RunLimits, Services
-from executor.store.contract import Store
-from executor.store.sqlite.store import SQLiteStore
-from executor.views import RunView
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.endpoints import Endpoints
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import RunLimits, Services
+from executor.blocks.types.registry import Registry
+from executor.kernel.process.clock import Clock
+from executor.kernel.store.contract import Store
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.worker.bus import Bus
+from executor.kernel.worker.worker import RUNS_MAX
+from executor.open.engine import Engine
+from executor.service.views import RunView
 from tests.support.documents import Json
 from tests.support.until import until
 

@@ -10,15 +10,15 @@ from typing import Any
 import msgspec
 
 from compiler.plan import Plan
-from executor.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
-from executor.core.state import State
-from executor.journal.reader import load_plan
-from executor.runtime import snapshots
-from executor.runtime.loaded import LoadedRun, Saved
-from executor.runtime.replay import replay
-from executor.store.contract import Store
-from executor.store.topics import leases
-from executor.store.topics import snapshots as stored
+from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
+from executor.kernel.core.state import State
+from executor.kernel.journal.reader import load_plan
+from executor.kernel.run import snapshots
+from executor.kernel.run.loaded import LoadedRun, Saved
+from executor.kernel.run.replay import replay
+from executor.kernel.store.contract import Store
+from executor.kernel.store.topics import leases
+from executor.kernel.store.topics import snapshots as stored
 
 
 @contextmanager

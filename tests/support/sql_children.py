@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 COMPUTED = 50  # hundredths of a second
-PROGRAM = b"executor.databases.sqlite_child"
+PROGRAM = b"executor.blocks.databases.sqlite_child"
 
 
 def sql_children(pid: int) -> list[int]:

@@ -13,11 +13,11 @@ from typing import Any
 
 import orjson
 
-from executor.blocks.base import Context, Suspend
-from executor.blocks.python import Python
-from executor.blocks.steps import Stepped
-from executor.engine import Engine
+from executor.blocks.types.python import Python
 from executor.errors import BlockError
+from executor.kernel.handler.base import Context, Suspend
+from executor.kernel.handler.steps import Stepped
+from executor.open.engine import Engine
 from server.wire.events import encode_record
 from tests.support.blocks import Step
 from tests.support.documents import ASKING, Json, caller, document, value

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from compiler.keys import join_key
-from executor.journal.projection import Entry, NodeState, Projection
+from executor.kernel.journal.projection import Entry, NodeState, Projection
 
 FILE = Path(__file__).with_name("runs.json")
 Json = dict[str, Any]

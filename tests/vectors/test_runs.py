@@ -10,11 +10,11 @@ from typing import Any, get_args
 import orjson
 import pytest
 
-from executor.core.events import Event
-from executor.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, NodeState, Projection, meaning
-from executor.store.migrate import packaged_migrations
-from executor.store.rows import TERMINAL, Record
-from executor.upkeep.sql.sqlite import SQLiteOutputs
+from executor.kernel.core.events import Event
+from executor.kernel.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, NodeState, Projection, meaning
+from executor.kernel.store.migrate import packaged_migrations
+from executor.kernel.store.rows import TERMINAL, Record
+from executor.service.upkeep.sql.sqlite import SQLiteOutputs
 from tests.support.spoil import add_event, let_change
 from tests.vectors.streams import Json, entry, expected, load
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from executor.telemetry.spans import Sent, TracedRun, TraceMaker
+from executor.service.telemetry.spans import Sent, TracedRun, TraceMaker
 from tests.vectors import streams
 
 

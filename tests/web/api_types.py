@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from executor.core.events import Event
+from executor.kernel.core.events import Event
 from server.http.openapi import openapi
 from server.routes import TABLE
 

@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import orjson
 
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from tests.support.server import SyncServerProcess
 
 ROOT = Path(__file__).parents[2]

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from compiler.document import SettingsDoc
-from executor.core.events import Event
+from executor.kernel.core.events import Event
 from tests.support.node import find_node
 
 WEB = Path(__file__).parents[2] / "web"

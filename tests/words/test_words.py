@@ -11,7 +11,7 @@ import click
 import orjson
 import pytest
 
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from server.cli import weft
 from server.http.openapi import openapi
 from server.routes import TABLE

@@ -1,5 +1,5 @@
 // The recorded streams of tests/vectors: after each event the fold says what the server's projection says. That one is
-// `executor/journal/projection.py`; a difference here means that the editor and the server disagree about an event.
+// `executor/kernel/journal/projection.py`; a difference here means that the editor and the server disagree about an event.
 
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'

@@ -7,7 +7,7 @@ import asyncio
 from pathlib import Path
 
 from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Done
+from executor.kernel.handler.base import Context, Done
 
 PAUSE_S = 0.05
 LINGER_S = 10.0  # longer than the engine waits for a block to stop

@@ -12,15 +12,15 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from executor.store.alerts import AlertChannel, AlertRow
-from executor.store.connectors import ConnectorRow
-from executor.store.contract import Store
-from executor.store.files import FileHead, key_of
-from executor.store.keys import Relinked
-from executor.store.memory import Conversation, MemoryTurn
-from executor.store.people import Act, TokenRow, UserRow, acting
-from executor.store.places import Ask, Assigned
-from executor.store.rows import (
+from executor.kernel.store.alerts import AlertChannel, AlertRow
+from executor.kernel.store.connectors import ConnectorRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.files import FileHead, key_of
+from executor.kernel.store.keys import Relinked
+from executor.kernel.store.memory import Conversation, MemoryTurn
+from executor.kernel.store.people import Act, TokenRow, UserRow, acting
+from executor.kernel.store.places import Ask, Assigned
+from executor.kernel.store.rows import (
     SNAPSHOT_SEQ_MIN,
     Append,
     CacheRow,
@@ -32,10 +32,10 @@ from executor.store.rows import (
     SnapshotRow,
     WaitUpdate,
 )
-from executor.store.secrets import Resealed, SecretRow
-from executor.store.sqlite.writer import ping
-from executor.store.statements import as_list
-from executor.store.topics import (
+from executor.kernel.store.secrets import Resealed, SecretRow
+from executor.kernel.store.sqlite.writer import ping
+from executor.kernel.store.statements import as_list
+from executor.kernel.store.topics import (
     alerts,
     audit,
     cache,
@@ -62,9 +62,9 @@ from executor.store.topics import (
     webhooks,
     workflows,
 )
-from executor.store.triggers import DeliveryRow, Fire, RefusalRow, ScheduleRow, WebhookRow
-from executor.store.tx import Tx
-from executor.store.usage import Spent, UsageRow
+from executor.kernel.store.triggers import DeliveryRow, Fire, RefusalRow, ScheduleRow, WebhookRow
+from executor.kernel.store.tx import Tx
+from executor.kernel.store.usage import Spent, UsageRow
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record, wait
 
 Change = Callable[[Tx], Any]

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from executor.store.contract import Store
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.contract import Store
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.model_store.store import ModelStore
 
 
@@ -28,7 +28,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator
         opened = SQLiteStore(tmp_path / "weft.db", commit_here_below_s=here)
     else:
         address = request.getfixturevalue("postgres")
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.store import PostgresStore
 
         opened = PostgresStore(address)
     await opened.open()

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.store.contract import Store
-from executor.store.rows import CacheRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import CacheRow
 from tests.support.rows import T0, change, owned_run, record, row
 
 

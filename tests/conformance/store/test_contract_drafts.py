@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.contract import Store
-from executor.store.rows import DraftHead, DraftRow
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import DraftHead, DraftRow
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.rows import T0, finish, new_run, owned_run, row
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, LimitExceeded, Unheard
-from executor.store.contract import Store
-from executor.store.rows import FamilyMax, FamilyRow, NewRun, RunRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import FamilyMax, FamilyRow, NewRun, RunRow
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 

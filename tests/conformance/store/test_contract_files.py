@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from executor.store.contract import Store
-from executor.store.files import FileHead, key_of
-from executor.store.rows import Append
+from executor.kernel.store.contract import Store
+from executor.kernel.store.files import FileHead, key_of
+from executor.kernel.store.rows import Append
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record
 
 

@@ -8,9 +8,9 @@ import msgspec
 import orjson
 import pytest
 
-from executor.store import formats
-from executor.store.contract import Store
-from executor.store.formats import FORMAT, needed
+from executor.kernel.store import formats
+from executor.kernel.store.contract import Store
+from executor.kernel.store.formats import FORMAT, needed
 from tests.support.rows import T0, change, new_run, owned_run, record
 
 LATER = T0 + 60_000

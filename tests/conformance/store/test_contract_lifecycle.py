@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, NotFound
-from executor.store.contract import Store
-from executor.store.rows import Move, SignalRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import Move, SignalRow
 from tests.support.rows import LONG_AFTER, T0, change, finish, new_run, owned_run, record, row, wait
 
 

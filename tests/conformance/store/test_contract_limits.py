@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from executor.store.contract import Store
-from executor.store.placement import Full
-from executor.store.rows import RunRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.placement import Full
+from executor.kernel.store.rows import RunRow
 from tests.support.rows import LEASE_MS, T0, finish, placed, row
 
 NOW = T0 + 1_000

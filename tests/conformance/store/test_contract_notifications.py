@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.store.contract import Store
-from executor.store.rows import NotificationRow, WaitUpdate
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import NotificationRow, WaitUpdate
 from tests.support.rows import T0, change, finish, owned_run, record, wait
 
 LEASE = 60_000

@@ -7,8 +7,8 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.store.contract import Store
-from executor.store.people import (
+from executor.kernel.store.contract import Store
+from executor.kernel.store.people import (
     CODES_MAX,
     FIRST_HASH,
     ROLES,
@@ -21,7 +21,7 @@ from executor.store.people import (
     hash_of,
     includes,
 )
-from executor.store.rows import SessionRow
+from executor.kernel.store.rows import SessionRow
 from tests.support.rows import T0, new_run
 
 ADA = UserRow("ada", "Ada", "admin", T0)

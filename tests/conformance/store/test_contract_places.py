@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from executor.store.contract import Store
-from executor.store.places import RESERVED, USED, WAITS, Ask, PlaceRow
-from executor.store.rows import Append, RunRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.places import RESERVED, USED, WAITS, Ask, PlaceRow
+from executor.kernel.store.rows import Append, RunRow
 from tests.support.rows import LEASE_MS, T0, finish, owned_run, record
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from executor.store.contract import Store
+from executor.kernel.store.contract import Store
 from tests.support.rows import LEASE_MS, T0, new_run, placed
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from executor.errors import WeftError
-from executor.store.contract import Store
-from executor.store.rows import CheckpointRow, EventFilter, NotificationRow, NotificationStatus, WaitUpdate
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import CheckpointRow, EventFilter, NotificationRow, NotificationStatus, WaitUpdate
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.model_store.store import ModelStore
 from tests.support.rows import LEASE_MS, T0, change, new_run, record, wait
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.store.contract import Store
-from executor.store.rows import SNAPSHOT_SEQ_MIN, Append, Move, RunRow, SnapshotRow
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, Append, Move, RunRow, SnapshotRow
 from tests.support.rows import LEASE_MS, T0, finish, owned_run, record
 
 LONG = SNAPSHOT_SEQ_MIN

@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced
-from executor.store.contract import Store
-from executor.store.rows import RunRow
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.triggers import (
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import RunRow
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     FIRES_KEPT,

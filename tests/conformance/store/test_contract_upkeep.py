@@ -10,9 +10,9 @@ from typing import Any
 import orjson
 import pytest
 
-from executor.store.contract import Store
-from executor.store.rows import USED_EVERY_MS, Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import USED_EVERY_MS, Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.model_store.store import ModelStore
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, change, finish, new_run, record, row, wait
 

@@ -7,8 +7,8 @@ import asyncio
 import pytest
 from msgspec import structs
 
-from executor.store.contract import Store
-from executor.store.rows import RESUMED_EVENTS_MAX, RESUMED_OUTPUT_BYTES_MAX, Answered, WaitUpdate
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import RESUMED_EVENTS_MAX, RESUMED_OUTPUT_BYTES_MAX, Answered, WaitUpdate
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

@@ -14,8 +14,8 @@ pytest.importorskip("psycopg")
 
 import psycopg
 
-from executor.store.postgres.bus import BYTES_MAX, CHANNEL, EVERY_S, Message, PostgresBus
-from executor.store.postgres.store import PostgresStore
+from executor.kernel.store.postgres.bus import BYTES_MAX, CHANNEL, EVERY_S, Message, PostgresBus
+from executor.kernel.store.postgres.store import PostgresStore
 from tests.support.documents import document
 from tests.support.postgres import by_its_clock, cluster
 from tests.support.runs import ended, engine_on

@@ -17,16 +17,16 @@ pytest.importorskip("psycopg")
 import psycopg
 from msgspec.structs import replace
 
-from executor.store.batches import JOURNAL
-from executor.store.migrate import packaged_migrations
-from executor.store.postgres.connection import Session
-from executor.store.postgres.days import NUMBERED, OWN, Days
-from executor.store.postgres.dialect import TEXTS
-from executor.store.postgres.migrate import migrate
-from executor.store.postgres.parts import LOOSE, WIDTH, name_of_day
-from executor.store.postgres.reading import REFERENCES, open_reading
-from executor.store.postgres.store import PostgresStore
-from executor.store.rows import (
+from executor.kernel.store.batches import JOURNAL
+from executor.kernel.store.migrate import packaged_migrations
+from executor.kernel.store.postgres.connection import Session
+from executor.kernel.store.postgres.days import NUMBERED, OWN, Days
+from executor.kernel.store.postgres.dialect import TEXTS
+from executor.kernel.store.postgres.migrate import migrate
+from executor.kernel.store.postgres.parts import LOOSE, WIDTH, name_of_day
+from executor.kernel.store.postgres.reading import REFERENCES, open_reading
+from executor.kernel.store.postgres.store import PostgresStore
+from executor.kernel.store.rows import (
     SNAPSHOT_SEQ_MIN,
     CacheRow,
     CheckpointRow,
@@ -35,11 +35,11 @@ from executor.store.rows import (
     RunRow,
     SnapshotRow,
 )
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.usage import Spent, UsageRow
-from executor.upkeep.doctor import examine
-from executor.upkeep.gc import DAY_MS, collect
-from executor.upkeep.transfer import transfer
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.usage import Spent, UsageRow
+from executor.service.upkeep.doctor import examine
+from executor.service.upkeep.gc import DAY_MS, collect
+from executor.service.upkeep.transfer import transfer
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 from tests.support.until import until
 
@@ -191,7 +191,7 @@ async def test_children_go_behind_their_parent_and_stay_with_it(postgres: str, s
 async def test_a_day_with_many_open_runs_is_left(
     postgres: str, store: PostgresStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("executor.store.postgres.days.MOVED_RUNS_MIN", 2)
+    monkeypatch.setattr("executor.kernel.store.postgres.days.MOVED_RUNS_MIN", 2)
     for n in range(3):
         await store.create_run(new_run(f"open{n}"))
         await ended(store, f"old{n}")

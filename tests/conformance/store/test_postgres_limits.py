@@ -9,7 +9,7 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from executor.store.postgres.store import PostgresStore
+from executor.kernel.store.postgres.store import PostgresStore
 from tests.support.rows import LEASE_MS, T0, placed
 
 NOW = T0 + 1_000

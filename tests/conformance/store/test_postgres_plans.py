@@ -11,7 +11,7 @@ pytest.importorskip("psycopg")
 
 import psycopg
 
-from executor.store.postgres.store import PostgresStore
+from executor.kernel.store.postgres.store import PostgresStore
 from tests.conformance.store.test_postgres_groups import KINDS, RUNS, changes_of
 from tests.support.rows import LEASE_MS, T0, change, new_run, owned_run, placed, record
 from tests.support.until import until

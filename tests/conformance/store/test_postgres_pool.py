@@ -10,9 +10,9 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from executor.store.postgres.connection import Session
-from executor.store.postgres.pooled import prepare_where_kept
-from executor.store.postgres.store import PostgresStore
+from executor.kernel.store.postgres.connection import Session
+from executor.kernel.store.postgres.pooled import prepare_where_kept
+from executor.kernel.store.postgres.store import PostgresStore
 from tests.support.pgbouncer import pool, program
 from tests.support.rows import LEASE_MS, T0, change, new_run, record
 

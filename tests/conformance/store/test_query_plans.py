@@ -17,14 +17,14 @@ from pathlib import Path
 from pkgutil import walk_packages
 from typing import Any, ClassVar
 
-import executor.store as package
+import executor.kernel.store as package
 from executor.errors import WeftError
-from executor.store.memory import Conversation
-from executor.store.people import EVERY_ROW, AuditFilter
-from executor.store.rows import EventFilter
-from executor.store.sqlite.connection import Tx
-from executor.store.sqlite.dialect import TEXTS
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.memory import Conversation
+from executor.kernel.store.people import EVERY_ROW, AuditFilter
+from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.sqlite.connection import Tx
+from executor.kernel.store.sqlite.dialect import TEXTS
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.conformance.store.changes import CHANGES, furnish
 from tests.support.rows import T0
 

@@ -11,11 +11,11 @@ import pytest
 import pytest_asyncio
 
 from executor.errors import DatabaseUnavailable
-from executor.store.contract import Store
-from executor.store.reading import Reading
-from executor.store.rows import SessionRow
-from executor.store.sqlite.store import SQLiteStore
-from executor.upkeep.opening import open_reading
+from executor.kernel.store.contract import Store
+from executor.kernel.store.reading import Reading
+from executor.kernel.store.rows import SessionRow
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.service.upkeep.opening import open_reading
 
 HASHES = "SELECT hash FROM sessions WHERE seen_at_ms >= :since ORDER BY hash"
 
@@ -25,7 +25,7 @@ async def filled(database: str) -> Any:
     """The store behind it stays open."""
     opened: Store
     if database.startswith("postgresql:"):
-        from executor.store.postgres.store import PostgresStore
+        from executor.kernel.store.postgres.store import PostgresStore
 
         opened = PostgresStore(database)
     else:
@@ -94,7 +94,7 @@ async def test_it_only_reads(reading: Reading) -> None:
 
 
 async def test_both_schemas_have_the_same_tables(database: str, reading: Reading, tmp_path: Path) -> None:
-    """So that a database can move by rows (`executor.upkeep.transfer`)."""
+    """So that a database can move by rows (`executor.service.upkeep.transfer`)."""
     if reading.kind == "SQLite":
         return
     of_file = SQLiteStore(tmp_path / "weft.db")

@@ -13,8 +13,8 @@ import pytest
 
 ADD_USERS = """
 import asyncio, os, signal, sys
-from executor.store.people import Act, UserRow, acting
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.people import Act, UserRow, acting
+from executor.kernel.store.sqlite.store import SQLiteStore
 
 left = int(sys.argv[3])
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.store import SQLiteStore
 
 RUNS = 8
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
-from executor.store import batches
-from executor.store.migrate import APPLICATION_ID
-from executor.store.rows import EventFilter
-from executor.store.sqlite.connection import plain_connect
-from executor.store.sqlite.dialect import TEXTS
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.topics import limits, queue, runs, waits
+from executor.kernel.store import batches
+from executor.kernel.store.migrate import APPLICATION_ID
+from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.sqlite.connection import plain_connect
+from executor.kernel.store.sqlite.dialect import TEXTS
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics import limits, queue, runs, waits
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
-from executor.store.patience import patience
-from executor.store.rows import Appended
-from executor.store.sqlite.dialect import APPEND_ALONE
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import GROUP_ROWS_MIN
-from executor.store.writer import Retry
+from executor.kernel.store.patience import patience
+from executor.kernel.store.rows import Appended
+from executor.kernel.store.sqlite.dialect import APPEND_ALONE
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.writer import GROUP_ROWS_MIN
+from executor.kernel.store.writer import Retry
 from tests.support.other_process import OtherProcess
 from tests.support.rows import T0, change, new_run, owned_run, record, row, wait
 from tests.support.until import until

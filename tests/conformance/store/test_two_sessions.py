@@ -21,18 +21,18 @@ import psycopg
 from msgspec.structs import replace
 
 from executor.errors import DatabaseWriteFailed, WeftError
-from executor.store.gathering import Item
-from executor.store.postgres.connection import Tx, prepare, with_settings
-from executor.store.postgres.errors import as_weft_error
-from executor.store.postgres.hot.appends import newest_messages
-from executor.store.postgres.hot.group import HotGroup
-from executor.store.postgres.store import PostgresStore
-from executor.store.rows import SNAPSHOT_SEQ_MIN, Append, SnapshotRow
-from executor.store.topics.inbox import post_message
-from executor.store.topics.journal import append
-from executor.store.topics.leases import begin_run, claim, release
-from executor.store.topics.runs import create_run
-from executor.store.triggers import WebhookRow
+from executor.kernel.store.gathering import Item
+from executor.kernel.store.postgres.connection import Tx, prepare, with_settings
+from executor.kernel.store.postgres.errors import as_weft_error
+from executor.kernel.store.postgres.hot.appends import newest_messages
+from executor.kernel.store.postgres.hot.group import HotGroup
+from executor.kernel.store.postgres.store import PostgresStore
+from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, Append, SnapshotRow
+from executor.kernel.store.topics.inbox import post_message
+from executor.kernel.store.topics.journal import append
+from executor.kernel.store.topics.leases import begin_run, claim, release
+from executor.kernel.store.topics.runs import create_run
+from executor.kernel.store.triggers import WebhookRow
 from tests.conformance.store.changes import CHANGES, LAPSED, NOW, Change, furnish
 from tests.support.postgres import database
 from tests.support.rows import LEASE_MS, new_run, record

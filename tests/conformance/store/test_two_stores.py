@@ -19,8 +19,8 @@ import pytest
 import pytest_asyncio
 
 from executor.errors import WeftError
-from executor.store.sqlite.connection import Stale, Tx
-from executor.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.connection import Stale, Tx
+from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.conformance.store.changes import CHANGES, Change, furnish
 from tests.conformance.store.races import RACES, race
 from tests.support.changes import submitted

@@ -61,8 +61,8 @@ def _alter() -> None:
         time.time_ns = wall.now_ns
         time.time = lambda: wall.now_ns() / 1e9
     if busy_ms := os.environ.get("ALTERED_BUSY_MS"):
-        from executor.store.sqlite.store import SQLiteStore
-        from executor.store.writer import Retry
+        from executor.kernel.store.sqlite.store import SQLiteStore
+        from executor.kernel.store.writer import Retry
 
         defaults = SQLiteStore.__init__.__kwdefaults__
         assert defaults is not None
@@ -70,7 +70,7 @@ def _alter() -> None:
         defaults["retry"] = Retry(attempts=int(os.environ["ALTERED_TRIES"]) - 1)
 
     if pause_s := os.environ.get("ALTERED_GC_S"):
-        from executor.upkeep import gc
+        from executor.service.upkeep import gc
 
         gc.RUNS_PER_BATCH, gc.PAUSE_S = 1, float(pause_s)
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import httpx
 
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.e2e.crash.conftest import Servers
 from tests.support.journal import Journal
 from tests.support.place import as_file

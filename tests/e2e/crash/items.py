@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.base import Context
+from executor.kernel.handler.base import Context
 
 
 async def in_the_loop(items: list[str], file: str, stop: int, ctx: Context) -> dict[str, Any]:

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
 from executor.errors import AlreadyAnswered
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
+from executor.open.engine import Engine
 from tests.support.clock import ManualClock
 from tests.support.journal import Journal
 from tests.support.place import Place, store_at

@@ -16,9 +16,9 @@ from pathlib import Path
 import httpx
 import pytest
 
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.e2e.crash.conftest import ON_A_FILE, Servers
 from tests.support.api import ended
 from tests.support.server import ServerProcess, free_port

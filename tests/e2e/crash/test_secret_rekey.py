@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from executor.store.secrets import SecretRow
-from executor.vault.sealing import Keys
+from executor.blocks.vault.sealing import Keys
+from executor.kernel.store.secrets import SecretRow
 from tests.support.server import SyncServerProcess
 
 OLD, NEW = "the old key of this server", "the new key of this server"

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from executor.engine import Engine
 from executor.errors import AlreadyAnswered
+from executor.open.engine import Engine
 from tests.e2e.crash.test_days_later import DAY_MS, engine_on
 from tests.support.clock import ManualClock
 from tests.support.journal import Journal

@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec import Struct, field
 
-from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
-from executor.runtime.links import purpose_of
-from executor.store.rows import TERMINAL, Record
-from executor.views import Submitted
+from executor.kernel.run.links import purpose_of
+from executor.kernel.store.rows import TERMINAL, Record
+from executor.open.engine import Engine
+from executor.service.views import Submitted
 from tests.simulation.world.script import CHILD, UNWIRED, Case
 from tests.simulation.world.server import Lost
 from tests.support.core.generator import ACTIONS

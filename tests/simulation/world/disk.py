@@ -16,19 +16,19 @@ from random import Random
 from typing import Any, NamedTuple, cast
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.prompt import Prompt
-from executor.store.gathering import Item, Outcome, Settled
-from executor.store.migrate import packaged_migrations, split
-from executor.store.rows import CheckpointRow
-from executor.store.sqlite.connection import Database
-from executor.store.sqlite.dialect import APPEND_ALONE, BATCH_IS_THERE, TEXTS
-from executor.store.sqlite.lone import LoneWriter
-from executor.store.sqlite.readers import Parameters, Readers
-from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats
-from executor.store.topics import leases
-from executor.store.tx import Row
-from executor.store.writer import Retry
+from executor.kernel.process.prompt import Prompt
+from executor.kernel.store.gathering import Item, Outcome, Settled
+from executor.kernel.store.migrate import packaged_migrations, split
+from executor.kernel.store.rows import CheckpointRow
+from executor.kernel.store.sqlite.connection import Database
+from executor.kernel.store.sqlite.dialect import APPEND_ALONE, BATCH_IS_THERE, TEXTS
+from executor.kernel.store.sqlite.lone import LoneWriter
+from executor.kernel.store.sqlite.readers import Parameters, Readers
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats
+from executor.kernel.store.topics import leases
+from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Retry
 from tests.simulation.world.faults import HEALTHY
 
 

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 from random import Random
 from typing import Any
 
-from executor.journal import reader
-from executor.runtime import ahead, cursor, loop, new_run, recorder
-from executor.values import payload, schema
-from executor.views import slices
+from executor.kernel.journal import reader
+from executor.kernel.read import cursor
+from executor.kernel.run import ahead, loop, new_run, recorder
+from executor.kernel.values import payload, schema
+from executor.service.views import slices
 from tests.support.snapshots import often
 
 _recorder: Any = recorder  # which has a name of its own for the bound of payload

@@ -6,13 +6,13 @@ import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from executor.engine import Engine
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.services import Services
 from executor.errors import StoreError
-from executor.http.client import GuardedClient
-from executor.journal import reader
-from executor.runtime import cursor as journal_cursor
-from executor.services import Services
-from executor.store.rows import Record
+from executor.kernel.journal import reader
+from executor.kernel.read import cursor as journal_cursor
+from executor.kernel.store.rows import Record
+from executor.open.engine import Engine
 from tests.simulation.world.disk import WorldStore
 from tests.simulation.world.loop import Process, WorldLoop, begin
 from tests.simulation.world.script import Expressions

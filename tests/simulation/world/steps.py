@@ -15,9 +15,9 @@ from typing import Any
 
 import orjson
 
-from executor.blocks.base import Context, Suspend
-from executor.core.events import StepEffect
 from executor.errors import BlockError
+from executor.kernel.core.events import StepEffect
+from executor.kernel.handler.base import Context, Suspend
 
 STEP_FAILED = "step_scripted"
 LOST = "attempt_lost"

@@ -11,12 +11,12 @@ import orjson
 
 from compiler import plan as plans
 from compiler.plan import Plan
-from executor.core import events as e
-from executor.journal.codec import Codec
-from executor.store.rows import TERMINAL, Record
-from executor.store.sqlite.reading import SQLiteReading
-from executor.upkeep.findings import Evidence
-from executor.upkeep.invariants import check
+from executor.kernel.core import events as e
+from executor.kernel.journal.codec import Codec
+from executor.kernel.store.rows import TERMINAL, Record
+from executor.kernel.store.sqlite.reading import SQLiteReading
+from executor.service.upkeep.findings import Evidence
+from executor.service.upkeep.invariants import check
 from tests.simulation.check import agree
 from tests.simulation.world.script import CHILD
 from tests.support.core.watch import Broken, Observed, Watch, require

@@ -12,8 +12,8 @@ from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from executor.engine import Engine
-from executor.store.topics import journal, leases
+from executor.kernel.store.topics import journal, leases
+from executor.open.engine import Engine
 from tests.simulation.world.clients import Clients
 from tests.simulation.world.disk import Disk, Trap
 from tests.simulation.world.faults import Faults

@@ -20,14 +20,14 @@ import msgspec
 
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
-from executor.core import commands as c
-from executor.core import events as e
-from executor.core import facts as f
-from executor.core.decide import commands_of, decide, outstanding
-from executor.core.evolve import evolve, fold
-from executor.core.explain import explain
-from executor.core.state import RunPhase, State
-from executor.core.state import encode as encode_state
+from executor.kernel.core import commands as c
+from executor.kernel.core import events as e
+from executor.kernel.core import facts as f
+from executor.kernel.core.decide import commands_of, decide, outstanding
+from executor.kernel.core.evolve import evolve, fold
+from executor.kernel.core.explain import explain
+from executor.kernel.core.state import RunPhase, State
+from executor.kernel.core.state import encode as encode_state
 from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow
 from tests.support.core.watch import Broken, Observed, Watch, require
 from tests.support.snapshots import content, restored

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from compiler.keys import ROOT, NodeKey, Path, format_key, format_path
 from compiler.plan import Plan
-from executor.core import events as e
+from executor.kernel.core import events as e
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""Alerts in the model store. The contract is in `executor.store.contract`."""
+"""Alerts in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.store.alerts import QUEUED_LOOKED_AT, AlertCount, AlertMessage, AlertRow, AlertStatus, QueuedRun
-from executor.store.topics.alerts import message_id
+from executor.kernel.store.alerts import QUEUED_LOOKED_AT, AlertCount, AlertMessage, AlertRow, AlertStatus, QueuedRun
+from executor.kernel.store.topics.alerts import message_id
 
 Key = tuple[str, str, str]
 

@@ -1,10 +1,10 @@
-"""Cached results in the model store. The contract is in `executor.store.contract`."""
+"""Cached results in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from executor.store.rows import CacheRow
+from executor.kernel.store.rows import CacheRow
 
 
 class ModelCache:

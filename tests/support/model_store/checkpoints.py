@@ -1,11 +1,11 @@
-"""Checkpoints in the model store. The contract is in `executor.store.contract`."""
+"""Checkpoints in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from executor.errors import Fenced
-from executor.store.rows import CheckpointRow
+from executor.kernel.store.rows import CheckpointRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

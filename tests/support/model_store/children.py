@@ -1,4 +1,4 @@
-"""Child runs in the model store. The contract is in `executor.store.contract`."""
+"""Child runs in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.store.rows import TERMINAL, Append, ChildRow, FamilyRow, NewRun, RunRow, WaitRow
-from executor.store.rules import check_room
+from executor.kernel.store.rows import TERMINAL, Append, ChildRow, FamilyRow, NewRun, RunRow, WaitRow
+from executor.kernel.store.rules import check_room
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

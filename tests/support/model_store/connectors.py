@@ -1,10 +1,10 @@
-"""Stored connectors in the model store. The contract is in `executor.store.contract`."""
+"""Stored connectors in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executor.store.connectors import ConnectorRow
+from executor.kernel.store.connectors import ConnectorRow
 
 
 class ModelConnectors:

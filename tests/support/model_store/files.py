@@ -1,11 +1,11 @@
-"""Files in the model store. The contract is in `executor.store.contract`."""
+"""Files in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from executor.store.files import decode_head
+from executor.kernel.store.files import decode_head
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

@@ -1,4 +1,4 @@
-"""Keys of the installation in the model store. The contract is in `executor.store.keys`."""
+"""Keys of the installation in the model store. The contract is in `executor.kernel.store.keys`."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from executor.store.keys import KeyRow, Relinked
-from executor.store.rows import WaitRow
+from executor.kernel.store.keys import KeyRow, Relinked
+from executor.kernel.store.rows import WaitRow
 
 
 class ModelKeys:

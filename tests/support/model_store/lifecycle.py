@@ -1,4 +1,4 @@
-"""Runs made from other runs in the model store. The contract is in `executor.store.contract`."""
+"""Runs made from other runs in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import NotFound
-from executor.store.rows import Move
+from executor.kernel.store.rows import Move
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

@@ -1,14 +1,14 @@
-"""How much there is to do, in the model store. The contract is in `executor.store.contract`."""
+"""How much there is to do, in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from executor.store.load import DatabaseLoad, Queue, WorkerLoad
-from executor.store.rows import NotificationRow
-from executor.store.stats import Stats
-from executor.store.triggers import ScheduleRow
+from executor.kernel.store.load import DatabaseLoad, Queue, WorkerLoad
+from executor.kernel.store.rows import NotificationRow
+from executor.kernel.store.stats import Stats
+from executor.kernel.store.triggers import ScheduleRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.queue import ModelLimits

@@ -1,8 +1,8 @@
-"""What agents remember, in the model store. The contract is in `executor.store.contract`."""
+"""What agents remember, in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
-from executor.store.memory import CONVERSATIONS_SHOWN, TURNS_MAX, Conversation, MemoryHead, MemoryTurn
+from executor.kernel.store.memory import CONVERSATIONS_SHOWN, TURNS_MAX, Conversation, MemoryHead, MemoryTurn
 
 
 class ModelMemory:

@@ -1,4 +1,4 @@
-"""The outbox in the model store. The contract is in `executor.store.contract`."""
+"""The outbox in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.store.rows import NotificationRow, NotificationStatus
+from executor.kernel.store.rows import NotificationRow, NotificationStatus
 
 Key = tuple[str, str, int]
 

@@ -1,4 +1,4 @@
-"""People and what they did in the model store. The contract is in `executor.store.contract`."""
+"""People and what they did in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from executor.store.people import (
+from executor.kernel.store.people import (
     CODES_MAX,
     EVERY_ROW,
     FIRST_HASH,

@@ -9,8 +9,8 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from executor.store.placement import Placement
-from executor.store.rows import RunRow
+from executor.kernel.store.placement import Placement
+from executor.kernel.store.rows import RunRow
 
 
 class Run(Protocol):

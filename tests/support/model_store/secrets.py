@@ -1,4 +1,4 @@
-"""Stored secrets in the model store. The contract is in `executor.store.contract`."""
+"""Stored secrets in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from executor.store.secrets import Resealed, SecretRow
+from executor.kernel.store.secrets import Resealed, SecretRow
 
 
 class ModelSecrets:

@@ -1,10 +1,10 @@
-"""Sessions in the model store. The contract is in `executor.store.contract`."""
+"""Sessions in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from executor.store.rows import SESSIONS_MAX, SessionRow
+from executor.kernel.store.rows import SESSIONS_MAX, SessionRow
 
 
 class ModelSessions:

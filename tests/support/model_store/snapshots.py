@@ -1,8 +1,8 @@
-"""Snapshots in the model store. The contract is in `executor.store.contract`."""
+"""Snapshots in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
-from executor.store.rows import SnapshotRow
+from executor.kernel.store.rows import SnapshotRow
 
 
 class ModelSnapshots:

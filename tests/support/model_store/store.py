@@ -16,10 +16,10 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
-from executor.store.files import files_in
-from executor.store.formats import FORMAT, needed
-from executor.store.placement import DEFAULT_POOLS, Full, Placement
-from executor.store.rows import (
+from executor.kernel.store.files import files_in
+from executor.kernel.store.formats import FORMAT, needed
+from executor.kernel.store.placement import DEFAULT_POOLS, Full, Placement
+from executor.kernel.store.rows import (
     COUNT_MAX,
     RESUMED_EVENTS_MAX,
     RESUMED_OUTPUT_BYTES_MAX,
@@ -44,7 +44,7 @@ from executor.store.rows import (
     WaitRow,
     WaitStatus,
 )
-from executor.store.rules import blobs_of
+from executor.kernel.store.rules import blobs_of
 from tests.support.model_store.cache import ModelCache
 from tests.support.model_store.checkpoints import ModelCheckpoints
 from tests.support.model_store.children import ModelChildren

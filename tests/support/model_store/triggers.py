@@ -1,4 +1,4 @@
-"""Schedules and webhooks in the model store. The contract is in `executor.store.contract`."""
+"""Schedules and webhooks in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from executor.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
-from executor.store.triggers import (
+from executor.kernel.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
+from executor.kernel.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     DIGEST_CHARS,
@@ -26,7 +26,7 @@ from executor.store.triggers import (
 from tests.support.model_store.alerts import ModelAlerts
 
 if TYPE_CHECKING:
-    from executor.store.rows import NewRun, RunRow
+    from executor.kernel.store.rows import NewRun, RunRow
 
 
 class ModelTriggers(ModelAlerts):

@@ -1,4 +1,4 @@
-"""Deleting runs in the model store. The contract is in `executor.store.contract`."""
+"""Deleting runs in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from executor.store.rows import TERMINAL, Orphans, Removable, Retired, RunRow
-from executor.store.rules import blobs_of
+from executor.kernel.store.rows import TERMINAL, Orphans, Removable, Retired, RunRow
+from executor.kernel.store.rules import blobs_of
 from tests.support.model_store.alerts import ModelAlerts
 from tests.support.model_store.usage import ModelUsage
 

@@ -1,4 +1,4 @@
-"""What steps used and cost in the model store. The contract is in `executor.store.contract`."""
+"""What steps used and cost in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.store.usage import DELETED, GROUPS_MAX, By, Spent, UsageRow, UsageSum
+from executor.kernel.store.usage import DELETED, GROUPS_MAX, By, Spent, UsageRow, UsageSum
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

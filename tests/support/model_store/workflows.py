@@ -1,4 +1,4 @@
-"""Workflows in the model store. The contract is in `executor.store.contract`."""
+"""Workflows in the model store. The contract is in `executor.kernel.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.store.rows import DeletedWorkflow, DraftRow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
-from executor.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.kernel.store.rows import DeletedWorkflow, DraftRow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
+from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

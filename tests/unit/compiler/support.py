@@ -10,7 +10,7 @@ from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
 from compiler.diagnostics import Diagnostic
 from compiler.document import Limits
 from compiler.plan import Node, Plan, Ref
-from executor.blocks import condition, router, variables
+from executor.blocks.types import condition, router, variables
 
 JS = {"type": "string", "x-weft": "expression"}
 

@@ -9,8 +9,8 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.diagnostics import Diagnostic
-from executor.blocks.registry import Registry
-from executor.sandbox.sandbox import Sandbox
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 
 
 @pytest.fixture(scope="module")

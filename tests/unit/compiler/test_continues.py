@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
-from executor.sandbox.sandbox import Sandbox
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 from tests.support.documents import document
 
 SCHEMA = {

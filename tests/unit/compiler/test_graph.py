@@ -90,7 +90,7 @@ def test_order_and_dominators_are_those_of_networkx(names: list[int], pairs: set
 _COMPILE = """
 import json, sys
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from pathlib import Path
 
 catalog = Registry.load()

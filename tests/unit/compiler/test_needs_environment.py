@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from compiler.needs import environment_names
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 
 CATALOG = Registry.load()
 

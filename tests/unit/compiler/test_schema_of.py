@@ -14,7 +14,7 @@ import pytest
 
 from compiler.metaschema import problem_of
 from compiler.schema_of import TypeUnknown, Unfit, read, schema_of, write
-from executor.values.schema import violations
+from executor.kernel.values.schema import violations
 
 
 class Colour(enum.Enum):

@@ -12,7 +12,7 @@ from compiler.schema_of import Param, TypeUnknown, Unfit
 from compiler.signature import SignatureUnusable, fields_of, is_struct, output_of, signature_of, words_of
 
 if TYPE_CHECKING:
-    from executor.blocks.base import Context
+    from executor.kernel.handler.base import Context
 
 
 @dataclass

@@ -11,8 +11,8 @@ from compiler.compile import Compiled, compile_document
 from compiler.keys import format_path, parse_key
 from compiler.plan import decode, encode
 from compiler.render import render
-from executor.blocks.registry import Registry
-from executor.sandbox.sandbox import Sandbox
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.types.registry import Registry
 from tests.support.documents import document, value
 
 LOOP = {"type": "loop", "params": {"mode": "for", "count": 2}}

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite.reading import open_reading
-from executor.upkeep.invariants import check
+from executor.kernel.store.sqlite.reading import open_reading
+from executor.service.upkeep.invariants import check
 
 
 @pytest.fixture

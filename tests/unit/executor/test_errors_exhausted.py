@@ -13,14 +13,14 @@ from typing import Any
 import httpcore
 import pytest
 
-from executor.blocks.registry import Registry
-from executor.engine import Engine
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
 from executor.errors import BlockError, is_exhausted
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.sqlite.store import SQLiteStore
-from executor.threads import FunctionThreads
+from executor.kernel.process.threads import FunctionThreads
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
 from tests.support.endpoints import answer, http
 
 

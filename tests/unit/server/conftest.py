@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server import cli
 from server.app import build_engine, create_app
 from server.cli import common

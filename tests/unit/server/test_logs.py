@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from executor.doing import Doing, begin
-from executor.engine import Engine
+from executor.kernel.process.doing import Doing, begin
+from executor.open.engine import Engine
 from server.logs import JsonFormatter
 from server.settings import load_settings
 from server.variables import SettingsError
@@ -67,7 +67,7 @@ async def test_what_a_block_logs_has_its_run_and_node(engine: Engine, caplog: py
         },
         "edges": [{"source": "start", "target": "send"}],
     }
-    handler, log = Kept(), logging.getLogger("executor.blocks.email")
+    handler, log = Kept(), logging.getLogger("executor.blocks.types.email")
     log.addHandler(handler)
     level = log.level
     log.setLevel(logging.INFO)

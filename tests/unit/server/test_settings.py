@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.runtime.worker import RUNS_MAX
-from executor.vault.command import External
+from executor.blocks.vault.command import External
+from executor.kernel.worker.worker import RUNS_MAX
 from server.logs import LogFormatter
 from server.process import serve
 from server.settings import CONCURRENCY_MAX, Settings, load_settings, read_secret

@@ -1,5 +1,5 @@
 // The durable steps inside a block: calls of `ctx.step` and `ctx.wait` in its handler, as the events tell them. The server's
-// words for this are in `executor/journal/steps.py`.
+// words for this are in `executor/kernel/journal/steps.py`.
 
 import type { ErrorInfo, Json, WireEvent } from '../net/types'
 

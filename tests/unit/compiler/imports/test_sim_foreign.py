@@ -11,7 +11,7 @@ from compiler.compile import compile_document
 from compiler.imports import as_ours
 from compiler.imports.sim import import_workflow
 from compiler.imports.sim_foreign import NOTES_MAX, foreign, settings_of, title_of
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES
 from tests.unit.compiler.imports.sim_documents import Json, block
 from tests.unit.compiler.support import CATALOG

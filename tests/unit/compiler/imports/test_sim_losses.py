@@ -8,7 +8,7 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.imports.sim import Imported
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from tests.unit.compiler.imports.sim_documents import block, imported, said
 
 Json = dict[str, Any]

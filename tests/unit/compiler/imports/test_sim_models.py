@@ -8,7 +8,7 @@ import pytest
 from compiler.compile import compile_document
 from compiler.imports.sim_models import metric_name, model_params
 from compiler.imports.sim_text import Loss, Texts
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from tests.unit.compiler.imports.sim_documents import block, imported, said
 
 Json = dict[str, Any]

@@ -9,8 +9,8 @@ import pytest
 from compiler.compile import compile_document
 from compiler.imports.sim import import_workflow
 from compiler.imports.sim_services import _OPERATIONS
-from executor.blocks.registry import Registry
-from executor.connectors.load import connectors
+from executor.blocks.connectors.load import connectors
+from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES, service
 
 Json = dict[str, Any]

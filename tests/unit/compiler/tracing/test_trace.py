@@ -10,8 +10,8 @@ from compiler.compile import compile_document
 from compiler.tracing.calls import approve, attempt, call, continue_as_new, each, http, in_order, otherwise, sleep, when
 from compiler.tracing.errors import TraceError
 from compiler.tracing.workflow import FunctionWorkflow, workflow
-from executor.blocks.python import Python
-from executor.blocks.registry import Registry
+from executor.blocks.types.python import Python
+from executor.blocks.types.registry import Registry
 from tests.unit.compiler.tracing.shop import Item, load, load_later, mail, pay, price, total
 
 STEPS = Python({one.name: one for one in (load, load_later, mail, pay, price, total)})

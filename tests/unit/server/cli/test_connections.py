@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from executor.engine import Engine
-from executor.vault.connection import PREFIX, opened
+from executor.blocks.vault.connection import PREFIX, opened
+from executor.open.engine import Engine
 
 SECRET = "the secret of a client"
 

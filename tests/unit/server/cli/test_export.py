@@ -14,10 +14,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from executor.upkeep import export
+from executor.service.upkeep import export
 from server import cli
 from server.cli.common import Refused
-from tests.unit.executor.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
+from tests.unit.executor.service.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
 
 Weft = Callable[..., Result]
 

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from executor.engine import Engine
-from executor.store.people import Act, acting
+from executor.kernel.store.people import Act, acting
+from executor.open.engine import Engine
 
 
 async def test_users_are_invited_changed_and_removed(weft: Callable[..., Any]) -> None:

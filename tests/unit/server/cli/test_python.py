@@ -3,8 +3,8 @@
 import pytest
 from click.testing import CliRunner
 
-from executor.extras import install
-from executor.sandbox.python import component
+from executor.blocks.sandbox.python import component
+from executor.kernel.process.extras import install
 from server import cli
 from tests.support.python_guest import built_python
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.cli.top import frame
 from tests.support.server import SyncServerProcess
 

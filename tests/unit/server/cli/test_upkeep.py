@@ -16,11 +16,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from executor.upkeep.backup import in_use
+from executor.service.upkeep.backup import in_use
 from server import cli
 from server.cli import history
 from server.cli.common import Refused
-from tests.unit.executor.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
+from tests.unit.executor.service.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
 
 Weft = Callable[..., Result]
 
@@ -105,7 +105,7 @@ def test_runs_that_are_not_there_and_files_that_are_no_database(weft: Weft, tmp_
 
 
 def test_gc_of_a_file(weft: Weft, copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor.upkeep.gc.UNUSED_MS", -1)  # what was used in the last hour would stay
+    monkeypatch.setattr("executor.service.upkeep.gc.UNUSED_MS", -1)  # what was used in the last hour would stay
     db = ("--db", str(copy.path))
     ran = weft("gc", *db, "--older-than", "0s", "--dry-run")
     assert lines(ran)[0].startswith("6 runs with ") and lines(ran)[0].endswith(" would be deleted.")

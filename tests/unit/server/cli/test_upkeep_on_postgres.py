@@ -17,7 +17,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
 from executor.errors import Conflict
-from executor.store.postgres.store import PostgresStore
+from executor.kernel.store.postgres.store import PostgresStore
 from server import cli
 from server.app import build_engine
 from server.cli.common import Refused

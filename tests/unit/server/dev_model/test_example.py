@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from executor.values.schema import violations
+from executor.kernel.values.schema import violations
 from server.dev_model.example import example
 from server.dev_model.pattern import text_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from executor.embed import open_engine
+from executor.open.embed import open_engine
 from server.client import ApiError, ServerUnreachable
 from server.fleet_demo.workload import Workload, document, expected
 

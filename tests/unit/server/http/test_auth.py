@@ -6,7 +6,7 @@ import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.http.auth import CODE_S, Auth
 from server.http.errors import Unauthorized
 from server.settings import Settings

@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
-from executor.store.people import ROLES, Role, includes
+from executor.kernel.store.people import ROLES, Role, includes
+from executor.open.engine import Engine
 from server.app import create_app
 from server.http.table import RouteSpec
 from server.routes import TABLE

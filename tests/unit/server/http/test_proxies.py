@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.types import Scope
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import create_app
 from server.http.proxies import Proxies, forwarded_hosts
 from server.http.rates import LOGINS

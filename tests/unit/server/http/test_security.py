@@ -6,7 +6,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import create_app
 from server.http.security import ANY_BODY_PREFIXES, FILE_FORM_PREFIXES, FORM_PREFIXES
 from server.routes import TABLE

@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import create_app
 from server.http.auth import Auth
 from server.http.errors import TooManyTries

@@ -10,9 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
-from executor.runtime import lookout
-from executor.store.topics.runs import LAST_SEQS
+from executor.kernel.read import lookout
+from executor.kernel.store.topics.runs import LAST_SEQS
+from executor.open.engine import Engine
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.blocks import Hold

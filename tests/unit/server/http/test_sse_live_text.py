@@ -11,8 +11,8 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
-from executor.runtime.hub import Deltas, Hub
+from executor.kernel.read.hub import Deltas, Hub
+from executor.open.engine import Engine
 from server.client.sse_parser import SseParser
 from server.http.sse import _parted
 from server.http.streams import Streams

@@ -8,8 +8,8 @@ from typing import Any, cast
 import httpx
 import pytest
 
-from executor.engine import Engine
 from executor.errors import DatabaseReplaced, DatabaseUnavailable
+from executor.open.engine import Engine
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
 

@@ -9,8 +9,8 @@ from typing import Any
 import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
-from executor.engine import Engine
-from executor.runtime.meters import NAMES_MAX, OTHERS
+from executor.kernel.run.meters import NAMES_MAX, OTHERS
+from executor.open.engine import Engine
 from server.metrics.families import METRICS
 from tests.support.until import until
 

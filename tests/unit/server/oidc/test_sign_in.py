@@ -12,8 +12,8 @@ from joserfc import jwt
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
-from executor.store.people import AuditFilter, UserRow
+from executor.kernel.store.people import AuditFilter, UserRow
+from executor.open.engine import Engine
 from server.app import create_app
 from server.http.errors import TooManyTries
 from server.http.rates import RETURNS

@@ -8,8 +8,8 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
-from executor.topics.waits import WaitFilter
+from executor.open.engine import Engine
+from executor.service.topics.waits import WaitFilter
 
 BODIES: list[tuple[bytes, str | None, Any]] = [
     (b'{"ok": true}', "application/json", {"ok": True}),

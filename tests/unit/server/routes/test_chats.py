@@ -13,8 +13,8 @@ import httpx
 import orjson
 import pytest
 
-from executor.topics import chats
-from executor.topics.chats import new_conversation
+from executor.service.topics import chats
+from executor.service.topics.chats import new_conversation
 from server.http.rates import ANSWERS
 
 Json = dict[str, Any]

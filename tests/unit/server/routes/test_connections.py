@@ -7,7 +7,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import create_app
 from server.settings import Settings
 from tests.support.oauth_provider import oauth_provider

@@ -9,7 +9,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.settings import Settings
 from tests.unit.server.conftest import BASE
 

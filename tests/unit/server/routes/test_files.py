@@ -11,9 +11,9 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
-from executor.store.files import PART_BYTES
-from executor.upkeep.gc import DAY_MS, collect
+from executor.kernel.store.files import PART_BYTES
+from executor.open.engine import Engine
+from executor.service.upkeep.gc import DAY_MS, collect
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.api import ended

@@ -12,7 +12,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.services import MailSettings
+from executor.blocks.services import MailSettings
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.api import ended

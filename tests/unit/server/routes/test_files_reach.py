@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import create_app
 from server.settings import Settings
 from tests.support.api import ended

@@ -7,10 +7,10 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
-from executor.views import diff as diff_view
+from executor.open.engine import Engine
+from executor.service.views import diff as diff_view
 from tests.support.documents import document
-from tests.unit.executor.upkeep.conftest import block
+from tests.unit.executor.service.upkeep.conftest import block
 
 Json = dict[str, Any]
 

@@ -10,8 +10,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
-from executor.store.rows import CheckpointRow
+from executor.kernel.store.rows import CheckpointRow
+from executor.open.engine import Engine
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.documents import document
@@ -161,8 +161,8 @@ async def test_attempts_one_by_one(started: Any, node: Any, client: httpx.AsyncC
 
 
 async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any, node: Any) -> None:
-    from executor.blocks.base import Context, Done
     from executor.errors import BlockError
+    from executor.kernel.handler.base import Context, Done
 
     async def fails_twice(ctx: Context) -> Done:
         if ctx.attempt < 3:

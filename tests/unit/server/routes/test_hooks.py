@@ -10,7 +10,7 @@ import orjson
 import pytest
 from starlette.applications import Starlette
 
-from executor.triggers.requests import sign
+from executor.service.triggers.requests import sign
 from server.http.rates import REFUSED_HOOKS, HookRates
 from server.routes import hooks
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from tests.support.documents import document
 
 Json = dict[str, Any]

@@ -15,8 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
-from executor.store.people import ROLES, Role, includes
+from executor.kernel.store.people import ROLES, Role, includes
+from executor.open.engine import Engine
 from server.app import create_app
 from server.routes.mcp_tools import tool_name
 from server.settings import Settings

@@ -14,10 +14,10 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.engine import Engine
-from executor.store.memory import Conversation, MemoryTurn
-from executor.store.people import AuditFilter
-from executor.store.rows import SessionRow
+from executor.kernel.store.memory import Conversation, MemoryTurn
+from executor.kernel.store.people import AuditFilter
+from executor.kernel.store.rows import SessionRow
+from executor.open.engine import Engine
 from server.app import create_app
 from server.http.api_tokens import id_in, new_token
 from server.http.rates import NOTED, NOTED_IN_ALL, LoginRates, Refusals

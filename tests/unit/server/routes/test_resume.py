@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import create_app
 from server.pages.html import value_view
 from server.settings import Settings

@@ -13,8 +13,8 @@ from typing import Any
 import httpx
 from msgspec.structs import replace
 
-from executor.engine import Engine
-from executor.services import MailSettings
+from executor.blocks.services import MailSettings
+from executor.open.engine import Engine
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.endpoints import answer, http

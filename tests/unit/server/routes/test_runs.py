@@ -9,8 +9,8 @@ import httpx
 import orjson
 import pytest
 
-from executor.engine import Engine
-from executor.store.rows import Append
+from executor.kernel.store.rows import Append
+from executor.open.engine import Engine
 
 SSE = {"accept": "text/event-stream"}
 AS_JSON = {"accept": "application/json"}

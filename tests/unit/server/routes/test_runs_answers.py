@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
 from executor.errors import Conflict, NotFound
-from executor.views import Why
+from executor.open.engine import Engine
+from executor.service.views import Why
 from tests.support.documents import document
 
 Json = dict[str, Any]

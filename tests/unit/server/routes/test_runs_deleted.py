@@ -11,12 +11,12 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
-from executor.journal import reader
-from executor.store.contract import Store
-from executor.topics.waits import WaitFilter
+from executor.kernel.journal import reader
+from executor.kernel.store.contract import Store
+from executor.open.engine import Engine
+from executor.service.topics.waits import WaitFilter
 from tests.support.documents import document
-from tests.unit.executor.upkeep.conftest import block
+from tests.unit.executor.service.upkeep.conftest import block
 
 Json = dict[str, Any]
 LOOPED = document(

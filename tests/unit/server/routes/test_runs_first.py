@@ -7,8 +7,8 @@ from typing import Any
 
 import httpx
 
-from executor.engine import Engine
-from executor.store.rows import RunRow
+from executor.kernel.store.rows import RunRow
+from executor.open.engine import Engine
 
 POSTS = 50
 

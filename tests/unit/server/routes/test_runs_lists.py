@@ -9,8 +9,8 @@ import httpx
 import orjson
 import pytest
 
-from executor.engine import Engine
-from executor.store.rows import COUNT_MAX
+from executor.kernel.store.rows import COUNT_MAX
+from executor.open.engine import Engine
 
 Json = dict[str, Any]
 

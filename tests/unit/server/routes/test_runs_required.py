@@ -9,7 +9,7 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.diagnostics import Diagnostic
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 
 REGISTRY = Registry.load()
 # What must be filled in: (block type, params, the field the finding leads to, what the form calls it).

@@ -8,9 +8,9 @@ import httpx
 import pytest
 
 from compiler.compile import compile_document
-from executor.blocks.registry import Registry
+from executor.blocks.types.registry import Registry
 from executor.errors import CronInvalid
-from executor.values import cron
+from executor.kernel.values import cron
 
 MIDNIGHT = 1_795_305_600_000  # 2026-11-22T00:00:00Z, a Sunday
 

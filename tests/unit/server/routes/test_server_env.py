@@ -9,7 +9,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.documents import document

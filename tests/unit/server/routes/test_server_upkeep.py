@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from tests.support.documents import document
-from tests.unit.executor.upkeep.conftest import block
+from tests.unit.executor.service.upkeep.conftest import block
 
 Json = dict[str, Any]
 
@@ -47,7 +47,7 @@ async def test_old_runs_go_and_open_ones_stay(
     for path in ("", "/events", "/state", "/why", "/nodes/greet", "/graph", "/document"):
         assert (await client.get(f"/api/runs/{done}{path}")).status_code == 404, path
     assert (await client.get(f"/api/runs/{waiting}")).json()["status"] == "waiting"
-    monkeypatch.setattr("executor.upkeep.gc.UNUSED_MS", -1)  # the hour is over
+    monkeypatch.setattr("executor.service.upkeep.gc.UNUSED_MS", -1)  # the hour is over
     gone = await gc(client)
     assert (gone["runs"], gone["plans"], gone["documents"]) == (0, 1, 1)
 
@@ -82,7 +82,7 @@ async def test_a_stream_whose_run_is_deleted_ends(
     client: httpx.AsyncClient, engine: Engine, started: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader has the first page when the run goes: its stream ends, and when it comes back there is none."""
-    monkeypatch.setattr("executor.runtime.cursor.PAGE", 3)
+    monkeypatch.setattr("executor.kernel.read.cursor.PAGE", 3)
     run = (await started(document("a", "start x", blocks={"x": block("set", value=1)})))["run"]
     cursor_of = engine.events.cursor
 

@@ -4,9 +4,9 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.engine import Engine
-from executor.store.rows import Append
-from executor.store.usage import Spent, UsageRow
+from executor.kernel.store.rows import Append
+from executor.kernel.store.usage import Spent, UsageRow
+from executor.open.engine import Engine
 from tests.support.rows import T0, owned_run, record
 
 DAY = 20_000  # 2024-10-04

@@ -10,7 +10,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 from server.http.rates import ANSWERS, MISSES, Buckets, LinkRates
 from tests.support.runs import ended
 

@@ -10,8 +10,8 @@ import orjson
 import pytest
 
 from compiler.compile import Compiled, compile_document
-from executor.runtime import compiler
-from executor.runtime.compiler import COMPILE_ASIDE_BYTES
+from executor.kernel.run import compiler
+from executor.kernel.run.compiler import COMPILE_ASIDE_BYTES
 from tests.support.documents import in_a_row, value
 
 

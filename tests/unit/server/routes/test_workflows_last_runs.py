@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 
-from executor.engine import Engine
+from executor.open.engine import Engine
 
 
 async def test_workflows_and_drafts_have_their_last_run(

@@ -11,9 +11,9 @@ import click
 import httpx
 import pytest
 
-from executor.engine import Engine
 from executor.errors import Conflict, NotFound
-from executor.store.rows import EventFilter
+from executor.kernel.store.rows import EventFilter
+from executor.open.engine import Engine
 
 
 def saying(text: str, **more: Any) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import asdict, replace
 
-from executor.views import AttemptView, CheckpointView, NodeDetail, NodeView, WaitView, view_of
+from executor.service.views import AttemptView, CheckpointView, NodeDetail, NodeView, WaitView, view_of
 from server.wire import _plain, fragment, to_json
 from server.wire.nodes import node_shown
 from server.wire.waits import PublicWait, Wait

@@ -1,0 +1,424 @@
+"""The block type that a connector document makes: `connector.<service>`, with its operations as one param.
+
+Its requests go through the `http` block, so the guard on addresses, retries, the Idempotency-Key and all bounds are
+those of that block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import re
+import uuid
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from compiler.catalog import BlockSpec, Finding, Params
+from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, type_of
+from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
+from executor.blocks.connectors.signature import query_text, signed
+from executor.blocks.connectors.template import filled, filled_path
+from executor.blocks.http.binding import derived, opened
+from executor.blocks.types import http
+from executor.blocks.types.connected import CONNECTION
+from executor.blocks.types.shared_params import invalid, text
+from executor.errors import BlockError, Lost
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.coerce import coerce
+from executor.kernel.values.payload import render
+
+PREFIX: Final = "connector."
+REGION: Final = "us-east-1"
+# A stored connection can replace these; the others put the credential into the address, or sign with it.
+_CONNECTED: Final = frozenset({"bearer", "basic", "header", "query"})
+_AFTER_FIELDS: Final = 1000  # position in the form
+# The clock of the service may be this late.
+_SINCE_MS: Final = 300_000
+_REGION: Final = re.compile(r"[a-z0-9-]{1,40}")
+
+
+class ConnectorBlock:
+    def __init__(self, connector: Connector) -> None:
+        self._connector = connector
+        self.spec = _spec(connector)
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"status", "result"}, and for an operation that reads pages {"more"}: `result` is then the list of all
+        items. Raises BlockError: params_invalid; service_refused for an answer that reports failure; page_invalid; and
+        those of the http block."""
+        operation = _operation(self._connector, ctx.params)
+        if operation is None:
+            raise invalid(
+                f"there is no operation {str(ctx.params['operation'])[:80]!r}",
+                hint=f"use one of {', '.join(self._connector.operations)}",
+            )
+        sent = _sent(ctx.idempotency_key)
+        request = request_of(self._connector, operation, ctx.params, ctx.now_ms, sent)
+        if operation.check and (found := await self._done_before(ctx, operation, sent)) is not None:
+            return found
+        if operation.pages is None:
+            answer = await self._ask(ctx, request, 1)
+            return Done({"status": answer["status"], "result": answer["body"]})
+        items: list[Any] = []
+        most = int(coerce("integer", ctx.params.get("pages_max")) or 1)
+        if not 1 <= most <= PAGES_MAX:
+            raise invalid(f"pages_max must be between 1 and {PAGES_MAX}, it is {most}")
+        number = 0
+        following: dict[str, Any] | None = request
+        while following is not None and number < most and len(items) < ITEMS_MAX:
+            number += 1
+            answer = await self._ask(ctx, following, number)
+            items += items_of(operation.pages, answer["body"])
+            following = after(operation.pages, following, answer, number)
+        return Done({"status": answer["status"], "result": items[:ITEMS_MAX], "more": following is not None})
+
+    async def _done_before(self, ctx: Context, operation: Operation, sent: Mapping[str, str]) -> Done | None:
+        """Return the result of an earlier attempt whose request was sent. A checkpoint records that before the request
+        is sent. Raises Lost if the effect of the request is not known."""
+        last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
+        if last and not await ctx.repeat_wanted():
+            found = await self._look(ctx, operation, sent, last)
+            if found is not None:
+                return Done({"status": 200, "result": found})
+        await ctx.checkpoint({"since_ms": ctx.now_ms, **last, "sent_ms": ctx.clock() or ctx.now_ms})
+        return None
+
+    async def _look(
+        self, ctx: Context, operation: Operation, sent: Mapping[str, str], last: Mapping[str, Any]
+    ) -> Any | None:
+        check = next((one for one in operation.check if all(ctx.params.get(name) for name in one.needs)), None)
+        if check is None:
+            raise _in_doubt(ctx, self._connector, "the service cannot be asked for this one")
+        since_ms = int(last["since_ms"]) - _SINCE_MS
+        since = datetime.fromtimestamp(since_ms // 1000, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        request = request_of(
+            self._connector,
+            msgspec.structs.replace(
+                operation, method=check.method, path=check.path, query=check.query, headers={}, body=check.body,
+                pages=None,
+            ),
+            ctx.params,
+            ctx.now_ms,
+            {**sent, "since": since, "since_s": str(since_ms // 1000)},
+        )  # fmt: skip
+        while True:
+            asked_ms = ctx.clock() or ctx.now_ms
+            try:
+                answer = (await self._ask(ctx, request, 1))["body"]
+            except BlockError as error:
+                if error.deferred is not None:
+                    raise
+                raise _in_doubt(ctx, self._connector, error.message) from error
+            found = _found_in(check, answer, sent)
+            if isinstance(found, str):
+                raise _in_doubt(ctx, self._connector, found)
+            if found is not None:
+                ctx.log(f"({self._connector.title} has it: an earlier attempt did it)")
+                values = {**_values(operation, ctx.params), **sent, **found}
+                return filled(check.output, values)
+            left_s = check.settle_s - (asked_ms - int(last["sent_ms"])) / 1000
+            if left_s <= 0:
+                ctx.log(f"({self._connector.title} does not have it: it is sent again)")
+                return None
+            await asyncio.sleep(left_s)
+
+    async def _ask(self, ctx: Context, request: dict[str, Any], number: int) -> dict[str, Any]:
+        """Return the answer of the http block. Each page has a key of its own: it is another request."""
+        if number > 1 and request["method"] not in ("GET", "HEAD"):
+            key = {"Idempotency-Key": f"{ctx.idempotency_key}-{number}"}
+            request = {**request, "headers": {**request["headers"], **key}}
+        done = await http.block.run(replace(ctx, params=request))
+        answer: dict[str, Any] = done.output
+        for refusal in self._connector.refused:
+            if _says_so(refusal, answer["body"]):
+                raise _refused(self._connector, refusal, answer["body"])
+        return answer
+
+
+def _sent(idempotency_key: str) -> dict[str, str]:
+    """Return the keys that an operation may send to be found by: the same in all attempts, and in no other
+    execution."""
+    digest = hashlib.sha256(idempotency_key.encode()).digest()
+    its_uuid = uuid.UUID(bytes=digest[:16], version=4)
+    return {"idempotency_key": f"weft-{digest.hex()[:32]}", "idempotency_uuid": str(its_uuid)}
+
+
+def _found_in(check: Check, answer: Any, sent: Mapping[str, str]) -> dict[str, Any] | str | None:
+    """Return the parts of the item that has the key; or why it is not clear if there is one; or None if there is
+    none."""
+    items = at(check.items, answer)
+    if not isinstance(items, list):
+        return "the answer is no list"
+    for item in items:
+        mark = at(check.mark, item)
+        if isinstance(mark, str) and any(key in mark for key in sent.values()):
+            return {"found": item, **{name: at(pointer, item) for name, pointer in check.take.items()}}
+    if len(items) >= check.size or (check.more is not None and at(check.more, answer)):
+        return "too much was done there since"
+    if check.doubt is not None and any(at(check.doubt, item) and at(check.mark, item) is None for item in items):
+        return "what is there does not show who did it"
+    return None
+
+
+def _in_doubt(ctx: Context, connector: Connector, reason: str) -> Lost:
+    message = f"it is not clear whether {connector.title} has done it: {reason}"
+    ctx.log(f"({message})")
+    return Lost(message, ask=True)
+
+
+def request_of(
+    connector: Connector, operation: Operation, params: Params, now_ms: int = 0, more: Mapping[str, str] | None = None
+) -> dict[str, Any]:
+    """Return the params of the http block. `more`: values beside the fields. Raises BlockError(params_invalid)."""
+    values = {**_values(operation, params), **(more if more is not None else _sent(""))}
+    credential, connection = text(params, "credential"), text(params, "connection")
+    if credential is None and connection is None and connector.auth.kind != "none":
+        raise invalid(f"{connector.auth.title} is required", hint="such as ${NAME}, a secret, or a connection")
+    if credential is not None and connection is not None:
+        raise invalid(f"{connector.auth.title} and a connection cannot be used together")
+    base = (text(params, "base_url") or connector.base_url).rstrip("/")
+    if connector.auth.kind == "path":
+        base = base.replace("{{credential}}", _in_path(credential or ""))
+    region = text(params, "region") or REGION
+    if not _REGION.fullmatch(region):
+        raise invalid(f"region must be a name such as {REGION}, not {region[:80]!r}")
+    base = base.replace("{{region}}", region)
+    query = {**(filled(operation.query, values) or {}), **_page_of(operation)}
+    headers = {**connector.headers, **(filled(operation.headers, values) or {})}
+    if connection is None:
+        _sign(connector.auth, credential or "", headers, query)
+    body = filled(operation.body, values)
+    url = base + filled_path(operation.path, values)
+    if connector.auth.kind == "aws":
+        asked = query_text({name: render(value) for name, value in query.items()})
+        url, query, body = f"{url}?{asked}" if asked else url, {}, None if body is None else render(body)
+        headers = signed(
+            operation.method,
+            url,
+            {name: render(value) for name, value in headers.items()},
+            (body or "").encode(),
+            credential=credential or "",
+            region=region,
+            service=connector.auth.name,
+            now_ms=now_ms,
+        )
+    return {
+        "method": operation.method,
+        "url": url,
+        "headers": headers,
+        "query": query,
+        **({"body": body} if body is not None else {}),
+        **({"connection": connection} if connection is not None else {}),
+        "timeout_s": params.get("timeout_s") or 30,
+    }
+
+
+def _page_of(operation: Operation) -> dict[str, Any]:
+    """Return the field for the page. The first page is requested only where the service counts them from 0."""
+    pages = operation.pages
+    return {pages.name: pages.first} if pages is not None and pages.kind == "page" and pages.first == 0 else {}
+
+
+def _values(operation: Operation, params: Params) -> dict[str, Any]:
+    """Return the fields as the operation wants them: text that stands for a number is one. Raises BlockError."""
+    values: dict[str, Any] = {}
+    for name, schema in operation.fields.items():
+        value = params.get(name)
+        if value is None or value == "":
+            value = schema.get("default")
+        if value is None:
+            if name in operation.required:
+                raise invalid(f"{_title(name, schema)} is required")
+            continue
+        kinds = type_of(schema)
+        values[name] = coerce(kinds[0], value) if len(kinds) == 1 else value
+    return values
+
+
+def _sign(auth: Auth, credential: str, headers: dict[str, Any], query: dict[str, Any]) -> None:
+    match auth.kind:
+        case "bearer":
+            headers["Authorization"] = f"Bearer {credential}"
+        case "basic":
+            headers["Authorization"] = derived(credential, _basic)
+        case "header":
+            headers[auth.name] = auth.prefix + credential
+        case "query":
+            query[auth.name] = credential
+        case "path" | "aws" | "none":
+            pass
+
+
+def _basic(credential: str) -> str:
+    return "Basic " + base64.b64encode(credential.encode()).decode()
+
+
+def _in_path(credential: str) -> str:
+    """Check the credential and return it unencoded, so that it can be found and removed again."""
+    value = opened(credential)
+    if not value.isascii() or any(not (each.isalnum() or each in "-._~:") for each in value):
+        raise invalid("the credential has characters that cannot be in an address")
+    return credential
+
+
+def _says_so(refusal: Refusal, body: Any) -> bool:
+    found = at(refusal.at, body)
+    return bool(found) if refusal.equals is None else found == refusal.equals and found is not None
+
+
+def _refused(connector: Connector, refusal: Refusal, body: Any) -> BlockError:
+    reason = at(refusal.message, body) if refusal.message else None
+    said = render(reason)[:300] if reason is not None else "no reason given"
+    return BlockError(
+        f"{connector.title} refused the request: {said}", code="service_refused", retryable=said in refusal.retry
+    )
+
+
+def _operation(connector: Connector, params: Params) -> Operation | None:
+    """Return the operation of the params, by default the first one."""
+    name = params.get("operation") or next(iter(connector.operations))
+    return connector.operations.get(name) if isinstance(name, str) else None
+
+
+def _spec(connector: Connector) -> BlockSpec:
+    names = list(connector.operations)
+
+    def check(params: Params) -> tuple[Finding, ...]:
+        operation = _operation(connector, params)
+        if operation is None:
+            return ()  # the schema checks it
+        findings: list[Finding] = []
+        signed = [name for name in ("credential", "connection") if params.get(name) not in (None, "")]
+        if not signed and connector.auth.kind in _CONNECTED:
+            findings.append(
+                Finding("required", "/credential", f'"{connector.auth.title}" or a connection is required.')
+            )
+        missing = [name for name in operation.required if params.get(name) in (None, "")]
+        found = [(name, operation.fields[name]) for name in missing if "default" not in operation.fields[name]]
+        after = f'is required for "{operation.title}".'
+        findings += (Finding("required", f"/{name}", f'"{_title(name, schema)}" {after}') for name, schema in found)
+        return tuple(findings)
+
+    def output_of(params: Params) -> dict[str, Any] | None:
+        operation = _operation(connector, params)
+        result = (operation.output if operation is not None else None) or {}
+        properties: dict[str, Any] = {"status": {"type": "integer"}, "result": result}
+        if operation is not None and operation.pages is not None:
+            properties |= {"result": {"type": "array", "items": result}, "more": {"type": "boolean"}}
+        return {"type": "object", "properties": properties}
+
+    def only_reads(params: Params) -> bool:
+        operation = _operation(connector, params)
+        return operation is not None and (operation.reads or operation.method in ("GET", "HEAD"))
+
+    def repeatable(params: Params) -> bool:
+        operation = _operation(connector, params)
+        return operation is not None and (operation.idempotent or bool(operation.check))
+
+    listed = ", ".join(operation.title.lower() for operation in list(connector.operations.values())[:8])
+    return BlockSpec(
+        type=PREFIX + connector.service,
+        title=connector.title,
+        description=connector.description or f"{connector.title}: {listed}.",
+        category="connector",
+        params=_params(connector, names),
+        effect="write",
+        idempotent=False,
+        only_reads=only_reads,
+        repeatable=repeatable,
+        output_from=output_of,
+        check=check,
+        attempts=3,
+        sentence="{operation}",
+        icon=connector.icon,
+    )
+
+
+def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
+    operations = connector.operations
+    paged = [name for name in names if operations[name].pages is not None]
+    properties: dict[str, Any] = {
+        "operation": {
+            "enum": names,
+            "title": "Operation",
+            "default": names[0],
+            "description": f"What to do in {connector.title}.",
+            "x-titles": {name: operations[name].title for name in names},
+            "x-weft": "literal",
+            "x-ui": {"order": 1, "widget": "select"},
+        }
+    }
+    for n, (name, schema) in enumerate(_fields(connector).items()):
+        properties[name] = {**schema, "x-ui": {"order": n + 2, **_widget(schema), **schema.get("x-ui", {})}}
+    if connector.auth.kind != "none":
+        properties["credential"] = {
+            "type": "string",
+            "x-weft": "secret",
+            "title": connector.auth.title,
+            "description": f"{connector.auth.description} Use ${{NAME}}, a secret.".strip(),
+            "x-ui": {"order": _AFTER_FIELDS, "widget": "text"},
+        }
+    if connector.auth.kind in _CONNECTED:
+        properties["connection"] = {**CONNECTION, "x-ui": {"order": _AFTER_FIELDS, "widget": "connection"}}
+    if connector.auth.kind == "aws":
+        properties["region"] = {
+            "type": "string",
+            "title": "Region",
+            "default": REGION,
+            "x-ui": {"order": _AFTER_FIELDS, "widget": "text"},
+        }
+    if paged:
+        properties["pages_max"] = {
+            "type": "integer",
+            "title": "Pages to read",
+            "description": "Further pages are read until this number.",
+            "minimum": 1,
+            "maximum": PAGES_MAX,
+            "default": 1,
+            "x-when": {"operation": paged},
+            "x-ui": {"order": _AFTER_FIELDS + 1, "widget": "number"},
+        }
+    properties["base_url"] = {
+        "type": "string",
+        "title": "Address of the service",
+        "description": f"Instead of {connector.base_url}",
+        "x-ui": {"order": _AFTER_FIELDS + 2, "widget": "text", "advanced": True},
+    }
+    timeout = http.block.spec.params["properties"]["timeout_s"]
+    properties["timeout_s"] = {**timeout, "x-ui": {**timeout["x-ui"], "order": _AFTER_FIELDS + 3}}
+    required = ["credential"] if connector.auth.kind in ("path", "aws") else []
+    return {"type": "object", "required": required, "additionalProperties": False, "properties": properties}
+
+
+def _fields(connector: Connector) -> dict[str, dict[str, Any]]:
+    """Return the fields of all operations, each with the operations that have it, and those that need it
+    (`x-required`)."""
+    found: dict[str, dict[str, Any]] = {}
+    for id, operation in connector.operations.items():
+        for name, schema in operation.fields.items():
+            its = found.setdefault(name, {**schema, "title": _title(name, schema), "x-when": {}})
+            its["x-when"] = {"operation": [*its["x-when"].get("operation", ()), id]}
+            if name in operation.required and "default" not in schema:
+                needed = its.get("x-required", {}).get("operation", ())
+                its["x-required"] = {"operation": [*needed, id]}
+    return found
+
+
+def _title(name: str, schema: Mapping[str, Any]) -> str:
+    return str(schema.get("title") or name.replace("_", " ").capitalize())
+
+
+def _widget(schema: Mapping[str, Any]) -> dict[str, Any]:
+    if "enum" in schema:
+        return {"widget": "select"}
+    kinds = type_of(schema)
+    by_type = {"string": "text", "integer": "number", "number": "number", "boolean": "boolean"}
+    long = kinds == ("string",) and schema.get("format") in ("multiline", "textarea")
+    if long:
+        return {"widget": "longtext", "rows": 4}
+    return {"widget": by_type.get(kinds[0], "json") if len(kinds) == 1 else "json"}

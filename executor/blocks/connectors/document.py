@@ -1,0 +1,263 @@
+"""A connector document, and its check: all problems at once, each with its place and a hint.
+
+`connector.schema.json` beside this file is its JSON Schema, which editors can use. What a schema cannot express is
+checked here: that every placeholder is a field, that a path's fields are required, that fields of one name are the same
+field.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal, NoReturn
+
+import msgspec
+import orjson
+from msgspec import Struct, field
+
+from compiler.references import escape
+from compiler.schema import schema_error
+from executor.blocks.connectors.template import names_in
+from executor.errors import BadRequest
+from executor.kernel.values.schema import violations
+
+FORMAT: Final = "weft-connector/1"
+BYTES_MAX: Final = 1024 * 1024
+# Params that every connector has beside its fields. `connection`: for stored credentials, of which there are none yet.
+RESERVED: Final = frozenset(
+    {"operation", "credential", "connection", "base_url", "pages_max", "region", "timeout_s",
+     "idempotency_key", "idempotency_uuid", "since", "since_s", "found"}
+)  # fmt: skip
+# Identify the execution of the block in its requests, and in those that check it.
+SENT: Final = ("idempotency_key", "idempotency_uuid")
+ASKED: Final = (*SENT, "since", "since_s")
+
+
+class Auth(Struct, frozen=True):
+    """`name` and `prefix` are of kinds header and query; kind path: `{{credential}}` stands in `base_url`. Kind aws
+    signs each request for the service `name`; `{{region}}` may stand in `base_url`."""
+
+    kind: Literal["none", "bearer", "basic", "header", "query", "path", "aws"] = "none"
+    title: str = "Credential"
+    description: str = ""
+    name: str = "Authorization"
+    prefix: str = ""
+
+
+class Pages(Struct, frozen=True):
+    """The way to read a long list. `items` and `next` are JSON pointers into the answer; `name` is the field of the
+    query (or, `into` body, of the body) that requests the next page.
+
+    cursor  `next` has the value that requests the next page link    the header Link has its address, or `next` has it
+    page    pages have numbers from `first`; one with fewer than `size` items is the last
+    """
+
+    kind: Literal["cursor", "link", "page"]
+    items: str = ""
+    next: str | None = None
+    name: str = "page"
+    into: Literal["query", "body"] = "query"
+    first: int = 1
+    size: int = 100
+
+
+class Refusal(Struct, frozen=True):
+    """An answer with a good status that reports failure: the value `at` the pointer equals `equals`, or without that is
+    there and not empty. `message`: where the reason is; `retry`: reasons after which another try may succeed."""
+
+    at: str
+    equals: Any = None
+    message: str = ""
+    retry: tuple[str, ...] = ()
+
+
+class Check(Struct, frozen=True):
+    """The request that finds the effect of an earlier attempt, and how to read its answer. `items`, `more`, `mark`,
+    `doubt` and those in `take` are JSON pointers: the first two into the answer, the others into an item.
+
+    needs   it is for operations with a value in these fields items   where the list is in which the item would be mark
+    where an item has the key that the operation sent more    true there: the list continues, so an item that is not in
+    it may exist all the same size    a list with so many items continues, too doubt   an item that has something here,
+    and nothing at `mark`, may be it settle_s  an item that is missing so long after the request was sent does not exist
+    output  the answer that the operation would have given: `{{found}}` is the item, and `take` has names for parts of
+    it
+    """
+
+    path: str
+    items: str
+    mark: str
+    method: Literal["GET", "POST"] = "GET"
+    query: dict[str, Any] = {}
+    body: Any = None
+    needs: tuple[str, ...] = ()
+    more: str | None = None
+    size: int = 100
+    doubt: str | None = None
+    settle_s: float = 10
+    take: dict[str, str] = {}
+    output: Any = "{{found}}"
+
+
+class Operation(Struct, frozen=True):
+    """A request of the service. `reads`: it changes nothing, which is implied for GET and HEAD. `idempotent`: a second
+    request with the same fields does no harm. `check`: how to find the effect of a lost attempt; the first one counts
+    whose `needs` are given. For any other operation, a person decides about a lost attempt."""
+
+    title: str
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"] = "GET"
+    path: str = ""
+    description: str = ""
+    reads: bool = False
+    idempotent: bool = False
+    fields: dict[str, Any] = {}
+    required: tuple[str, ...] = ()
+    query: dict[str, Any] = {}
+    headers: dict[str, str] = {}
+    body: Any = None
+    output: dict[str, Any] | None = None
+    pages: Pages | None = None
+    check: tuple[Check, ...] = ()
+
+
+class Connector(Struct, frozen=True):
+    format: str
+    service: str
+    title: str
+    base_url: str
+    operations: dict[str, Operation]
+    description: str = ""
+    docs: str = ""
+    icon: str = "http"
+    auth: Auth = Auth()
+    headers: dict[str, str] = {}
+    refused: tuple[Refusal, ...] = ()
+    comment: str = field(default="", name="$comment")
+    schema: str = field(default="", name="$schema")
+
+
+def read(data: bytes) -> Connector:
+    """Raises BadRequest(connector_invalid): `errors` has all that is wrong."""
+    if len(data) > BYTES_MAX:
+        _refuse([_wrong("", f"The document has more than {BYTES_MAX} bytes.", "Keep only the operations you need.")])
+    try:
+        document = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        _refuse([_wrong("", f"The document is not JSON: {error}.", "Check commas and quotation marks.")])
+    return checked(document)
+
+
+def checked(document: Any) -> Connector:
+    """Check a document that is decoded already, like `read`."""
+    hint = "connector.schema.json and docs/howto/connectors.md describe the format."
+    found = [_wrong(one["pointer"], one["message"], hint) for one in violations(schema(), document)]
+    if found:
+        _refuse(found)
+    connector = trusted(document)
+    if problems := _problems(connector):
+        _refuse(problems)
+    return connector
+
+
+def trusted(document: Any) -> Connector:
+    """Decode a document that was checked before, such as those that come with weft, which a test checks."""
+    return msgspec.convert(document, Connector)
+
+
+@cache
+def schema() -> dict[str, Any]:
+    """Return the JSON Schema of connector documents."""
+    loaded: dict[str, Any] = orjson.loads(files(__package__).joinpath("connector.schema.json").read_bytes())
+    return loaded
+
+
+def type_of(schema: Any) -> tuple[str, ...]:
+    """Return the types that a field may have besides null, in words that JSON Schema has."""
+    named = schema.get("type") if isinstance(schema, dict) else None
+    listed = named if isinstance(named, list) else [named]
+    return tuple(str(name) for name in listed if name not in (None, "null"))
+
+
+def _problems(connector: Connector) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    if connector.auth.kind == "path" and "credential" not in names_in(connector.base_url):
+        found.append(
+            _wrong("/base_url", "It has no {{credential}}.", "Add it where the service wants it, or change /auth/kind.")
+        )
+    first: dict[str, tuple[str, Any]] = {}
+    for id, operation in connector.operations.items():
+        at = f"/operations/{escape(id)}"
+        found += _problems_of(operation, at)
+        for name, its in operation.fields.items():
+            other, before = first.setdefault(name, (id, its))
+            if _shape(its) != _shape(before):
+                said = f"{name!r} is another kind of field in operation {other!r}."
+                hint = "Give one of them another name: a field that two operations share has one type and one choice."
+                found.append(_wrong(f"{at}/fields/{escape(name)}", said, hint))
+    return found
+
+
+def _problems_of(operation: Operation, at: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    for name, its in operation.fields.items():
+        here = f"{at}/fields/{escape(name)}"
+        if name in RESERVED:
+            found.append(_wrong(here, f"Every connector has a field {name!r}.", "Use another name."))
+        if (problem := schema_error(orjson.dumps(its))) is not None:
+            found.append(_wrong(here, f"It is not a JSON Schema: {problem[:200]}.", "Use type, title and description."))
+    for n, name in enumerate(operation.required):
+        if name not in operation.fields:
+            found.append(_wrong(f"{at}/required/{n}", f"There is no field {name!r}.", "Add it to fields."))
+    sent = {"path": operation.path, "query": operation.query, "headers": operation.headers, "body": operation.body}
+    for where, template in sent.items():
+        for name in dict.fromkeys(names_in(template)):
+            if name not in operation.fields and name not in SENT:
+                found.append(_wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields."))
+    for name in dict.fromkeys(names_in(operation.path)):
+        if name in operation.fields and name not in operation.required and "default" not in operation.fields[name]:
+            said = f"The path needs {name!r}, which is not required."
+            found.append(_wrong(f"{at}/required", said, "Add it to required, or give the field a default."))
+    used = set(names_in(list(sent.values())))
+    for name in operation.fields.keys() - used:
+        found.append(_wrong(f"{at}/fields/{escape(name)}", "No part of a request uses it.", "Use it, or remove it."))
+    if operation.pages is not None and operation.pages.kind == "cursor" and operation.pages.next is None:
+        found.append(_wrong(f"{at}/pages", "A cursor needs `next`.", "Say where it is, as a JSON pointer."))
+    for n, check in enumerate(operation.check):
+        found += _problems_of_check(operation, check, f"{at}/check/{n}")
+    return found
+
+
+def _problems_of_check(operation: Operation, check: Check, at: str) -> list[dict[str, str]]:
+    found: list[dict[str, str]] = []
+    if not any(name in SENT for name in names_in([operation.path, operation.query, operation.headers, operation.body])):
+        said = "The operation sends nothing that it could be found by."
+        found.append(_wrong(at, said, "Send {{idempotency_key}} or {{idempotency_uuid}} where the service keeps it."))
+    known = {"path": ASKED, "query": ASKED, "body": ASKED, "output": (*SENT, "found", *check.take)}
+    for where, more in known.items():
+        for name in dict.fromkeys(names_in(getattr(check, where))):
+            if name not in operation.fields and name not in more:
+                found.append(_wrong(f"{at}/{where}", f"There is no field {name!r}.", "Add it to fields."))
+    for name in (*check.needs, *names_in(check.path)):
+        if name not in operation.fields and name not in ASKED:
+            found.append(_wrong(at, f"There is no field {name!r}.", "Add it to fields."))
+    return found
+
+
+def _shape(schema: Any) -> Any:
+    """Return the part of a field's schema that has to be the same in all operations that have the field."""
+    return {name: value for name, value in schema.items() if name not in ("title", "description", "default", "x-ui")}
+
+
+def _wrong(pointer: str, message: str, hint: str) -> dict[str, str]:
+    return {"pointer": pointer, "message": message, "hint": hint}
+
+
+def _refuse(found: list[dict[str, str]]) -> NoReturn:
+    first = found[0]
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    raise BadRequest(
+        f"the connector document is not valid at {first['pointer'] or '/'}: {first['message']}{more}",
+        code="connector_invalid",
+        pointer=first["pointer"],
+        hint=first["hint"],
+        errors=found,
+    )

@@ -1,0 +1,79 @@
+"""The connectors of the database, as loaded in this process. They may change at any time, and in another process:
+before one is used, the hashes of all are compared.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+from typing import Final
+
+from msgspec import Struct
+
+from compiler.plan import Plan
+from executor.blocks.connectors.block import PREFIX, ConnectorBlock
+from executor.blocks.connectors.document import Connector, read
+from executor.blocks.types.registry import Registry
+from executor.errors import BadRequest
+from executor.kernel.store.connectors import ConnectorRow, ConnectorStore
+
+PLANS_MAX: Final = 10_000
+
+_log = logging.getLogger("weft.connectors")
+
+
+class StoredConnector(Struct, frozen=True):
+    row: ConnectorRow
+    connector: Connector
+
+
+class StoredConnectors:
+    def __init__(self, store: ConnectorStore, registry: Registry) -> None:
+        self.revision = 0  # one higher with each change that was seen
+        self.known: dict[str, StoredConnector] = {}
+        self._store = store
+        self._registry = registry
+        self._hashes: dict[str, str] = {}  # includes connectors that are not valid
+        self._needed: dict[str, bool] = {}  # by the hash of a plan
+        self._lock = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Load the connectors stored now. Raises StoreError."""
+        async with self._lock:
+            hashes = await self._store.connector_hashes()
+            if hashes == self._hashes:
+                return
+            changed = [service for service, hash in hashes.items() if self._hashes.get(service) != hash]
+            rows = await self._store.get_connectors(changed) if changed else []
+            known = {service: one for service, one in self.known.items() if service in hashes}
+            for row in rows:
+                known.pop(row.service, None)
+                if (connector := _read(row)) is not None:
+                    known[row.service] = StoredConnector(row, connector)
+            self.known = known
+            self._hashes = hashes
+            self._registry.stored = {PREFIX + service: ConnectorBlock(one.connector) for service, one in known.items()}
+            self.revision += 1
+
+    async def refresh_for(self, plan: Plan) -> None:
+        """Refresh if the plan has a block of a connector. Raises StoreError."""
+        needed = self._needed.get(plan.hash)
+        if needed is None:
+            if len(self._needed) >= PLANS_MAX:
+                self._needed.clear()
+            needed = self._needed[plan.hash] = self._may_be_stored(node.type for node in plan.nodes)
+        if needed:
+            await self.refresh()
+
+    def _may_be_stored(self, types: Iterable[str]) -> bool:
+        return any(type.startswith(PREFIX) and not self._registry.is_fixed(type) for type in types)
+
+
+def _read(row: ConnectorRow) -> Connector | None:
+    """Decode a connector. Returns None, and logs it, if a newer version of weft stored it."""
+    try:
+        return read(row.document)
+    except BadRequest as error:
+        _log.error("the connector %s cannot be used by this version: %s", row.service, error)
+        return None

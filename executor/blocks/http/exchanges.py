@@ -1,0 +1,286 @@
+"""Requests, redirects and answers over httpcore and httpx, which are loaded with this file."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Literal, TypeVar
+
+import anyio
+import httpcore
+import httpx
+
+from executor.blocks.http.addresses import Allowed, Resolve
+from executor.blocks.http.backend import GuardedBackend
+from executor.blocks.http.binding import check_place, counts, is_bound, opened, opened_bytes
+from executor.blocks.http.handles import has_handle, in_first_form
+from executor.blocks.http.hops import Hop, opened_url, parse_url
+from executor.blocks.http.own import Own
+from executor.blocks.http.parts import parts_of
+from executor.blocks.http.response import BoundedHead, read_body
+from executor.errors import BlockError, is_exhausted, not_begun
+
+T = TypeVar("T")
+Waiting = Callable[[], AbstractContextManager[Any]]
+_Reach = Literal["own", "public", "allowed"]
+
+_CONNECT_S = 5.0
+_CHECKED_ASIDE_BYTES = 256 * 1024
+# They request a part of the answer, in which a part of a secret would not be found.
+_OF_PARTS = frozenset({"range", "if-range", "a-im"})
+_REDIRECTS_MAX = 5
+_OWN_HINT = (
+    "use a Run workflow block to start a workflow; the operator can allow more with WEFT_ALLOW_PRIVATE=host:port"
+)
+_REDIRECT_HINT = (
+    "a redirect from a public to a private address is followed only if the URL of the block has the same host"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The answer to a request. `headers`: names in lower case, repeated ones joined by commas; `url`: after redirects;
+    `ms`: from sending to the last byte."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+    url: str
+    ms: int
+
+
+# Errors before any part of a request was sent.
+_NOT_SENT = (httpcore.ConnectError, httpcore.ConnectTimeout, httpcore.PoolTimeout)
+
+
+class Exchanges:
+    """The exchanges of one GuardedClient, which describes the arguments."""
+
+    def __init__(self, allowed: Allowed, own: Own | None, resolve: Resolve, connections: int) -> None:
+        self._allowed = allowed
+        self._own = own
+        own_port = own.port if own else None
+        self._backends: dict[_Reach, GuardedBackend] = {
+            "allowed": GuardedBackend(self._allowed, resolve, own_port=own_port),
+            "public": GuardedBackend(Allowed(), resolve, own_port=own_port, hint=_REDIRECT_HINT),
+            "own": GuardedBackend(Allowed(own.places if own else ()), resolve),
+        }
+        # A connection that is there is not judged again, so requests that may reach different places share none.
+        self._pools: dict[tuple[_Reach, bool], httpcore.AsyncConnectionPool] = {}  # second: with TLS
+        # A request that is cancelled while the pool has it wait may take a connection with it: none waits there.
+        self._room = {tls: asyncio.Semaphore(connections) for tls in (False, True)}
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        content: bytes | None,
+        timeout_s: float,
+        max_bytes: int,
+        follow_redirects: bool,
+        waiting: Waiting | None,
+    ) -> Answer:
+        """See GuardedClient.request."""
+        hop = Hop.first(method.upper(), parse_url(url), dict(headers), content)
+        part = next((name for name in headers if name.lower() in _OF_PARTS), None)
+        if part is not None and counts():
+            message = f"a request with a secret cannot have the header {part}: the answer would have parts of it"
+            raise BlockError(message, code="secret_misplaced", retryable=False)
+        room = self._room[hop.url.scheme == "https"]
+        if waiting is None:
+            return await self._within(hop, timeout_s, max_bytes, follow_redirects)
+        with waiting() if room.locked() else nullcontext():
+            await room.acquire()
+        try:
+            return await self._within(hop, timeout_s, max_bytes, follow_redirects)
+        finally:
+            room.release()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        while self._pools:
+            await self._pools.popitem()[1].aclose()
+
+    async def _within(self, hop: Hop, timeout_s: float, max_bytes: int, follow_redirects: bool) -> Answer:
+        started = time.monotonic()
+        try:
+            async with asyncio.timeout(timeout_s):
+                for _ in range(_REDIRECTS_MAX + 1):
+                    found = await unbroken(self._exchange(hop, max_bytes, follow_redirects))
+                    if not isinstance(found, Hop):
+                        return _answer(hop, *found, int((time.monotonic() - started) * 1000))
+                    hop = found
+        except BlockError as error:
+            if hop.came_from is not None:
+                error.deferred = None  # the first request was made
+            raise
+        except (TimeoutError, httpcore.TimeoutException) as error:
+            raise BlockError(
+                f"{hop.shown}: no response within {timeout_s:g} s"
+                if isinstance(error, TimeoutError)
+                else f"{hop.shown}: {error}",
+                code="http_timeout",
+                uncertain=not isinstance(error, _NOT_SENT),
+            ) from error
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
+            local = isinstance(error, httpcore.LocalProtocolError | httpcore.UnsupportedProtocol)
+            # Messages of the libraries about a request, and about an answer that is not HTTP, quote it.
+            quotes = is_bound() and isinstance(error, httpcore.ProtocolError)
+            reason = "the request or the answer is not valid HTTP" if quotes else str(error) or type(error).__name__
+            raise BlockError(
+                f"{hop.shown}: {reason}",
+                code="http_connection",
+                hint="look at its URL and headers: a param or a secret in them may be empty" if local else "",
+                retryable=not local,
+                uncertain=not isinstance(error, _NOT_SENT) or hop.came_from is not None,
+            ) from error
+        message = f"{hop.shown}: more than {_REDIRECTS_MAX} redirects"
+        raise BlockError(message, code="too_many_redirects", retryable=False)
+
+    async def _exchange(
+        self, hop: Hop, max_bytes: int, follow_redirects: bool
+    ) -> Hop | tuple[httpcore.Response, bytes]:
+        """Send one request, and return where it is redirected, or the answer and its body."""
+        host, chosen = hop.url.raw_host.decode("ascii"), hop.came_from is not None
+        await check_request(hop.url.scheme, host, hop.port, str(hop.url), hop.headers, hop.content, chosen=chosen)
+        pool = await self._pool(self._reach(hop), hop.url.scheme == "https")
+        response = await self._send(pool, hop)
+        try:
+            follow = hop.follow(response) if follow_redirects else None
+            return follow or (response, await read_body(response, max_bytes))
+        finally:
+            await response.aclose()
+
+    def _reach(self, hop: Hop) -> _Reach:
+        """Return which places this hop may lead to. Raises BlockError(address_refused, redirect_refused)."""
+        if self._own is not None and self._own.is_at(hop.url):
+            if hop.came_from is not None and not self._own.is_at(hop.came_from):
+                raise hop.refused_redirect("goes from another server to this one")
+            if self._own.opens(hop.url):
+                return "own"
+            if not self._allowed.names_url(hop.url.host, hop.port):
+                message = f"{hop.shown}: on this server, workflows can reach only /demo/ and /hooks/"
+                raise BlockError(message, code="address_refused", retryable=False, hint=_OWN_HINT)
+        # A public place must not choose among the allowed private ones.
+        return "public" if hop.from_public and hop.url.host != hop.named else "allowed"
+
+    async def _send(self, pool: httpcore.AsyncConnectionPool, hop: Hop) -> httpcore.Response:
+        headers = httpx.Headers(opened_headers(hop.all_headers()), encoding="latin-1")
+        content = None if hop.content is None else opened_bytes(hop.content)
+        request = httpx.Request(hop.method, opened_url(hop.url), headers=headers, content=content)
+        response = await pool.handle_async_request(
+            httpcore.Request(
+                method=request.method,
+                url=httpcore.URL(
+                    scheme=request.url.raw_scheme,
+                    host=request.url.raw_host,
+                    port=request.url.port,
+                    target=request.url.raw_path,
+                ),
+                headers=request.headers.raw,
+                content=_once(content or b""),
+                extensions={"timeout": {"connect": _CONNECT_S}},
+            )
+        )
+        stream = response.extensions.get("network_stream")
+        if isinstance(stream, BoundedHead):
+            stream.head_is_complete()
+        return response
+
+    async def _pool(self, reach: _Reach, tls: bool) -> httpcore.AsyncConnectionPool:
+        """Reading the certificates takes 0.15 s: not on the event loop, and not for plain HTTP."""
+        key = reach, tls
+        if key not in self._pools:
+            context = await asyncio.to_thread(tls_context) if tls else None
+            if key not in self._pools:  # another request may have been quicker
+                self._pools[key] = httpcore.AsyncConnectionPool(
+                    ssl_context=context,
+                    max_connections=None,  # `_room` is the bound
+                    max_keepalive_connections=20,
+                    keepalive_expiry=30,
+                    network_backend=self._backends[reach],
+                )
+        return self._pools[key]
+
+
+async def check_request(
+    scheme: str,
+    host: str,
+    port: int,
+    url: str,
+    headers: Mapping[str, str],
+    content: bytes | None,
+    *,
+    chosen: bool = False,
+) -> None:
+    """Check that the secrets in a request may be sent; see `check_place`. Raises BlockError."""
+    if not is_bound():
+        return
+    check = partial(check_place, scheme, host, port, parts_of(url, headers, content), chosen=chosen)
+    if content is not None and len(content) > _CHECKED_ASIDE_BYTES:  # secrets are looked for in all of it
+        await asyncio.to_thread(check)
+    else:
+        check()
+
+
+def tls_context() -> ssl.SSLContext:
+    """Make a context with the certificates that httpx brings. Takes 0.15 s. Raises BlockError(out_of_resources)."""
+    try:
+        return httpx.create_ssl_context(trust_env=False)
+    except OSError as error:
+        raise (not_begun("the certificates", error) if is_exhausted(error) else error) from error
+
+
+def _answer(hop: Hop, response: httpcore.Response, body: bytes, ms: int) -> Answer:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in response.headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+    return Answer(response.status, reason, headers, body, in_first_form(str(hop.url)), ms)
+
+
+def opened_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Put the values of secrets into the headers. Raises BlockError(params_invalid) for a value that no header can
+    have."""
+    found = dict(headers)
+    for name, text in headers.items():
+        if has_handle(text):
+            value = found[name] = opened(text).strip()
+            if any(not (" " <= char <= "~" or "\xa0" <= char <= "\xff") for char in value):
+                message = f"a secret in the header {name} has characters that cannot be in a header"
+                raise BlockError(message, code="params_invalid", retryable=False)
+    return found
+
+
+async def unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """Await `work` in a task of its own and return its result. asyncio cancels at any `await`, also where httpcore
+    takes a connection or gives it back, and then the pool has lost it for ever. A scope of anyio does not cancel what
+    httpcore shields, so the work is cancelled through one."""
+    scope = anyio.CancelScope()
+
+    async def within() -> T:
+        with scope:
+            return await work
+        raise asyncio.CancelledError
+
+    task = asyncio.create_task(within())
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a failure after its caller has left
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        scope.cancel()
+        await asyncio.wait([task])
+        raise
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    if content:
+        yield content

@@ -1,0 +1,111 @@
+"""The client of blocks. Loading the libraries takes seconds, so it happens beside the event loop: with the first call,
+or before it where models are configured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from contextlib import nullcontext
+from importlib import import_module
+from importlib.util import find_spec
+from threading import Thread
+from typing import TYPE_CHECKING
+
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.llm.base import Conversation, OnDelta, Reply, Waiting
+from executor.blocks.llm.endpoints import Endpoint, Endpoints
+from executor.errors import BlockError
+from executor.kernel.process.extras import install
+
+if TYPE_CHECKING:
+    from executor.blocks.llm.provider import Provider
+
+REPLIES_MAX = 50  # per process at the same time; further ones wait
+WITH_FILES_MAX = 8  # those among them that have files in memory
+_PROVIDER = "executor.blocks.llm.provider"
+
+
+class ModelClient:
+    """Shared by all blocks of a process; belongs to the event loop of its first reply. Every connection is made by the
+    rules of `http`; the endpoints of the operator may be private, and are open to models alone.
+
+    env   has the keys of the endpoints
+    """
+
+    def __init__(
+        self, http: GuardedClient, endpoints: Endpoints, env: Mapping[str, str], *, replies: int = REPLIES_MAX
+    ) -> None:
+        self.endpoints = endpoints
+        self._http = http
+        self._env = env
+        self._room = asyncio.Semaphore(replies)
+        self._files_room = asyncio.Semaphore(WITH_FILES_MAX)
+        self._provider: Provider | None = None
+
+    async def reply(
+        self, conversation: Conversation, on_delta: OnDelta | None = None, *, waiting: Waiting = nullcontext
+    ) -> Reply:
+        """`on_delta` gets the text piece by piece while it comes; `waiting` is entered while the request waits for one
+        of the connections.
+
+        Raises BlockError. Retryable: model_rate_limited (with the time that the server asked for), model_failed (5xx),
+        model_timeout, model_connection. Not: model_refused (4xx), model_unknown, model_key_missing, llm_missing,
+        address_refused, response_too_large."""
+        endpoint, model = self.endpoints.find(conversation.model)
+        key = self._key(endpoint, conversation)
+        provider = self._provider or await self._begin()
+        with waiting() if self._room.locked() else nullcontext():
+            await self._room.acquire()
+        try:
+            if conversation.load is None:
+                return await provider.reply(endpoint, model, key, conversation, {}, on_delta)
+            with waiting() if self._files_room.locked() else nullcontext():
+                await self._files_room.acquire()
+            try:
+                files = await conversation.load()
+                return await provider.reply(endpoint, model, key, conversation, files, on_delta)
+            finally:
+                self._files_room.release()
+        finally:
+            self._room.release()
+
+    def load_beside(self) -> None:
+        """Load the libraries in a thread, if there is a model to ask: an endpoint of the operator, or a key."""
+        keys = (endpoint.key_name for endpoint in self.endpoints.all())
+        if (self.endpoints.named or any(self._env.get(key) for key in keys)) and find_spec("pydantic_ai") is not None:
+            Thread(target=import_module, args=(_PROVIDER,), name="load models", daemon=True).start()
+
+    async def close(self) -> None:
+        """Close all connections."""
+        if self._provider is not None:
+            await self._provider.close()
+
+    def _key(self, endpoint: Endpoint, conversation: Conversation) -> str | None:
+        if conversation.credential is not None:
+            return None
+        key = conversation.api_key or self._env.get(endpoint.key_name) or None
+        if key is None and endpoint.key_required:
+            raise BlockError(
+                f"there is no API key for {endpoint.name}",
+                code="model_key_missing",
+                retryable=False,
+                hint="choose a connection, set API key of the block to a secret, or start the server with "
+                f"WEFT_SECRET_{endpoint.key_name}",
+            )
+        return key
+
+    async def _begin(self) -> Provider:
+        if find_spec("pydantic_ai") is None:
+            raise BlockError(
+                "language models need a library that is not installed on this server",
+                code="llm_missing",
+                retryable=False,
+                hint=f"{install('llm')}; then restart it",
+            )
+        await asyncio.to_thread(import_module, _PROVIDER)  # another thread may be in the middle of that
+        from executor.blocks.llm.provider import Provider
+
+        if self._provider is None:  # another reply may have been quicker
+            self._provider = Provider(self._http.guard(endpoint.place for endpoint in self.endpoints.named))
+        return self._provider

@@ -1,0 +1,129 @@
+"""The services that handlers share in one process: HTTP client, sandbox, mail transport, environment. Built once,
+closed once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from executor.blocks.databases.databases import Databases
+from executor.blocks.llm.client import ModelClient
+from executor.blocks.llm.endpoints import Endpoints
+from executor.blocks.mcp.client import ToolClient
+from executor.blocks.runners.runners import Runners
+from executor.blocks.vault.command import External, SecretsCommand
+from executor.kernel.process.threads import FunctionThreads
+from executor.kernel.process.tracing import Tracing
+from executor.kernel.store.rows import FamilyMax
+from executor.kernel.values.files import BYTES_MAX, Files
+
+if TYPE_CHECKING:
+    from executor.blocks.http.client import GuardedClient
+    from executor.blocks.sandbox.sandbox import Sandbox
+
+
+@dataclass(slots=True)
+class MailSettings:
+    """transport `log` writes mails to the log; `smtp` sends them with aiosmtplib."""
+
+    transport: str = "log"
+    sender: str = "weft@localhost"
+    host: str = "127.0.0.1"
+    port: int = 587
+    username: str | None = None
+    password: str | None = None
+    start_tls: bool | None = None
+
+
+@dataclass(slots=True)
+class NotifySettings:
+    """Addresses that are notified of every wait for a person, in addition to the block's."""
+
+    email: tuple[str, ...] = ()
+    webhook: str | None = None
+
+
+@dataclass(slots=True)
+class AlertSettings:
+    """Settings of the installation: the addresses that are notified of failed runs, of delays (`waiting_ms`: an open
+    wait, `queued_ms`: a run that no worker has begun; None for no limit) and of missed times of schedules; the workflow
+    that is started for a failed run, unless its own settings name another."""
+
+    email: tuple[str, ...] = ()
+    webhook: str | None = None
+    waiting_ms: int | None = None
+    queued_ms: int | None = None
+    error_workflow: str | None = None
+
+
+class RunLimits(Struct, frozen=True):
+    """Bounds of the data of runs: runs below one run; bytes of the outputs of a run, and of a run with all below it; of
+    the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while more
+    are submitted, or None for any number."""
+
+    family: FamilyMax = FamilyMax()
+    run_bytes: int = 256 * 1024 * 1024
+    family_bytes: int = 1024 * 1024 * 1024
+    memory_bytes: int = 128 * 1024 * 1024
+    file_bytes: int = BYTES_MAX
+    queued: int | None = None
+
+
+@dataclass(slots=True)
+class Services:
+    """The services of one process. `env` holds the values `${NAME}` may read; those named in `secrets` are removed from
+    everything that is recorded or shown. `kept`: secrets of the environment, which follow the rules of stored ones.
+    `model_keys`: for `endpoints` alone. `base_url` is where this server is reached, for links. `kubernetes`: the
+    namespaces in which `job` blocks may create Jobs. `endpoints`: the servers of language models that `models` reaches.
+    `tool_servers` calls MCP servers. `sqlite_folders` have the files that `sql` blocks may open, except `own_database`.
+    `secrets_command` is called for secrets that are not stored. `files`: of the engine, which sets it. `tracing`: of a
+    process that exports traces."""
+
+    sandbox: Sandbox
+    http: GuardedClient
+    mail: MailSettings = field(default_factory=MailSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
+    alerts: AlertSettings = field(default_factory=AlertSettings)
+    env: Mapping[str, str] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+    kept: Mapping[str, External] = field(default_factory=dict)
+    model_keys: Mapping[str, str] = field(default_factory=dict)
+    base_url: str = "http://127.0.0.1:8765"
+    functions: FunctionThreads = field(default_factory=FunctionThreads)
+    kubernetes: tuple[str, ...] = ()
+    runners: Runners = field(default_factory=Runners)
+    limits: RunLimits = field(default_factory=RunLimits)
+    files: Files | None = None
+    endpoints: Endpoints = field(default_factory=Endpoints)
+    models: ModelClient = field(init=False)
+    tool_servers: ToolClient = field(init=False)
+    sqlite_folders: tuple[str, ...] = ()
+    own_database: str | None = None
+    databases: Databases = field(init=False)
+    secrets_command: SecretsCommand | None = None
+    tracing: Tracing | None = None
+
+    def __post_init__(self) -> None:
+        self.models = ModelClient(self.http, self.endpoints, {**self.env, **self.model_keys})
+        self.tool_servers = ToolClient(self.http)
+        self.databases = Databases(self.http, self.sqlite_folders, own=self.own_database)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that `${NAME}` can read from the environment, secrets included."""
+        return frozenset(self.env) | frozenset(self.kept)
+
+    async def close(self) -> None:
+        """Close the connections of the HTTP client, stop the sandbox and the runners."""
+        await self.runners.close()
+        await self.databases.close()
+        await self.models.close()
+        await self.tool_servers.close()
+        await self.http.close()
+        if self.secrets_command is not None:
+            await self.secrets_command.close()
+        self.sandbox.close()

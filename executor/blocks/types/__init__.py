@@ -1,0 +1,1 @@
+"""The block types, one file each."""

@@ -1,0 +1,26 @@
+"""`break`: ends the innermost loop around it with this iteration. Other blocks ready in the iteration still run."""
+
+from __future__ import annotations
+
+from compiler.catalog import BlockSpec
+from executor.kernel.handler.base import Context, Done
+
+
+class Break:
+    spec = BlockSpec(
+        type="break",
+        title="Break",
+        description="Ends the loop after the current iteration. Place it after a condition.",
+        category="flow",
+        inline=True,
+        inside="loop",
+        sentence="End the loop",
+        icon="exit",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """`values.scope` records that the block ran, when the step is recorded and again on recovery."""
+        return Done({"break": True})
+
+
+block = Break()

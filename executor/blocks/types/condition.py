@@ -1,0 +1,169 @@
+"""`condition`: takes the first case whose expression is true. A case without an expression is the else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import BlockSpec, Case, Finding, Params
+from executor.blocks.sandbox import Bound
+from executor.blocks.types.shared_params import CASE_ID, CASE_TITLE
+from executor.errors import BlockError
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.coerce import truthy
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["cases"],
+    "additionalProperties": False,
+    "properties": {
+        "cases": {
+            "type": "array",
+            "title": "Cases",
+            "description": "Checked from top to bottom. The run takes the first case that is true.",
+            "minItems": 1,
+            "maxItems": 100,
+            "x-ui": {"order": 1, "widget": "list", "handles": "id"},
+            "items": {
+                "type": "object",
+                "required": ["id"],
+                "additionalProperties": False,
+                "properties": {
+                    "id": CASE_ID,
+                    "title": CASE_TITLE,
+                    "when": {
+                        "type": ["string", "boolean", "null"],
+                        "title": "Condition",
+                        "description": "A JavaScript expression. Leave empty for else.",
+                        "x-weft": "expression",
+                        "x-ui": {"order": 3, "widget": "code", "rows": 1},
+                    },
+                },
+            },
+        },
+        "carry": {
+            "title": "Extra output",
+            "description": "An object whose fields are added to the output. Conditions imported from Sim add the "
+            "output of the previous block, and also return Sim's selectedOption and conditionResult.",
+            "x-ui": {"order": 2, "widget": "json", "advanced": True},
+        },
+    },
+}
+
+
+def named_cases(params: Params, key: str) -> tuple[Case, ...]:
+    """Return the items of the list param `key` that have an id, as handles. Malformed items are ignored."""
+    items = params.get(key)
+    found = (
+        [i for i in items if isinstance(i, dict) and isinstance(i.get("id"), str)] if isinstance(items, list) else []
+    )
+    return tuple(Case(i["id"], title if isinstance(title := i.get("title"), str) else "") for i in found)
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    """A case whose expression is left out or empty matches everything."""
+    cases = params.get("cases")
+    if not isinstance(cases, list) or not cases:
+        return ()
+    catches = [i for i, case in enumerate(cases) if isinstance(case, dict) and case.get("when") in (None, "")]
+    if not catches:
+        message = "has no else. The run stops here when no case matches."
+        hint = "Add a last case without a condition."
+        return (Finding("else_missing", "/cases", message, hint, of_block=True),)
+    return tuple(_not_last(cases[at], at) for at in catches if at != len(cases) - 1)
+
+
+def _not_last(case: dict[str, Any], at: int) -> Finding:
+    title = str(case.get("title") or case.get("id") or at + 1)[:80]
+    message = f'case "{title}" has no condition. Only the last case can be without one.'
+    return Finding("else_not_last", f"/cases/{at}/when", message)
+
+
+def _output_schema(params: Params) -> dict[str, Any] | None:
+    if "carry" in params:
+        return None
+    return {
+        "type": "object",
+        "properties": {
+            "case": {"type": ["string", "null"]},
+            "title": {"type": "string"},
+            "result": {"type": "boolean"},
+        },
+    }
+
+
+class Condition:
+    spec = BlockSpec(
+        type="condition",
+        title="Condition",
+        description="Continues on the first case that matches.",
+        category="flow",
+        params=_PARAMS,
+        handles=(),
+        cases=lambda params: named_cases(params, "cases"),
+        check=_check,
+        output_from=_output_schema,
+        inline=True,
+        sentence="If {cases[0].when} | {cases[].title} | First case that matches",
+        icon="branch",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
+        taken."""
+        cases = [case for case in ctx.params.get("cases") or () if isinstance(case, dict)]
+        index = await first_true(ctx, cases)
+        case = cases[index] if index is not None else {}
+        route = str(case["id"]) if index is not None else None
+        output: dict[str, Any] = {"case": route, "title": str(case.get("title") or ""), "result": index is not None}
+        if "carry" in ctx.params:
+            carried = ctx.params["carry"]
+            output |= carried if isinstance(carried, dict) else {}
+            output |= {"conditionResult": index is not None, "selectedOption": route}
+        return Done(output, route=route)
+
+
+async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
+    """Return the position of the first case that holds, or None. All expressions go to the sandbox in one call; a case
+    after the one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
+    cases = [{**case, "when": _expression(case.get("when"))} for case in cases]
+    bound = [case["when"] for case in cases if isinstance(case["when"], Bound)]
+    results: list[Any] | None = None
+    if len(bound) > 1:
+        try:
+            results = await ctx.evaluate(bound)
+        except BlockError:
+            results = None  # one of them threw: find out if an earlier one holds
+    at = 0
+    for position, case in enumerate(cases):
+        when = case["when"]
+        if isinstance(when, Bound):
+            if truthy(results[at] if results is not None else await _evaluate(ctx, case, when)):
+                return position
+            at += 1
+        elif when is None or truthy(when):
+            return position
+    return None
+
+
+def _expression(when: Any) -> Any:
+    """Return the expression, or None for an else. A text here is an expression without references, wherever the params
+    come from."""
+    if isinstance(when, str):
+        return Bound(when, {}) if when.strip() else None
+    return when
+
+
+async def _evaluate(ctx: Context, case: dict[str, Any], when: Bound) -> Any:
+    try:
+        return (await ctx.evaluate([when]))[0]
+    except BlockError as error:
+        title = case.get("title") or case.get("id")
+        raise BlockError(
+            f'Evaluation error in condition "{title}": {error.message}',
+            code=error.code,
+            retryable=error.retryable,
+            hint=error.hint,
+        ) from error
+
+
+block = Condition()

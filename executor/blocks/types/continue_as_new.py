@@ -1,0 +1,49 @@
+"""`continue_as_new`: ends the run, and a new run of the same workflow continues it with this input and an empty
+journal."""
+
+from __future__ import annotations
+
+import orjson
+
+from compiler.catalog import BlockSpec
+from executor.blocks.types.shared_params import invalid
+from executor.kernel.handler.base import Context, Done
+
+
+class ContinueAsNew:
+    spec = BlockSpec(
+        type="continue_as_new",
+        title="Continue as new",
+        description="Ends the run and starts a new run of this workflow in its place. "
+        "Blocks that are still running are cancelled.",
+        category="flow",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "input": {
+                    "title": "Input",
+                    "description": "Input of the new run. It is checked against the input schema of this workflow.",
+                    "x-ui": {"order": 1, "widget": "keyvalues"},
+                },
+            },
+        },
+        handles=(),
+        effect="write",
+        idempotent=True,  # an attempt that is lost has started nothing: the new run comes with the end of this one
+        ends_run=True,
+        continues=True,
+        output={"type": "object", "properties": {"input": {}, "version": {"type": ["integer", "null"]}}},
+        sentence="Continue as a new run with {input} | Continue as a new run",
+        icon="continue_as_new",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"input", "version"} of the new run. Raises the BlockErrors of Continuations.prepare."""
+        if ctx.prepare_next is None:
+            raise invalid("this server cannot start runs from blocks")
+        new = await ctx.prepare_next(ctx.params.get("input"))
+        return Done({"input": orjson.loads(new.input), "version": new.version}, route=None, next=new)
+
+
+block = ContinueAsNew()

@@ -1,0 +1,120 @@
+"""`file`: makes a file of a value."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import csv
+import io
+from typing import Any
+
+from compiler.catalog import BlockSpec
+from executor.blocks.types.shared_params import FILLED, invalid, text
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.payload import render
+
+_FORMATS = {"text": "Text", "csv": "CSV table", "base64": "Base64"}
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["name", "content"],
+    "additionalProperties": False,
+    "properties": {
+        "name": {
+            **FILLED,
+            "title": "Name",
+            "description": "With a suffix, such as report.csv.",
+            "x-ui": {"order": 1, "widget": "text"},
+        },
+        "content": {
+            "title": "Content",
+            "description": "Text is stored unchanged, other values as JSON. A CSV table is a list of objects or lists.",
+            "x-ui": {"order": 2, "widget": "json", "rows": 6},
+        },
+        "format": {
+            "enum": list(_FORMATS),
+            "title": "Format",
+            "description": "How the content is written.",
+            "default": "text",
+            "x-titles": _FORMATS,
+            "x-ui": {"order": 3, "widget": "select"},
+        },
+        "media_type": {
+            "type": "string",
+            "title": "Media type",
+            "description": "Leave empty to use that of the suffix.",
+            "x-ui": {"order": 4, "widget": "text", "advanced": True},
+        },
+    },
+}
+
+
+class MakeFile:
+    spec = BlockSpec(
+        type="file",
+        title="File",
+        description="Makes a file of text or a table.",
+        category="action",
+        params=_PARAMS,
+        output={
+            "type": "object",
+            "properties": {
+                "type": {"enum": ["file"]},
+                "id": {"type": "string"},
+                "name": {"type": "string"},
+                "media_type": {"type": "string"},
+                "size": {"type": "integer"},
+            },
+        },
+        sentence="{name} | Make a file",
+        icon="file",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output: the file. Raises BlockError: params_invalid, file_too_large, file_not_stored."""
+        name = text(ctx.params, "name")
+        if name is None:
+            raise invalid("name is required")
+        content = await asyncio.to_thread(_bytes, ctx.params.get("format") or "text", ctx.params.get("content"))
+        return Done((await ctx.files.save(content, name, text(ctx.params, "media_type"))).value)
+
+
+def _bytes(format: str, content: Any) -> bytes:
+    if format == "csv":
+        return _table(content)
+    if format == "base64":
+        try:
+            return base64.b64decode(str(content), validate=True)
+        except binascii.Error as error:
+            raise invalid(f"the content is not base64: {error}") from None
+    return render(content).encode("utf-8", "replace")
+
+
+def _table(rows: Any) -> bytes:
+    """The columns of objects are those of all rows, in the order in which they come. A text that a spreadsheet would
+    calculate gets an apostrophe before it."""
+    if not isinstance(rows, list):
+        raise invalid("a CSV table needs a list of objects or of lists")
+    out = io.StringIO(newline="")
+    write = csv.writer(out)
+    columns = list(dict.fromkeys(key for row in rows if isinstance(row, dict) for key in row))
+    if columns:
+        write.writerow([_cell(column) for column in columns])
+    for row in rows:
+        if isinstance(row, dict):
+            cells = [row.get(column) for column in columns]
+        else:
+            cells = row if isinstance(row, list) else [row]
+        write.writerow([_cell(cell) for cell in cells])
+    return out.getvalue().encode("utf-8", "replace")
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    shown = render(value)
+    return f"'{shown}" if isinstance(value, str) and shown[:1] in ("=", "+", "-", "@", "\t", "\r") else shown
+
+
+block = MakeFile()

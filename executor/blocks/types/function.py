@@ -1,0 +1,147 @@
+"""`function`: a program in the sandbox, in JavaScript or Python."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, Final
+
+from msgspec import json
+
+from compiler.catalog import BlockSpec, Finding, Params
+from executor.blocks.sandbox import Bound, Language
+from executor.blocks.sandbox.elsewhere import PLACE
+from executor.blocks.types.elsewhere import call_elsewhere
+from executor.blocks.types.file_contents import with_contents
+from executor.blocks.types.shared_params import FILLED, invalid, seconds
+from executor.errors import BlockError
+from executor.kernel.handler.base import Context, Done
+
+_DEFAULT_S = 5
+_LOOK_S = 0.5
+_STDOUT_SHOWN = 500
+_NAMES: Final[Mapping[Language, str]] = {"javascript": "JavaScript", "python": "Python"}
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    if params.get("language") != "python":
+        return ()
+    from executor.blocks.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
+
+    message = "has code in Python, which is not built on this machine: it fails."
+    hint = "Run once, as the user of the server: weft python build."
+    return (
+        ()
+        if is_built() or is_being_built()
+        else (Finding("python_missing", "/language", message, hint, of_block=True),)
+    )
+
+
+class Function:
+    spec = BlockSpec(
+        type="function",
+        title="Function",
+        description="Runs JavaScript or Python in a sandbox without network or file access.",
+        category="action",
+        params={
+            "type": "object",
+            "required": ["code"],
+            "additionalProperties": False,
+            "properties": {
+                "code": {
+                    **FILLED,
+                    "title": "Code",
+                    "description": "The body of a function. Return the result; console.log and print write to stdout.",
+                    "x-weft": "code",
+                    "x-ui": {"order": 1, "widget": "code", "rows": 12},
+                },
+                "language": {
+                    "enum": ["javascript", "python"],
+                    "default": "javascript",
+                    "title": "Language",
+                    "description": "JavaScript, or Python 3.14 with most of its standard library.",
+                    "x-titles": {"javascript": "JavaScript", "python": "Python"},
+                    "x-weft": "literal",
+                    "x-ui": {"order": 2, "widget": "select"},
+                },
+                "timeout_s": {
+                    "type": "number",
+                    "title": "Timeout (seconds)",
+                    "description": "The block fails when the code runs longer.",
+                    "exclusiveMinimum": 0,
+                    "maximum": 60,
+                    "default": _DEFAULT_S,
+                    "x-ui": {"order": 3, "widget": "number", "advanced": True},
+                },
+                "files": {
+                    "enum": ["value", "text", "base64"],
+                    "default": "value",
+                    "title": "Files",
+                    "description": "What the code has of files that it refers to: also their .text or .base64.",
+                    "x-titles": {"value": "Name and size", "text": "Content as text", "base64": "Content as base64"},
+                    "x-weft": "literal",
+                    "x-ui": {"order": 4, "widget": "select", "advanced": True},
+                },
+            },
+        },
+        output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
+        runners=("inline", "process", "dask"),
+        check=_check,
+        sentence="{code} | Run code",
+        icon="code",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Raises SandboxError; its hint has the text that the program printed before."""
+        code = ctx.params.get("code")
+        if isinstance(code, str):
+            code = Bound(code, {})
+        if not isinstance(code, Bound):
+            raise invalid("code must be a program")
+        code = await with_contents(ctx, code, ctx.params.get("files") or "value")
+        language: Language = "python" if ctx.params.get("language") == "python" else "javascript"
+        limit_s = seconds(ctx.params, "timeout_s", _DEFAULT_S) or _DEFAULT_S
+        if language == "python":
+            await _python_built(ctx)
+        try:
+            # The seed does not depend on the attempt: a repeated attempt draws the same random numbers.
+            result, stdout = await ctx.services.sandbox.run_code(
+                code,
+                now_ms=ctx.now_ms,
+                seed=ctx.idempotency_key,
+                timeout_ms=round(limit_s * 1000),
+                owner=ctx.run_id,
+                waiting=ctx.queueing,
+                elsewhere=None if ctx.runner == "inline" else partial(_elsewhere, ctx, _NAMES[language]),
+                language=language,
+            )
+        except BlockError as error:
+            printed = str(error.extra.get("stdout") or "").strip()
+            if printed:
+                ctx.log(printed)
+            if printed and not error.hint:
+                error.hint = f"printed before: {printed[-_STDOUT_SHOWN:]}"
+            raise
+        if stdout:
+            ctx.log(stdout)
+        return Done({"result": result, "stdout": stdout})
+
+
+async def _python_built(ctx: Context) -> None:
+    """Wait for a build that has begun: this is the first use on this machine."""
+    from executor.blocks.sandbox.python.component import is_being_built, is_built  # and with it wasmtime
+
+    if is_built() or not is_being_built():
+        return
+    ctx.log("Python is being built on this machine, once. This takes about half a minute; then the program runs.")
+    while is_being_built() and not is_built():  # noqa: ASYNC110 - another process does it
+        await asyncio.sleep(_LOOK_S)
+
+
+async def _elsewhere(ctx: Context, name: str, arguments: Mapping[str, Any]) -> Any:
+    """Raises Lost."""
+    return await call_elsewhere(ctx, PLACE, name, json.encode(arguments))
+
+
+block = Function()

@@ -1,0 +1,259 @@
+"""`http`: one HTTP request. Its repeats have the same Idempotency-Key. Many services ignore that header, so a POST is
+repeated only where the author names the header by which the service recognizes it."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlencode, urlsplit
+
+import orjson
+
+from compiler.catalog import BlockSpec, Params
+from executor.blocks.http.client import MIB
+from executor.blocks.http.handles import written_as
+from executor.blocks.http.parameters import header_of
+from executor.blocks.types.connected import CONNECTION, credential_of
+from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
+from executor.blocks.types.http_answer import decoded, plain, status_error
+from executor.blocks.types.response import header_texts
+from executor.blocks.types.shared_params import FILLED, SENT_HEADERS, invalid, seconds, text
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.coerce import coerce, truthy
+from executor.kernel.values.file import is_file
+from executor.kernel.values.files import READ_BYTES_MAX
+from executor.kernel.values.payload import render
+
+if TYPE_CHECKING:
+    from executor.blocks.http.exchanges import Answer
+    from executor.blocks.vault.connection import Credential
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
+KEY_HEADER = "Idempotency-Key"
+BODY_BYTES_MAX = 5 * MIB  # for a response that becomes a value
+# The client writes these itself; set by hand they would let one request look like two.
+_CLIENT_OWN = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["url"],
+    "additionalProperties": False,
+    "properties": {
+        "url": {
+            **FILLED,
+            "x-weft": "secret",
+            "x-url": True,
+            "title": "URL",
+            "description": "Starts with http:// or https://",
+            "x-ui": {"order": 2, "widget": "text"},
+        },
+        "method": {
+            "type": "string",
+            "title": "Method",
+            "description": "A POST or PATCH whose outcome is not known is not sent again by itself.",
+            "enum": list(_METHODS),
+            "default": "GET",
+            "x-ui": {"order": 1, "widget": "select"},
+        },
+        "headers": {**SENT_HEADERS, "description": "Use ${NAME} for secrets. Headers that are null are not sent."},
+        "query": {
+            "x-weft": "secret",
+            "type": "object",
+            "title": "Query parameters",
+            "description": "Added to the URL. A list repeats the parameter.",
+            "x-ui": {"order": 4, "widget": "keyvalues"},
+        },
+        "body": {
+            "x-weft": "secret",
+            "title": "Body",
+            "description": "Text and files are sent unchanged, other values as JSON.",
+            "x-ui": {
+                "order": 5,
+                "widget": "json",
+                "rows": 6,
+            },
+            "x-when": {"method": ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]},
+        },
+        "connection": {**CONNECTION, "x-ui": {"order": 2.5, "widget": "connection"}},
+        "idempotency_header": {
+            "type": "string",
+            "title": "Idempotency header",
+            "description": "The header by which the service recognizes a repeated request, such as Idempotency-Key. "
+            "With it, a POST or PATCH whose outcome is not known is sent again; without it, a person is asked.",
+            "pattern": "^[A-Za-z0-9-]+$",
+            "maxLength": 64,
+            "x-weft": "literal",
+            "x-when": {"method": ["POST", "PATCH"]},
+            "x-ui": {"order": 5.5, "widget": "text", "advanced": True},
+        },
+        "timeout_s": {
+            "type": "number",
+            "title": "Timeout (seconds)",
+            "description": "For the whole response, including redirects.",
+            "exclusiveMinimum": 0,
+            "maximum": 300,
+            "default": 30,
+            "x-ui": {"order": 6, "widget": "number", "advanced": True},
+        },
+        "fail_on_status": {
+            "type": "boolean",
+            "title": "Fail on status 400 and above",
+            "description": "Turn off to return such a response as the output, without a retry.",
+            "default": True,
+            "x-ui": {"order": 7, "widget": "boolean", "advanced": True},
+        },
+        "save_file": {
+            "type": "boolean",
+            "title": "Save the response as a file",
+            "description": "The body of the output is then a file, up to 16 MiB.",
+            "default": False,
+            "x-ui": {"order": 8, "widget": "boolean", "advanced": True},
+        },
+    },
+}
+
+
+def _is_recognized(params: Params) -> bool:
+    """Return True if a repeated request does no harm: by its method (RFC 9110, 9.2.2), or by a header that the service
+    honours according to the author."""
+    return str(params.get("method") or "GET").upper() in _IDEMPOTENT or bool(params.get("idempotency_header"))
+
+
+class Http:
+    spec = BlockSpec(
+        type="http",
+        title="HTTP request",
+        description="Sends an HTTP request and returns the response.",
+        category="action",
+        params=_PARAMS,
+        effect="write",
+        idempotent=False,
+        only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
+        repeatable=_is_recognized,
+        output={
+            "type": "object",
+            "properties": {
+                "status": {"type": "integer"},
+                "headers": {"type": "object", "additionalProperties": True},
+                "body": {},
+                "encoding": {"enum": ["json", "text", "base64", "file", "none"]},
+                "url": {"type": "string"},
+                "ms": {"type": "integer"},
+            },
+        },
+        attempts=3,
+        sentence="{method} {url}",
+        icon="globe",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
+        not text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; those
+        of GuardedClient and of files."""
+        method = (text(ctx.params, "method") or "GET").upper()
+        if method not in _METHODS:
+            raise invalid(f"method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
+        url = text(ctx.params, "url")
+        if url is None:
+            raise invalid("URL is required")
+        headers = header_texts(ctx.params.get("headers"), _CLIENT_OWN)
+        content = await _content_with_files(ctx, ctx.params.get("body"), headers)
+        save_file = truthy(coerce("boolean", ctx.params.get("save_file", False)))
+        key_header = text(ctx.params, "idempotency_header") or KEY_HEADER
+        if method not in ("GET", "HEAD") and not any(name.lower() == key_header.lower() for name in headers):
+            headers[key_header] = ctx.idempotency_key
+        tracing = ctx.services.tracing
+        if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
+            above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)
+            headers |= {} if above is None else {"traceparent": above}
+        url = _with_query(url, ctx.params.get("query"))
+
+        async def ask(credential: Credential | None) -> Answer:
+            signed = dict(headers)
+            with nullcontext() if credential is None else credential.bound():
+                answer = await ctx.services.http.request(
+                    method,
+                    url if credential is None else credential.put(url, signed),
+                    headers=signed,
+                    content=content,
+                    timeout_s=seconds(ctx.params, "timeout_s", 30) or 30,
+                    max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if save_file else BODY_BYTES_MAX,
+                    waiting=ctx.waiting,
+                )
+                return await plain(answer, json=not save_file)
+
+        credential = await credential_of(ctx)
+        answer = await ask(credential)
+        if answer.status == 401 and credential is not None and credential.renews:
+            answer = await ask(await credential_of(ctx, credential))
+        if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
+            raise status_error(method, answer, ctx.now_ms + answer.ms)
+        body, encoding = await _saved(ctx, answer) if save_file else decoded(answer)
+        return Done(
+            {
+                "status": answer.status,
+                "headers": answer.headers,
+                "body": body,
+                "encoding": encoding,
+                "url": answer.url,
+                "ms": answer.ms,
+            }
+        )
+
+
+def _with_query(url: str, query: Any) -> str:
+    if not query:
+        return url
+    if not isinstance(query, dict):
+        raise invalid("query must be an object")
+    pairs: list[tuple[str, str]] = []
+    for name, value in query.items():
+        pairs += [(name, render(item)) for item in (value if isinstance(value, list) else [value]) if item is not None]
+    base, mark, fragment = url.partition("#")
+    joint = "" if not pairs else "&" if "?" in base else "?"
+    return f"{base}{joint}{written_as(urlencode(pairs), 'f')}{mark}{fragment}"
+
+
+async def _content_with_files(ctx: Context, body: Any, headers: dict[str, str]) -> bytes | None:
+    """Like `_content`; a file is sent as it is, and the files of a form (`multipart/form-data`) as parts of it."""
+    name = next((each for each in headers if each.lower() == "content-type"), "Content-Type")
+    if is_file(body):
+        headers.setdefault(name, (await ctx.files.find(body)).media_type)
+        return await ctx.files.read(body, SENT_BYTES_MAX)
+    if isinstance(body, dict) and headers.get(name, "").partition(";")[0].strip().lower() == "multipart/form-data":
+        content, headers[name] = await multipart(ctx, body)
+        return content
+    return _content(body, headers)
+
+
+async def _saved(ctx: Context, answer: Answer) -> tuple[Any, str]:
+    """Return the body as a file, named by the response or by its address."""
+    if not answer.body:
+        return None, "none"
+    head = header_of("Content-Disposition", answer.headers.get("content-disposition", ""))
+    name = head.get_filename() or unquote(urlsplit(answer.url).path.rpartition("/")[2]) or "response"
+    saved = await ctx.files.save(answer.body, name, answer.headers.get("content-type"))
+    return saved.value, "file"
+
+
+def _content(body: Any, headers: dict[str, str]) -> bytes | None:
+    """Return the bytes of the body; adds a Content-Type to `headers` if there is none."""
+    if body is None:
+        return None
+    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
+    if isinstance(body, str):
+        content = body.encode("utf-8", "replace")
+        kind = kind or headers.setdefault("Content-Type", "text/plain; charset=utf-8")
+    elif isinstance(body, dict) and kind is not None and kind.startswith("application/x-www-form-urlencoded"):
+        pairs = [(name, render(value)) for name, value in body.items() if value is not None]
+        content = written_as(urlencode(pairs), "f").encode()
+    else:
+        content = written_as(orjson.dumps(body).decode(), "j").encode()
+        kind = kind or headers.setdefault("Content-Type", "application/json")
+    return content
+
+
+block = Http()

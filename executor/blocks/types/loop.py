@@ -1,0 +1,165 @@
+"""`loop`: repeats its body. The start sentinel returns the initial number of rounds; after each round the end sentinel
+decides if there is another one.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
+from executor.blocks.sandbox import Bound
+from executor.blocks.types.shared_params import ITEMS, RESULTS
+from executor.errors import BlockError
+from executor.kernel.handler.base import Context, Sized, Tested
+from executor.kernel.values.coerce import to_count, truthy
+from executor.kernel.values.items import to_items
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["mode"],
+    "additionalProperties": False,
+    "properties": {
+        "mode": {
+            "enum": ["for", "each", "while", "until", "do_while"],
+            "title": "Repeat",
+            "description": "How often the blocks inside run.",
+            "x-titles": {
+                "for": "A number of times",
+                "each": "For each item",
+                "while": "While a condition is true",
+                "until": "Until a condition is true, at least once",
+                "do_while": "While a condition is true, at least once",
+            },
+            "x-ui": {"order": 1, "widget": "select"},
+        },
+        "count": {
+            "title": "Number of times",
+            "description": "A number, or a reference to one.",
+            "x-when": {"mode": ["for"]},
+            "x-ui": {"order": 2, "widget": "number"},
+        },
+        "items": ITEMS,
+        "condition": {
+            "type": ["string", "boolean"],
+            "title": "Condition",
+            "description": "A JavaScript expression. <loop.index> is the index of the next iteration.",
+            "x-weft": "expression",
+            "x-when": {"mode": ["while", "until", "do_while"]},
+            "x-ui": {"order": 4, "widget": "code", "rows": 1},
+        },
+        "max": {
+            "title": "Max iterations",
+            "description": "The loop stops here, whatever the setting above.",
+            "default": LOOP_MAX_DEFAULT,
+            "x-ui": {"order": 5, "widget": "number"},
+        },
+        "on_max": {
+            "enum": ["fail", "exit"],
+            "title": "When the maximum is reached",
+            "description": "Fail, or end the loop and keep the results so far.",
+            "default": "fail",
+            "x-titles": {"fail": "Fail the loop", "exit": "End the loop, keep results"},
+            "x-ui": {"order": 6, "widget": "select", "advanced": True},
+        },
+        "results": {
+            **RESULTS,
+            "description": "The outputs that each iteration adds to the results.",
+            "x-ui": {"order": 7, "widget": "select", "advanced": True},
+        },
+    },
+}
+
+
+class Loop:
+    spec = BlockSpec(
+        type="loop",
+        title="Loop",
+        description="Runs the blocks inside it a number of times, for each item, or while a condition holds.",
+        category="flow",
+        params=_PARAMS,
+        handles=("out", "body"),
+        container="loop",
+        output={"type": "object", "properties": {"results": {"type": "array"}, "last": {"type": "object"}}},
+        inline=True,
+        sentence="For each of {items} | Repeat {count} times | Repeat: {mode} {condition} | Repeat",
+        icon="repeat",
+    )
+
+    async def run(self, ctx: Context) -> Sized | Tested:
+        """Raises BlockError: loop_limit at the bound, loop_count and loop_items for invalid sizes, params_invalid, and
+        the errors of a condition that throws."""
+        return await _again(ctx) if ctx.type == "loop:end" else await _size(ctx)
+
+
+async def _size(ctx: Context) -> Sized:
+    params = ctx.params
+    match params.get("mode"):
+        case "for":
+            return Sized(_bounded(params, to_count(params.get("count"))))
+        case "each":
+            items = to_items(params.get("items"))
+            return Sized(_bounded(params, len(items)), items)
+        case "while":
+            again = await _holds(ctx)
+            return Sized(_bounded(params, 1) if again else 0)
+        case "until" | "do_while":
+            return Sized(_bounded(params, 1))
+        case mode:
+            raise BlockError(f"unknown loop mode {mode!r}", code="params_invalid", retryable=False)
+
+
+async def _again(ctx: Context) -> Tested:
+    """`ctx.turn` iterations are done, so it is also the index of the next one. The size was settled at the start:
+    `ctx.count`, not the params, which may read something else by now."""
+    mode = ctx.params.get("mode")
+    if ctx.broke:
+        return Tested(False)
+    if mode in ("for", "each"):
+        return Tested(ctx.turn < ctx.count)
+    holds = await _holds(ctx)
+    again = not holds if mode == "until" else holds
+    return Tested(again and _bounded(ctx.params, ctx.turn + 1) > ctx.turn)
+
+
+async def _holds(ctx: Context) -> bool:
+    condition = ctx.params.get("condition")
+    if isinstance(condition, str) and condition.strip():
+        condition = Bound(condition, {})
+    if condition is None or isinstance(condition, str):
+        raise BlockError("Condition is required", code="params_invalid", retryable=False)
+    if not isinstance(condition, Bound):
+        return truthy(condition)
+    try:
+        return truthy((await ctx.evaluate([condition]))[0])
+    except BlockError as error:
+        raise BlockError(
+            f"Evaluation error in loop condition: {error.message}",
+            code=error.code,
+            retryable=error.retryable,
+            hint=error.hint,
+        ) from error
+
+
+def _bounded(params: dict[str, Any], rounds: int) -> int:
+    """`rounds`, at most `max`: beyond it the loop fails, or (on_max: exit) ends there."""
+    bound = params.get("max")
+    most = LOOP_MAX_DEFAULT if bound is None or bound == "" else to_count(bound, "max")
+    if rounds > most and params.get("on_max") == "exit":
+        rounds = most
+    if rounds > ITERATIONS_MAX:
+        raise BlockError(
+            f"{rounds} iterations exceed the limit of {ITERATIONS_MAX} for a loop",
+            code="loop_limit",
+            retryable=False,
+        )
+    if rounds <= most:
+        return rounds
+    raise BlockError(
+        f"The loop reached its maximum of {most} iterations",
+        code="loop_limit",
+        retryable=False,
+        hint="Increase Max iterations, or end the loop there and keep the results so far.",
+    )
+
+
+block = Loop()

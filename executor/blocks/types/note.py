@@ -1,0 +1,37 @@
+"""`note`: text on the canvas. The compiler leaves notes out of the plan, so this never runs in a workflow."""
+
+from __future__ import annotations
+
+from compiler.catalog import BlockSpec
+from executor.kernel.handler.base import Context, Done
+
+
+class Note:
+    spec = BlockSpec(
+        type="note",
+        title="Note",
+        description="A note on the canvas. It does not run.",
+        category="annotation",
+        params={
+            "type": "object",
+            "properties": {
+                "text": {
+                    "type": "string",
+                    "title": "Text",
+                    "description": "Text of the note. References are not resolved.",
+                    "x-weft": "literal",
+                    "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
+                }
+            },
+        },
+        handles=(),
+        inline=True,
+        sentence="{text}",
+        icon="note",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        return Done()
+
+
+block = Note()

@@ -1,0 +1,247 @@
+"""`python`: calls a Python function that is registered by name when the server starts. Documents choose one of the
+names and its arguments; they cannot bring code. Without registered functions there is no such block type.
+
+For a step (`compiler.tracing.steps`) the types are known: its arguments are converted to them, and checked when a
+document is compiled; its result is written as JSON.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from typing import Any
+
+from compiler.catalog import BlockSpec, Finding, Params
+from compiler.diagnostics import suggest
+from compiler.references import escape
+from compiler.schema_of import Unfit, write
+from compiler.tracing.errors import TraceError
+from compiler.tracing.steps import Step
+from executor.blocks.runners.call import place_of
+from executor.blocks.types.elsewhere import call_elsewhere
+from executor.blocks.types.python_modules import load_module, steps_of
+from executor.blocks.types.shared_params import invalid
+from executor.errors import BlockError, Fenced
+from executor.kernel.handler.base import Block, Context, Done
+from executor.kernel.process.doing import inside
+from executor.kernel.process.tracebacks import log_raised, traceback_of
+from executor.kernel.values.payload import encode
+
+Function = Callable[..., Any]
+LISTED_MAX = 10  # names of functions in a message
+CONTEXT = "ctx"  # a parameter of this name gets the Context of the attempt
+
+
+class Python:
+    """`functions`: by the name that documents use, steps among them; plain ones run in a thread, `async def` in the
+    event loop."""
+
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._steps = {name: function for name, function in functions.items() if isinstance(function, Step)}
+        self._functions = {name: getattr(self._steps.get(name), "function", f) for name, f in functions.items()}
+        functions = self._functions
+        self._signatures = {name: inspect.signature(function) for name, function in functions.items()}
+        about = [f"{name}{_shown(signature)}" for name, signature in self._signatures.items()]
+        self.spec = BlockSpec(
+            type="python",
+            title="Python",
+            description=f"Calls a Python function registered on this server: {', '.join(about)}.",
+            category="action",
+            params={
+                "type": "object",
+                "required": ["function"],
+                "additionalProperties": False,
+                "properties": {
+                    "function": {
+                        "enum": sorted(self._functions),
+                        "title": "Function",
+                        "description": "A function registered when the server was started.",
+                        "x-ui": {"order": 1, "widget": "select"},
+                    },
+                    "arguments": {
+                        "type": "object",
+                        "title": "Arguments",
+                        "description": "Arguments of the function, by name.",
+                        "x-ui": {"order": 2, "widget": "keyvalues"},
+                    },
+                },
+            },
+            # Its effect is unknown: after a crash a person decides if it may be repeated.
+            effect="write",
+            idempotent=False,
+            runners=("inline", "process", "dask"),
+            output_from=self._output_of,
+            check=self._check,
+            sentence="Call {function} | Call a function",
+            icon="code",
+        )
+
+    def lacks(self, params: dict[str, Any]) -> str | None:
+        """See `executor.kernel.worker.lacking`. The name of a function may be a reference, which is not known yet."""
+        name = params.get("function")
+        if not isinstance(name, str) or "<" in name or name in self._functions:
+            return None
+        return f"Python function {name!r} (this process has {_listed(self._functions)})"
+
+    async def run(self, ctx: Context) -> Done:
+        """Output the return value of the function, any JSON value. Raises BlockError: `function_failed` for an
+        exception (tried again if the block's policy allows it), `params_invalid` for arguments that do not fit."""
+        name, arguments = ctx.params.get("function"), ctx.params.get("arguments") or {}
+        function = self._functions.get(name) if isinstance(name, str) else None
+        if function is None or not isinstance(name, str):
+            raise invalid(f"there is no function {name!r} here", hint=f"there are {', '.join(sorted(self._functions))}")
+        if not isinstance(arguments, dict):
+            raise invalid("arguments must be an object, by name")
+        signature, step = self._signatures[name], self._steps.get(name)
+        if step is not None:
+            arguments = _converted(step, arguments, ctx.runner)
+        keywords = {**arguments, CONTEXT: ctx} if CONTEXT in signature.parameters else arguments
+        try:
+            signature.bind(**keywords)
+        except TypeError as error:
+            raise invalid(f"{name}: {error}", hint=f"it is {name}{_shown(signature)}") from None
+        about = f"run {ctx.run_id}, block {ctx.key}"
+        if ctx.runner != "inline":
+            context = CONTEXT if CONTEXT in signature.parameters else None
+            try:
+                return Done(await call_elsewhere(ctx, place_of(function), name, encode(arguments), context))
+            except BlockError as error:
+                log_raised(name, about, error)
+                raise
+        try:
+            with inside(ctx):
+                if inspect.iscoroutinefunction(function):
+                    returned = await function(**keywords)
+                else:
+                    work = partial(_called, function, keywords)
+                    returned = await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting)
+            return Done(returned if step is None else write(returned))
+        except Fenced:
+            raise
+        except BlockError as error:
+            error.traceback = traceback_of(error, function)
+            log_raised(name, about, error)
+            raise
+        except Unfit as error:
+            raise BlockError(f"{name} returned {error.message}", code="output_invalid", retryable=False) from error
+        except (Exception, SystemExit) as error:
+            # The author of the function has to correct it, so the message is that of the function.
+            message, traceback = f"{name}: {type(error).__name__}: {error}", traceback_of(error, function)
+            log_raised(name, about, error)
+            raise BlockError(message, code="function_failed", retryable=True, traceback=traceback) from error
+
+    def _output_of(self, params: Params) -> dict[str, Any] | None:
+        step = self._steps.get(str(params.get("function")))
+        return step.result_schema or None if step is not None else None
+
+    def _check(self, params: Params) -> tuple[Finding, ...]:
+        """Names of arguments of a step: the types of those with references are known only in a run."""
+        step, arguments = self._steps.get(str(params.get("function"))), params.get("arguments") or {}
+        if step is None or not isinstance(arguments, dict):
+            return ()
+        known = {one.name: one for one in step.signature.parameters}
+        found = [
+            Finding(
+                "param_invalid",
+                f"/arguments/{escape(name)}",
+                f"{step.name} has no argument {name!r}.",
+                suggest(name, known),
+            )
+            for name in arguments
+            if name not in known
+        ]
+        return (
+            *found,
+            *(
+                Finding("required", "/arguments", f"{step.name} needs the argument {name!r}.")
+                for name, one in known.items()
+                if one.required and name not in arguments
+            ),
+        )
+
+
+def _converted(step: Step[Any, Any], arguments: dict[str, Any], runner: str) -> dict[str, Any]:
+    """Convert the arguments to the types of the step. Raises BlockError."""
+    if runner != "inline":
+        message = f"{step.name} is a step, which runs in this process: remove policy.runner"
+        raise BlockError(message, code="runner_unfit", retryable=False)
+    try:
+        return step.signature.arguments(arguments)
+    except Unfit as error:
+        place = f" (at {error.pointer})" if error.pointer.count("/") > 1 else ""
+        raise invalid(f"{step.name}: {error.message}{place}", hint=f"it is {step.name}{_shown_of(step)}") from None
+
+
+def _shown_of(step: Step[Any, Any]) -> str:
+    return _shown(inspect.signature(step.function))
+
+
+def _called(function: Function, keywords: Mapping[str, Any]) -> Any:
+    try:
+        return function(**keywords)
+    except StopIteration as error:  # no future carries it: the end of the function would be lost
+        raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
+
+
+def python_blocks(named: Iterable[str]) -> list[Block]:
+    """Return the block type for these functions, as `import_functions` takes them; none without any. Raises
+    ValueError."""
+    found = import_functions(named)
+    return [Python(found)] if found else []
+
+
+def import_functions(named: Iterable[str]) -> dict[str, Function]:
+    """Import functions, each `package.module:function` or `name=package.module:function`; or the steps of a whole file
+    or module, `flow.py`, `shop.flow`. Raises ValueError, naming the failing entry and the reason."""
+    found: dict[str, Function] = {}
+    for text in named:
+        if ":" not in text and "=" not in text:
+            for name, step in _steps_in(text).items():
+                if name in found:
+                    raise ValueError(f"two functions have the name {name!r}; give the step in {text} another name=")
+                found[name] = step
+            continue
+        name, equals, place = text.partition("=")
+        module, _, attribute = (place if equals else name).partition(":")
+        name = name if equals else attribute
+        if not (module and attribute and name):
+            raise ValueError(f"{text!r} does not have the form package.module:function")
+        try:
+            function = getattr(importlib.import_module(module), attribute)
+            if not callable(function):
+                raise TypeError("it is not a function")
+            if isinstance(function, Step) and not equals:
+                name = function.name
+            inspect.signature(function)
+        except Exception as error:
+            raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
+        if name in found:
+            raise ValueError(f"two functions have the name {name!r}; write other_name={module}:{attribute}")
+        found[name] = function
+    return found
+
+
+def _steps_in(place: str) -> dict[str, Step[Any, Any]]:
+    """Raises ValueError."""
+    try:
+        module = load_module(place)
+        found = steps_of(vars(module).values())
+    except TraceError as error:
+        raise ValueError(f"{place}: {error}") from error
+    except Exception as error:
+        raise ValueError(f"{place}: {type(error).__name__}: {error}") from error
+    if not found:
+        raise ValueError(f"{place} has no function with @weft.step; write {place}:function for a plain one")
+    return found
+
+
+def _listed(names: Iterable[str]) -> str:
+    first, rest = sorted(names)[:LISTED_MAX], sorted(names)[LISTED_MAX:]
+    return ", ".join(first) + (f" and {len(rest)} more" if rest else "")
+
+
+def _shown(signature: inspect.Signature) -> str:
+    visible = [p for name, p in signature.parameters.items() if name != CONTEXT]
+    return str(signature.replace(parameters=visible))

@@ -1,0 +1,97 @@
+"""`response`: ends the run at once with a response."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from compiler.catalog import BlockSpec
+from executor.blocks.types.shared_params import HEADERS, invalid
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.coerce import coerce
+
+# RFC 9110: a token, and visible characters with blanks. Anything else could end the header and begin another.
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8192}")
+# The server that sends the answer writes these itself.
+_SERVER_OWN = frozenset({"connection", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"})
+
+
+class Response:
+    spec = BlockSpec(
+        type="response",
+        title="Response",
+        description="Ends the run and returns this response. Blocks that are still running are cancelled.",
+        category="flow",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "status": {
+                    "type": "integer",
+                    "title": "Status",
+                    "description": "HTTP status code.",
+                    "minimum": 200,
+                    "maximum": 599,
+                    "default": 200,
+                    "x-ui": {"order": 1, "widget": "number"},
+                },
+                "headers": {**HEADERS, "description": "Response headers. Headers that are null are not sent."},
+                "body": {
+                    "title": "Body",
+                    "description": "Any value. It is also the output of the run.",
+                    "x-ui": {"order": 2, "widget": "json", "rows": 6},
+                },
+            },
+        },
+        handles=(),
+        inline=True,
+        ends_run=True,
+        output={
+            "type": "object",
+            "properties": {
+                "data": {},
+                "status": {"type": "integer"},
+                "headers": {"type": "object", "additionalProperties": True},
+            },
+        },
+        sentence="Respond {status} with {body} | Respond {status}",
+        icon="reply",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for a status or header that is not
+        HTTP."""
+        status = coerce("integer", ctx.params.get("status", 200))
+        if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
+            raise invalid(f"status must be a whole number from 200 to 599, not {str(status)[:80]!r}")
+        body = ctx.params.get("body")
+        headers = header_texts(ctx.params.get("headers"), _SERVER_OWN)
+        response = {"status": status, "headers": headers, "body": body}
+        return Done({"data": body, "status": status, "headers": headers}, route=None, response=response)
+
+
+def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
+    """Return a param with headers as texts; those that are null are left out. Raises BlockError(params_invalid)."""
+    if headers is None or headers == "":
+        return {}
+    if not isinstance(headers, dict):
+        raise invalid("headers must be an object of names and texts")
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        if value is None:
+            continue
+        if isinstance(value, dict | list):
+            raise invalid(f"header {name[:80]!r} must be text")
+        shown = str(coerce("string", value)).strip()
+        if not HEADER_NAME.fullmatch(name):
+            raise invalid(f"{name[:80]!r} is not a valid header name")
+        if not HEADER_VALUE.fullmatch(shown):
+            raise invalid(f"header {name!r} holds characters that headers cannot have, such as a line break")
+        if name.lower() in forbidden:
+            raise invalid(f"header {name!r} is set by weft itself")
+        found[name] = shown
+    return found
+
+
+block = Response()

@@ -1,0 +1,140 @@
+"""`router`: chooses a way by rule: the route whose value equals the given one, or whose expression is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import BlockSpec, Case, Finding, Params
+from executor.blocks.types.condition import first_true, named_cases
+from executor.blocks.types.shared_params import CASE_ID, CASE_TITLE
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.payload import render
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["routes"],
+    "additionalProperties": False,
+    "properties": {
+        "value": {
+            "title": "Value",
+            "description": "The value that is compared with each route.",
+            "x-ui": {"order": 1, "widget": "reference"},
+        },
+        "routes": {
+            "type": "array",
+            "title": "Routes",
+            "description": "Checked in order. A route without a rule matches when the value equals its id.",
+            "minItems": 1,
+            "maxItems": 100,
+            "x-ui": {"order": 2, "widget": "list", "handles": "id"},
+            "items": {
+                "type": "object",
+                "required": ["id"],
+                "additionalProperties": False,
+                "properties": {
+                    "id": CASE_ID,
+                    "title": CASE_TITLE,
+                    "equals": {
+                        "title": "Equals",
+                        "description": "Matches when the value equals this. Default: the id.",
+                        "x-ui": {"order": 3, "widget": "text"},
+                    },
+                    "when": {
+                        "type": ["string", "boolean"],
+                        "title": "Condition",
+                        "description": "A JavaScript expression. The route matches when it is true.",
+                        "x-weft": "expression",
+                        "x-ui": {"order": 4, "widget": "code", "rows": 1, "advanced": True},
+                    },
+                },
+            },
+        },
+        "default": {
+            "type": "string",
+            "title": "Default route",
+            "description": "Used when no route matches.",
+            "pattern": "^[A-Za-z0-9_.-]{0,128}$",
+            "x-ui": {"order": 3, "widget": "text", "handles": "value"},
+        },
+    },
+}
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    routes = params.get("routes")
+    compared = [route for route in routes if isinstance(route, dict) and not _has_rule(route)] if routes else []
+    if compared and params.get("value") in (None, ""):
+        found.append(Finding("required", "/value", "Value is required.", "Routes without a condition compare it."))
+    if not params.get("default"):
+        message = "has no default route. The run stops here when no route matches."
+        found.append(Finding("else_missing", "", message, "Set a default route.", of_block=True))
+    return tuple(found)
+
+
+def _cases(params: Params) -> tuple[Case, ...]:
+    routes = named_cases(params, "routes")
+    other = params.get("default")
+    if isinstance(other, str) and other and all(case.id != other for case in routes):
+        return (*routes, Case(other, "Default"))
+    return routes
+
+
+class Router:
+    spec = BlockSpec(
+        type="router",
+        title="Router",
+        description="Continues on the route that matches a value.",
+        category="flow",
+        params=_PARAMS,
+        handles=(),
+        cases=_cases,
+        check=_check,
+        output={
+            "type": "object",
+            "properties": {
+                "route": {"type": ["string", "null"]},
+                "title": {"type": "string"},
+                "result": {"type": "boolean"},
+            },
+        },
+        inline=True,
+        sentence="Route by {value} | Route to {routes[].id}",
+        icon="route",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"route", "title", "result"}; `result` is false when no route fits (then `default` is taken, if
+        given)."""
+        routes = [route for route in ctx.params.get("routes") or () if isinstance(route, dict)]
+        value = ctx.params.get("value")
+        rules = [
+            route if _has_rule(route) else {**route, "when": same(route.get("equals", route["id"]), value)}
+            for route in routes
+        ]
+        index = await first_true(ctx, rules)
+        if index is not None:
+            route, title = str(routes[index]["id"]), str(routes[index].get("title") or "")
+            return Done({"route": route, "title": title, "result": True}, route=route)
+        other = ctx.params.get("default") or None
+        return Done({"route": other, "title": "", "result": False}, route=other)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Compare as JSON; a text also equals the value that it renders, so that the form value "3" finds the route 3."""
+    if isinstance(left, str) or isinstance(right, str):
+        return render(left) == render(right)
+    if isinstance(left, bool) or isinstance(right, bool):  # Python's True is 1, JSON's true is not
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+def _has_rule(route: dict[str, Any]) -> bool:
+    return route.get("when") not in (None, "")
+
+
+block = Router()

@@ -1,0 +1,210 @@
+"""`sql`: one statement on a database, with its parameters bound. The text of a query never changes."""
+
+from __future__ import annotations
+
+import re
+import time
+from typing import Any, Final
+
+from compiler.catalog import BlockSpec, Finding, Params
+from compiler.references import find
+from executor.blocks.databases.databases import POSTGRES
+from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
+from executor.blocks.databases.statement import names
+from executor.blocks.types.connected import CONNECTION, signed_in
+from executor.blocks.types.shared_params import FILLED, invalid, seconds, text
+from executor.blocks.vault.connection import Credential
+from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.coerce import coerce
+
+_ROWS_DEFAULT: Final = 1_000
+_TIMEOUT_DEFAULT_S: Final = 30
+_TIMEOUT_MAX_S: Final = 300
+_SETTING: Final = re.compile(r"\$\{[A-Za-z_][A-Za-z0-9_]*\}")
+# `a <b and c> d` is a comparison; text without blanks that has a step was meant as a reference.
+_REFERENCE: Final = re.compile(r"[^\s<>]+[.\[][^\s<>]+(\s*\?\?.*)?")
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    connected = params.get("connection") not in (None, "")
+    return (*_check_database(params.get("database"), connected), *_check_query(params))
+
+
+def _check_database(database: Any, connected: bool) -> tuple[Finding, ...]:
+    if not isinstance(database, str) or _SETTING.fullmatch(database):
+        return ()
+    if find(database):
+        hint = "The operator sets the address of a database. Data of a run must not choose it."
+        return (Finding("param_invalid", "/database", "Database must be ${NAME} or the name of a SQLite file.", hint),)
+    if connected:
+        return _check_address(database)
+    if "://" in database:
+        hint = "Choose a connection that signs in, or put the address into a secret and write ${NAME} here."
+        return (Finding("param_invalid", "/database", "Database must not contain an address.", hint),)
+    return ()
+
+
+def _check_address(database: str) -> tuple[Finding, ...]:
+    """Check the address of a database to which a connection signs in."""
+    if not database.lower().startswith(POSTGRES):
+        hint = "Write postgresql://host:port/database. A SQLite file needs no connection."
+        return (Finding("param_invalid", "/database", "A connection signs in to PostgreSQL.", hint),)
+    if ":" in database.partition("://")[2].partition("/")[0].rpartition("@")[0] or "password=" in database:
+        hint = "Remove it. The connection has the user and the password."
+        return (Finding("param_invalid", "/database", "Database must not contain a password.", hint),)
+    return ()
+
+
+def _check_query(params: Params) -> tuple[Finding, ...]:
+    query, given = params.get("query"), params.get("parameters")
+    if not isinstance(query, str):
+        return ()
+    for found in find(query):
+        if found.env or _REFERENCE.fullmatch(found.text):
+            message = f"The query contains the reference {query[found.start : found.end][:100]}."
+            hint = "Add a parameter with this value and write :name in the query. Values are never put into its text."
+            return (Finding("param_invalid", "/query", message, hint),)
+    known = {} if given is None else given
+    missing = [name for name in names(query) if name not in known] if isinstance(known, dict) else []
+    if missing:
+        message = f"The query uses :{missing[0]}, which is not a parameter."
+        return (Finding("param_invalid", "/parameters", message, f"Add {missing[0]!r} to the parameters."),)
+    return ()
+
+
+class Sql:
+    spec = BlockSpec(
+        type="sql",
+        title="SQL query",
+        description="Runs one SQL statement on a PostgreSQL database or a SQLite file and returns its rows.",
+        category="action",
+        params={
+            "type": "object",
+            "required": ["database", "query"],
+            "additionalProperties": False,
+            "properties": {
+                "database": {
+                    **FILLED,
+                    "x-weft": "secret",
+                    "title": "Database",
+                    "description": "${NAME} of a secret with a postgresql:// address, or the name of a SQLite file. "
+                    "With a connection: postgresql://host:port/database.",
+                    "x-ui": {"order": 1, "widget": "text"},
+                },
+                "connection": {
+                    **CONNECTION,
+                    "description": "Signs in to PostgreSQL: a user name and password, or OAuth 2.",
+                    "x-ui": {"order": 1.5, "widget": "connection"},
+                },
+                "query": {
+                    **FILLED,
+                    "title": "Query",
+                    "description": "One statement. Write :name for a parameter. References are not possible here.",
+                    "x-weft": "literal",
+                    "x-ui": {"order": 2, "widget": "code", "language": "sql", "rows": 8},
+                },
+                "parameters": {
+                    "type": "object",
+                    "title": "Parameters",
+                    "description": "Values for :name in the query.",
+                    "x-ui": {"order": 3, "widget": "keyvalues"},
+                },
+                "read_only": {
+                    "type": "boolean",
+                    "title": "Read only",
+                    "description": "The database refuses every change. Turn off to insert, update or delete.",
+                    "default": True,
+                    "x-weft": "literal",
+                    "x-ui": {"order": 4, "widget": "boolean"},
+                },
+                "max_rows": {
+                    "type": "integer",
+                    "title": "Maximum rows",
+                    "description": "More rows are left out. Then the output has cut: rows.",
+                    "minimum": 1,
+                    "maximum": ROWS_MAX,
+                    "default": _ROWS_DEFAULT,
+                    "x-ui": {"order": 5, "widget": "number", "advanced": True},
+                },
+                "timeout_s": {
+                    "type": "number",
+                    "title": "Timeout (seconds)",
+                    "description": "The database stops a query that takes longer.",
+                    "exclusiveMinimum": 0,
+                    "maximum": _TIMEOUT_MAX_S,
+                    "default": _TIMEOUT_DEFAULT_S,
+                    "x-ui": {"order": 6, "widget": "number", "advanced": True},
+                },
+            },
+        },
+        effect="write",
+        idempotent=False,
+        only_reads=lambda params: params.get("read_only") is not False,
+        check=_check,
+        output={
+            "type": "object",
+            "properties": {
+                "rows": {"type": "array", "items": {"type": "object", "additionalProperties": True}},
+                "columns": {"type": "array", "items": {"type": "string"}},
+                "count": {"type": "integer"},
+                "cut": {"enum": [None, "rows", "bytes"]},
+                "affected": {"type": ["integer", "null"]},
+                "ms": {"type": "integer"},
+            },
+        },
+        attempts=3,
+        sentence="{query} | Ask a database",
+        icon="sql",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
+        of `Databases.ask`, and Lost."""
+        params = ctx.params
+        database, query = text(params, "database"), params.get("query")
+        if database is None or not isinstance(query, str) or not query.strip():
+            raise invalid("Database and Query are required")
+        if _SETTING.fullmatch(database):
+            raise invalid(f"{database} is not set on this server")
+        parameters = params.get("parameters") or {}
+        if not isinstance(parameters, dict):
+            raise invalid("parameters must be an object")
+        max_rows = coerce("number", params.get("max_rows", _ROWS_DEFAULT))
+        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 1 <= max_rows <= ROWS_MAX:
+            raise invalid(f"max_rows must be a whole number between 1 and {ROWS_MAX}")
+        timeout_s = seconds(params, "timeout_s", _TIMEOUT_DEFAULT_S) or _TIMEOUT_DEFAULT_S
+        asked = Query(
+            query,
+            parameters,
+            read_only=params.get("read_only") is not False,
+            max_rows=max_rows,
+            timeout_s=min(timeout_s, _TIMEOUT_MAX_S),
+        )
+        began = time.monotonic()
+
+        async def ask(credential: Credential | None) -> Answer:
+            login = None if credential is None else _login(credential)
+            return await ctx.services.databases.ask(database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting)
+
+        answer = await signed_in(ctx, text(params, "connection"), ask)
+        return Done(
+            {
+                "rows": answer.rows,
+                "columns": answer.columns,
+                "count": len(answer.rows),
+                "cut": answer.cut,
+                "affected": answer.affected,
+                "ms": round((time.monotonic() - began) * 1000),
+            }
+        )
+
+
+def _login(credential: Credential) -> Login:
+    """Some services take an access token as the password. Raises BlockError(params_invalid)."""
+    if credential.kind not in ("basic", "oauth2_code", "oauth2_client"):
+        hint = "use a user name and password, or OAuth 2"
+        raise invalid(f"the connection {credential.connection} cannot sign in to a database", hint)
+    return Login(credential.username or None, credential.value)
+
+
+block = Sql()

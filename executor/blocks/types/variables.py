@@ -1,0 +1,147 @@
+"""`variables`: changes workflow variables. The changes are applied in the same commit as the step, in journal order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from compiler.catalog import BlockSpec, Params, VariableWrite
+from compiler.references import escape
+from executor.blocks.types.shared_params import FIELD_TITLES, FILLED
+from executor.errors import BlockError
+from executor.kernel.handler.base import Context, Done, Patch, PatchOp
+from executor.kernel.values.coerce import FIELD_TYPES, coerce
+from executor.kernel.values.payload import MISSING
+from executor.kernel.values.variables import OPS, add, parse_path, read
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["assign"],
+    "additionalProperties": False,
+    "properties": {
+        "assign": {
+            "title": "Assignments",
+            "description": "Changes, in order. An object of names and values sets each variable.",
+            "x-ui": {"order": 1, "widget": "list"},
+            "oneOf": [
+                {"type": "object"},
+                {
+                    "type": "array",
+                    "maxItems": 200,
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "name": {
+                                **FILLED,
+                                "title": "Variable",
+                                "description": "Name of a variable, or a path such as $.order.items[0]",
+                                "x-ui": {"order": 1, "widget": "text"},
+                            },
+                            "op": {
+                                "enum": list(OPS),
+                                "title": "Operation",
+                                "description": "Append and increment are atomic. Merge requires an object.",
+                                "x-titles": {
+                                    "set": "Set",
+                                    "merge": "Merge",
+                                    "del": "Delete",
+                                    "append": "Append",
+                                    "increment": "Increment",
+                                },
+                                "default": "set",
+                                "x-ui": {"order": 2, "widget": "select"},
+                            },
+                            "type": {
+                                "enum": list(FIELD_TYPES),
+                                "title": "Type",
+                                "description": "Text is converted to this type.",
+                                "x-titles": FIELD_TITLES,
+                                "default": "any",
+                                "x-ui": {"order": 3, "widget": "select", "advanced": True},
+                            },
+                            "value": {
+                                "title": "Value",
+                                "description": "Any JSON value, including references.",
+                                "x-when": {"op": ["set", "merge", "append", "increment"]},
+                                "x-ui": {"order": 4, "widget": "json"},
+                            },
+                        },
+                    },
+                },
+            ],
+        }
+    },
+}
+
+
+def _writes(params: Params) -> tuple[VariableWrite, ...]:
+    assign = params.get("assign")
+    if isinstance(assign, dict):
+        return tuple(VariableWrite(str(name), "set", f"/assign/{escape(str(name))}") for name in assign)
+    items = enumerate(assign) if isinstance(assign, list) else ()
+    return tuple(
+        VariableWrite(item["name"], str(item.get("op", "set")), f"/assign/{i}")
+        for i, item in items
+        if isinstance(item, dict) and isinstance(item.get("name"), str)
+    )
+
+
+class Variables:
+    spec = BlockSpec(
+        type="variables",
+        title="Variables",
+        description="Sets, merges, appends to, increments or deletes workflow variables.",
+        category="data",
+        params=_PARAMS,
+        inline=True,
+        writes=_writes,
+        sentence="Change {assign[].name} | Change {assign} | Change variables",
+        icon="variable",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output: by name, the value assigned; the new number of an increment, null for del."""
+        output: dict[str, Any] = {}
+        patches: list[Patch] = []
+        numbers: dict[str, Any] = {}  # values from earlier assignments of this block
+        for name, op, value in _assignments(ctx.params.get("assign")):
+            path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
+            segments = parse_path(path)
+            if not segments or not isinstance(segments[0], str):
+                raise _invalid(f"{name!r} is not a variable")
+            if op == "increment":  # atomic in the patch; the output is the number as this block sees it
+                before = numbers.get(path, read(ctx.variables, segments))
+                numbers[path] = add(path, before if before not in (MISSING, None) else 0, 1 if value is None else value)
+                output[name] = numbers[path]
+            else:
+                value = None if op == "del" else value
+                numbers[path] = output[name] = value
+            patches.append(Patch(op, path, value))
+        return Done(output, patches=patches)
+
+
+def _assignments(assign: Any) -> Iterator[tuple[str, PatchOp, Any]]:
+    if isinstance(assign, dict):
+        for name, value in assign.items():
+            yield name, "set", value
+        return
+    if not isinstance(assign, list):
+        raise _invalid("`assign` must be a list of assignments or an object")
+    for item in assign:
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
+            raise _invalid("each assignment requires the name of a variable")
+        op = item.get("op", "set")
+        if op not in OPS:
+            raise _invalid(f"unknown operation {op!r}; the operations are {', '.join(OPS)}")
+        yield item["name"], op, coerce(str(item.get("type", "any")), item.get("value"))
+
+
+def _invalid(message: str) -> BlockError:
+    return BlockError(message, code="params_invalid", retryable=False)
+
+
+block = Variables()

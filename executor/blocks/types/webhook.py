@@ -1,0 +1,151 @@
+"""`webhook`: the trigger of runs that a request starts. A version that is stored brings its webhooks with it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import orjson
+
+from compiler.catalog import BlockSpec, Finding, Params
+from compiler.schema import schema_error
+from executor.blocks.types.shared_params import ENABLED
+from executor.kernel.handler.base import Context, Done
+
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+# The input of a run is stored and shown: no credential may be in it.
+_SECRETIVE: Final = re.compile(r"authorization|cookie|signature|secret|token|password|api-?key|credential")
+
+_PROPERTIES: dict[str, Any] = {
+    "body": {"description": "The body as JSON, or as text if it is not JSON"},
+    "headers": {"type": "object", "description": "Header names are in lower case"},
+    "query": {"type": "object", "description": "A repeated parameter is a list"},
+    "method": {"type": "string"},
+    "delivery": {"type": ["string", "null"], "description": "Id of the delivery, from the sender if it has one"},
+    "received_at": {"type": "integer", "description": "Unix milliseconds"},
+}
+
+
+def _output_of(params: Params) -> dict[str, Any]:
+    schema = params.get("body_schema")
+    body = schema if isinstance(schema, dict) else _PROPERTIES["body"]
+    return {"type": "object", "properties": {**_PROPERTIES, "body": body}}
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    found = []
+    if params.get("auth") == "none":
+        found.append(Finding("webhook_open", "/auth", "Anyone who knows the URL can start this workflow."))
+    headers = params.get("headers")
+    for i, name in enumerate(headers if isinstance(headers, list) else ()):
+        problem = header_problem(name) if isinstance(name, str) else None
+        if problem is not None:
+            found.append(Finding("param_invalid", f"/headers/{i}", problem))
+    if params.get("secret_env") and params.get("auth") == "none":
+        found.append(
+            Finding("param_invalid", "/secret_env", "A webhook without authentication has no secret.", "Remove it.")
+        )
+    schema = params.get("body_schema")
+    problem = schema_error(orjson.dumps(schema)) if isinstance(schema, dict) else None
+    if problem is not None:
+        found.append(Finding("param_invalid", "/body_schema", f"Body schema is not a JSON Schema: {problem[:300]}."))
+    return tuple(found)
+
+
+def header_problem(name: str) -> str | None:
+    """Return why runs cannot see this header, or None if they can."""
+    if not HEADER_NAME.fullmatch(name):
+        return f"{name[:80]!r} is not a valid header name"
+    if _SECRETIVE.search(name.lower()):
+        return f"header {name!r} contains a credential, so it is not passed to runs: their input is stored and shown"
+    return None
+
+
+class Webhook:
+    spec = BlockSpec(
+        type="webhook",
+        title="Webhook",
+        description="Starts the workflow when a request arrives at its URL.",
+        category="trigger",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "auth": {
+                    "enum": ["hmac", "github", "token", "none"],
+                    "title": "Authentication",
+                    "description": "How the sender proves that it knows the secret.",
+                    "default": "hmac",
+                    "x-titles": {
+                        "hmac": "Signature (HMAC)",
+                        "github": "GitHub signature",
+                        "token": "Bearer token",
+                        "none": "None",
+                    },
+                    "x-weft": "literal",
+                    "x-ui": {"order": 1, "widget": "select"},
+                },
+                "secret_env": {
+                    "type": "string",
+                    "title": "Secret from the environment",
+                    "description": "Name of an environment value with the secret. Leave empty to create a secret.",
+                    "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
+                    "x-weft": "literal",
+                    "x-when": {"auth": ["hmac", "github", "token"]},
+                    "x-ui": {"order": 2, "widget": "text", "advanced": True},
+                },
+                "respond": {
+                    "enum": ["immediate", "run"],
+                    "title": "Respond",
+                    "description": "Respond with 202 at once, or with the response of the run.",
+                    "default": "immediate",
+                    "x-titles": {"immediate": "Immediately", "run": "When the run ends"},
+                    "x-weft": "literal",
+                    "x-ui": {"order": 3, "widget": "select"},
+                },
+                "timeout_s": {
+                    "type": "number",
+                    "title": "Wait for the run (seconds)",
+                    "description": "If the run takes longer, the response is 202.",
+                    "exclusiveMinimum": 0,
+                    "maximum": 60,
+                    "default": 30,
+                    "x-weft": "literal",
+                    "x-when": {"respond": ["run"]},
+                    "x-ui": {"order": 4, "widget": "number"},
+                },
+                "body_schema": {
+                    "type": "object",
+                    "title": "Body schema",
+                    "description": "JSON Schema. A body that does not match is rejected with 422.",
+                    "x-weft": "literal",
+                    "x-ui": {"order": 5, "widget": "schema"},
+                },
+                "headers": {
+                    "type": "array",
+                    "title": "Additional headers",
+                    "description": "Names of more request headers that the workflow can read.",
+                    "maxItems": 50,
+                    "items": {"type": "string", "minLength": 1, "maxLength": 100, "x-weft": "literal"},
+                    "x-weft": "literal",
+                    "x-ui": {"order": 6, "widget": "list", "advanced": True},
+                },
+                "enabled": {**ENABLED, "x-ui": {"order": 7, "widget": "boolean"}},
+            },
+        },
+        trigger=True,
+        inline=True,
+        output_from=_output_of,
+        check=_check,
+        sentence="Starts when a request arrives",
+        icon="webhook",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output of a run that was started by hand: its input, and empty values for the rest."""
+        sent = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
+        empty: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
+        return Done({**empty, "received_at": ctx.now_ms, **sent})
+
+
+block = Webhook()

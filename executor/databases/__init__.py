@@ -1,4 +1,0 @@
-"""Databases of others that `sql` blocks ask: one statement, one transaction, one connection for each call.
-
-The database of weft itself is not one of them; `executor/store` has that.
-"""

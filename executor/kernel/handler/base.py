@@ -1,0 +1,309 @@
+"""The run-time side of a block type: a spec (compiler.catalog) and an async handler. One file per block type in this
+folder.
+
+A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels
+only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`. It must
+not keep state between calls: attempts may run in any process, more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from compiler.catalog import BlockSpec
+from compiler.plan import RunnerName
+from executor.blocks.sandbox import Bound
+from executor.blocks.types.client import Http
+from executor.errors import BlockError
+from executor.kernel.core.events import StepEffect, WaitKind
+from executor.kernel.handler.over import NEVER, Over
+from executor.kernel.handler.steps import Kind as StepKind
+from executor.kernel.process.doing import current
+from executor.kernel.values.files import FilesOfRun
+
+if TYPE_CHECKING:
+    from executor.blocks.services import Services
+    from executor.blocks.vault.connections import Connections
+    from executor.kernel.store.rows import NewRun
+
+PatchOp = Literal["set", "merge", "del", "append", "increment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One change of a workflow variable. `path` is `$.name`, `$.name.field[0]`, `$["odd name"]`; value is JSON."""
+
+    op: PatchOp
+    path: str
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """The result of a finished block. `output` is any JSON value. `route` is the handle to follow, or None to follow
+    none (every out-edge dies). `response`: the block ends the run; {"status", "headers", "body"} is the response of the
+    run, `body` its output. `next`: the block ends the run, and this one continues it."""
+
+    output: Any = None
+    route: str | None = "out"
+    patches: Sequence[Patch] = ()
+    response: Mapping[str, Any] | None = None
+    next: NewRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Pause durably. `due_ms` (Unix ms) ends a timer and expires every other kind.
+
+    request   what the person who answers sees (JSON): title, text, show, ...
+    schema    JSON Schema of the answer's fields
+    actions   ids of the named answers (approval); the answer's action becomes the route if that handle is wired, else
+              `out`
+    on_expire an action id, or fail | continue | skip
+    name, correlation   for signals
+    child     the run that is started with the pause; its end ends it
+    messages  (channel, JSON of the target) to be sent once the pause is on disk: see executor.service.notifications
+    """
+
+    kind: WaitKind
+    request: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
+    actions: Sequence[str] = ()
+    due_ms: int | None = None
+    on_expire: str = "fail"
+    name: str | None = None
+    correlation: str | None = None
+    messages: Sequence[tuple[str, bytes]] = ()
+    child: NewRun | None = None
+
+
+class Memory(Protocol):
+    """The memory of agents between runs. Both methods are for the work of a step; they raise BlockError."""
+
+    async def recall(self, scope: str, key: str, turns: int) -> list[list[dict[str, Any]]]:
+        """Return the last turns, each a list of messages, in the order in which they ended."""
+
+    async def remember(self, scope: str, key: str, node: str, messages: Sequence[Mapping[str, Any]]) -> bool:
+        """Add the turn of this node, once. Returns False if it was there."""
+
+
+MakeSuspend = Callable[[], Awaitable[Suspend]]
+
+
+class Steps(Protocol):
+    """The steps of one attempt, as `Context` offers them."""
+
+    def step(
+        self, kind: StepKind, name: str, input: Any, work: Callable[[], Awaitable[Any]], effect: StepEffect
+    ) -> Awaitable[Any]: ...
+
+    def wait(self, suspend: Suspend | MakeSuspend, name: str) -> Awaitable[Any]: ...
+
+    def step_from_thread(
+        self, kind: StepKind, name: str, input: Any, work: Callable[[], Any], effect: StepEffect
+    ) -> Any: ...
+
+    def wait_from_thread(self, suspend: Suspend | MakeSuspend, name: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRequest:
+    """A run that a handler wants started: of a stored workflow, or of a document (`definition`)."""
+
+    workflow: str | None = None
+    definition: Mapping[str, Any] | None = None
+    version: int | None = None
+    trigger: str | None = None
+    input: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """Returned by a start sentinel: open `count` scopes. `items` (each): the list that `<loop.item>` reads."""
+
+    count: int
+    items: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """Returned by the end sentinel of a loop: another round, or leave."""
+
+    again: bool
+
+
+Outcome = Done | Suspend | Sized | Tested
+
+
+async def _not_wanted() -> bool:
+    return False
+
+
+@dataclass(slots=True)
+class Context:
+    """The input of one attempt, and its access to the engine.
+
+    params           resolved; texts that are JavaScript arrive as Bound
+    key              the node key as text, e.g. `send@fan[2]`; stable over attempts, as is idempotency_key
+    turn             end sentinels: number of iterations done so far; start sentinels: 0
+    count            end sentinels: the count the start sentinel gave (for, each: all iterations)
+    broke            end sentinels: a break block ran in the iteration that just ended
+    emit             sends a piece of live text (tokens); journaled when the attempt ends, the last 16 KiB of it
+    log              keeps a line of text with the run: `ctx.log("rows", n)`, as `print`; at most 200 lines and 16 KiB
+                     per attempt. Both may be called in a thread
+    evaluate         runs Bound sources in the sandbox, one call: list in, list out; raises BlockError
+    checkpoint       keeps any JSON value of at most 1 MiB, in the place of the one before, for the next attempt of this
+                     key; on disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop
+    checkpoint_from_thread  the same for code in a thread, which waits for it; not for the event loop
+    last_checkpoint  the last checkpoint of an earlier attempt of this key in this run, secrets redacted, or None
+    waiting          `with ctx.waiting():` around a wait for something that this server has too little of (a connection,
+                     a thread): the time limit of the attempt does not run inside
+    queueing         the same around a wait for others of this server's runs, in which the time limit runs
+    runner           where the policy wants the work done; not inline only if the spec of the block has it in `runners`
+    prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None if not available here
+    prepare_next     makes the run for Done.next from its input, and stores nothing; raises BlockError. None if not
+                     available here
+    memory           the memory of agents between runs, or None if not available here
+    connections      credentials by the names of stored connections, or None if not available here
+    make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
+    heartbeat        reports that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt
+                     that reports too rarely has failed. Without the policy it does nothing
+    cancelled        true once the attempt is over, for code in threads, which cannot be stopped: `if ctx.cancelled`,
+                     `ctx.cancelled.wait(5)`
+    repeat_wanted    true if the attempt before was lost and a person chose to repeat it
+    clock            the time, Unix ms; `now` is the same as a datetime. `now_ms` is the time of the start
+    """
+
+    run_id: str
+    workflow: str
+    key: str
+    block: str
+    name: str
+    type: str
+    attempt: int
+    idempotency_key: str
+    params: dict[str, Any]
+    input: Any
+    variables: Mapping[str, Any]
+    now_ms: int
+    services: Services
+    emit: Callable[[str], None]
+    evaluate: Callable[[Sequence[Bound]], Awaitable[list[Any]]]
+    checkpoint: Callable[[Any], Awaitable[None]]
+    checkpoint_from_thread: Callable[[Any], None]
+    last_checkpoint: Any = None
+    wired: frozenset[str] = frozenset()
+    turn: int = 0
+    count: int = 0
+    broke: bool = False
+    log: Callable[..., None] = lambda *values: None
+    waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
+    queueing: Callable[[], AbstractContextManager[Any]] = nullcontext
+    prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
+    runner: RunnerName = "inline"
+    memory: Memory | None = None
+    connections: Connections | None = None
+    make_steps: Callable[[], Steps] | None = None
+    heartbeat: Callable[[], None] = lambda: None
+    cancelled: Over = NEVER
+    clock: Callable[[], int] = lambda: 0
+    prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
+    steps: Steps | None = None
+    repeat_wanted: Callable[[], Awaitable[bool]] = _not_wanted
+
+    @property
+    def now(self) -> datetime:
+        """The time in UTC, by the engine's clock. In a step whose output is stored it stays the same."""
+        return datetime.fromtimestamp(self.clock() / 1000, UTC)
+
+    @property
+    def http(self) -> Http:
+        """Requests by the rules of this server: `(await ctx.http.get(url)).raise_for_status().json()`."""
+        return Http(self.services.http, self.idempotency_key, self.waiting, self.clock)
+
+    @property
+    def files(self) -> FilesOfRun:
+        """The files of this run: `await ctx.files.read(value)`, `(await ctx.files.save(data, "a.csv")).value`."""
+        if self.services.files is None:
+            raise BlockError("files are not available here", code="files_not_available", retryable=False)
+        return FilesOfRun(self.services.files, self.run_id)
+
+    def step(
+        self,
+        kind: StepKind,
+        name: str,
+        input: Any,
+        work: Callable[[], Awaitable[Any]],
+        *,
+        effect: StepEffect = "write",
+    ) -> Awaitable[Any]:
+        """Do `work` once, even if this process ends: its output (any JSON value, or a `Stepped`) is in the journal when
+        this returns, and the next entry of this handler gets it without doing it again. The result or the error is
+        stored without secrets: a BlockError, or `step_failed` for other exceptions.
+
+        `input` is not stored, but compared: the same call must have the same kind, name and input in each entry. If the
+        process ends meanwhile, a step with effect none or read is done again; for a write a person decides. Calls are
+        numbered as they are made, also those that are then awaited side by side. Not inside the work of a step. Raises
+        Leaving."""
+        return self._steps().step(kind, name, input, work, effect)
+
+    def wait(self, suspend: Suspend | MakeSuspend, *, name: str = "") -> Awaitable[Any]:
+        """Wait, and return the answer, the output of the child run or the payload of the signal. The handler does not
+        stay in memory meanwhile: this raises Leaving, and the handler is entered again. Raises BlockError if the wait
+        fails, as a block that waits does. Steps under way are finished before. `suspend` may be a function that makes
+        it (`prepare_child`): it is called when the wait has not begun. Waits that are awaited side by side are open at
+        the same time, up to 20: the handler is entered again when all of them are over."""
+        return self._steps().wait(suspend, name)
+
+    def step_from_thread(
+        self, kind: StepKind, name: str, input: Any, work: Callable[[], Any], *, effect: StepEffect = "write"
+    ) -> Any:
+        """`step` for code in a thread, where `work` is called; not for the event loop."""
+        return self._steps().step_from_thread(kind, name, input, work, effect)
+
+    def wait_from_thread(self, suspend: Suspend | MakeSuspend, *, name: str = "") -> Any:
+        """`wait` for code in a thread; not for the event loop."""
+        return self._steps().wait_from_thread(suspend, name)
+
+    def _steps(self) -> Steps:
+        if self.steps is None:
+            if self.make_steps is None:
+                raise BlockError("blocks of this type have no steps", code="steps_not_available", retryable=False)
+            self.steps = self.make_steps()
+        return self.steps
+
+
+def context() -> Context:
+    """Return the context of the attempt, inside of a step, of a function of a `python` block or of a block type; also
+    in what these call and in threads that `asyncio.to_thread` starts. Raises RuntimeError outside."""
+    found: Context | None = current()
+    if found is None:
+        raise RuntimeError(
+            "weft.context() works while a run executes a step: there is no run here. A workflow function and a unit "
+            "test have no context. Call it inside of the step, and test the step in a run, with weft.testing."
+        )
+    return found
+
+
+class Block(Protocol):
+    """A block type. Sentinels of a container share one Block: `run` is then called for the end the context names
+    (`type` is `loop:start`, `loop:end`, `parallel:start` or `parallel:end`)."""
+
+    @property
+    def spec(self) -> BlockSpec: ...
+
+    async def run(self, ctx: Context) -> Outcome: ...
+
+
+def holds_handles(block: Block) -> bool:
+    """Blocks of weft hold handles of secrets, which the clients of weft open. Those of other packages get the values:
+    they dial by themselves."""
+    module = type(block).__module__
+    return (
+        module.startswith(("executor.blocks.types.", "executor.blocks.connectors."))
+        and module != "executor.blocks.types.typed"
+    )

@@ -1,0 +1,1 @@
+"""Small tools of a process: tasks, threads, clocks, log lines that repeat."""

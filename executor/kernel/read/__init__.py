@@ -1,0 +1,1 @@
+"""Readers of journals: cursors, and what wakes them."""

@@ -1,0 +1,244 @@
+"""Wake-ups by run id, and live-only deltas. Carries no durable data: a missed wake-up costs time, never an event."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from executor.kernel.read.elsewhere import Elsewhere
+from executor.kernel.read.live_text import LiveTexts
+from executor.kernel.read.tail import Tails
+from executor.kernel.store.rows import Record
+
+# Deltas that may wait for a slow reader before the oldest are dropped: they are a view of what the journal will hold.
+DELTAS_MAX = 1_000
+DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person cannot see 20 ms
+
+
+class Watchers:
+    """Futures by run id: all who wait for one thing to happen to a run. Who has left is not remembered."""
+
+    def __init__(self) -> None:
+        self._by_run: dict[str, set[asyncio.Future[None]]] = {}
+
+    def watch(self, run: str) -> asyncio.Future[None]:
+        """Done when it happens next. Cancel it when it is not needed any more."""
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._by_run.setdefault(run, set()).add(future)
+        future.add_done_callback(lambda done: self._forget(run, done))
+        return future
+
+    def signal(self, run: str) -> None:
+        """Wake all that wait."""
+        for future in self._by_run.pop(run, ()):
+            if not future.done():
+                future.set_result(None)
+
+    def runs(self) -> list[str]:
+        """Return the runs that have a watcher."""
+        return list(self._by_run)
+
+    def _forget(self, run: str, future: asyncio.Future[None]) -> None:
+        watchers = self._by_run.get(run)
+        if watchers is not None:
+            watchers.discard(future)
+            if not watchers:
+                del self._by_run[run]
+
+
+class Bell:
+    """Wakes one reader, for any reason. Rung while its reader is awake, it rings at the next wait."""
+
+    __slots__ = ("_rung", "_waiting")
+
+    def __init__(self) -> None:
+        self._rung = False
+        self._waiting: asyncio.Future[None] | None = None
+
+    def ring(self) -> None:
+        self._rung = True
+        waiting = self._waiting
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def clear(self) -> None:
+        """To be called BEFORE looking for what it may have rung for: then nothing falls in between."""
+        self._rung = False
+
+    async def wait(self) -> None:
+        """Returns at once if it has been rung since it was cleared."""
+        if not self._rung:
+            self._waiting = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiting
+            finally:
+                self._waiting = None
+
+
+class Reader(Protocol):
+    """A reader of the journal of one run: it has all up to `after`, and is woken when there may be more."""
+
+    after: int
+
+    def wake(self) -> None: ...
+
+
+class Deltas:
+    """The live-only pieces of text of one run, for one reader, from when it was made until `close`. Each has the seq of
+    the append that recorded the start of its attempt; it belongs after that event. `bell` is rung soon after there is
+    something to take."""
+
+    def __init__(self, leave: Callable[[Deltas], None], bell: Bell | None = None) -> None:
+        self._items: deque[tuple[str, str, int]] = deque(maxlen=DELTAS_MAX)
+        self._bell = bell
+        self._timer: asyncio.TimerHandle | None = None
+        self._leave = leave
+
+    def put(self, key: str, text: str, seq: int) -> None:
+        self._items.append((key, text, seq))
+        if self._bell is not None and self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(DELTA_JOIN_S, self._ring, self._bell)
+
+    def take(self, seq: int | None = None) -> dict[str, str]:
+        """Return the text since the last call, joined by node key; only pieces that belong after event `seq` or an
+        earlier one."""
+        texts: dict[str, list[str]] = {}
+        for _ in range(len(self._items)):
+            key, text, behind = self._items.popleft()
+            if seq is None or behind <= seq:
+                texts.setdefault(key, []).append(text)
+            else:
+                self._items.append((key, text, behind))
+        return {key: "".join(parts) for key, parts in texts.items()}
+
+    def places(self) -> set[int]:
+        """Return the seqs after which there is something to take."""
+        return {behind for _, _, behind in self._items}
+
+    def close(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._leave(self)
+
+    def _ring(self, bell: Bell) -> None:
+        self._timer = None
+        bell.ring()
+
+
+class Hub:
+    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
+        self.elsewhere = elsewhere or Elsewhere()
+        self._commits = Watchers()
+        self._readers: dict[str, set[Reader]] = {}
+        self._deltas: dict[str, set[Deltas]] = {}
+        self.tails = Tails()
+        self.texts = LiveTexts()
+        self.messages = asyncio.Event()  # there may be something to send
+        self.alerts = asyncio.Event()  # to operators
+        self.signals = 0  # so far; a read that began at another count may have missed a commit
+
+    # --- what has happened
+
+    def committed(self, run: str, records: Sequence[Record]) -> None:
+        """Note that this process has committed these events. Do not call it before they are on the disk."""
+        self.tails.add(run, records)
+        self._wake(run)
+
+    def grown(self, run: str) -> None:
+        """Note that this process has committed events of `run` that are not at hand."""
+        self.tails.forget(run)
+        self._wake(run)
+
+    def signal(self, run: str) -> None:
+        """Wake those that wait: something about `run` was committed that is not in its journal."""
+        self._wake(run)
+
+    def grown_elsewhere(self, run: str) -> None:
+        """Note that another process has committed to `run`, and wake its readers."""
+        self.tails.forget(run)
+        self.signals += 1
+        for reader in self._readers.get(run, ()):
+            reader.wake()
+
+    def looked(self, run: str, seq: int | None) -> bool:
+        """Note that the journal of `run` ends with event `seq` or a later one, or with None that the run is gone. Wakes
+        the readers that have less, even if they were woken before. Returns False if there was none."""
+        if seq is None:
+            self.tails.forget(run)
+        else:
+            self.tails.heard(run, seq)
+        behind = [reader for reader in self._readers.get(run, ()) if seq is None or reader.after < seq]
+        if behind:
+            self.signals += 1
+        for reader in behind:
+            reader.wake()
+        return bool(behind)
+
+    def _wake(self, run: str) -> None:
+        self.signals += 1
+        self._commits.signal(run)
+        for reader in self._readers.get(run, ()):
+            reader.wake()
+        if run in self.elsewhere.followed:
+            self.elsewhere.grown(run)
+
+    # --- readers
+
+    def watch(self, run: str) -> asyncio.Future[None]:
+        """Return a future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in
+        between."""
+        return self._commits.watch(run)
+
+    def enter(self, run: str, reader: Reader) -> None:
+        """Add a reader; it is woken by each signal until it leaves."""
+        self.tails.begin(run)
+        self._readers.setdefault(run, set()).add(reader)
+        self.elsewhere.follow(run)
+
+    def leave(self, run: str, reader: Reader) -> None:
+        """Remove a reader, which may have left before."""
+        readers = self._readers.get(run)
+        if readers is not None and reader in readers:
+            readers.remove(reader)
+            if not readers:
+                del self._readers[run]
+                self.tails.end(run)
+
+    def has_readers(self, run: str) -> bool:
+        return run in self._readers
+
+    def watched(self) -> list[str]:
+        """Return the runs that have a reader."""
+        return list(self._readers)
+
+    # --- live text
+
+    def delta(self, run: str, key: str, text: str, seq: int = 0) -> None:
+        """Send live text. `seq` is that of the append that recorded the start of the attempt."""
+        self.delta_elsewhere(run, key, text, seq)
+        if run in self.elsewhere.followed:
+            self.elsewhere.text(run, key, text, seq)
+
+    def delta_elsewhere(self, run: str, key: str, text: str, seq: int) -> None:
+        """Send live text of a run that another process executes."""
+        self.texts.add(run, key, text, seq)
+        for reader in self._deltas.get(run, ()):
+            reader.put(key, text, seq)
+
+    def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
+        """Return the text that handlers emit from now on; with `so_far` also what they have emitted, as far as this
+        process has it. Close it after use."""
+
+        def leave(reader: Deltas) -> None:
+            readers = self._deltas.get(run, set())
+            readers.discard(reader)
+            if not readers:
+                self._deltas.pop(run, None)
+
+        reader = Deltas(leave, bell)
+        self._deltas.setdefault(run, set()).add(reader)
+        for said in self.texts.of(run) if so_far else ():
+            reader.put(*said)
+        return reader

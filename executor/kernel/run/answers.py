@@ -1,0 +1,214 @@
+"""Checks input from outside before it is recorded: run inputs and answers to waits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any, Final, cast
+
+import orjson
+from msgspec import Struct
+
+from compiler.plan import Plan
+from executor.blocks.types.chat_trigger import INPUT as CHAT_INPUT
+from executor.blocks.types.start import start_output
+from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid, NotYours, SignInRequired
+from executor.kernel.core.events import ErrorInfo
+from executor.kernel.core.messages import Answer, Withdrawn
+from executor.kernel.process.threads import aside
+from executor.kernel.store.contract import Store
+from executor.kernel.store.people import Role, includes
+from executor.kernel.store.rows import WaitRow
+from executor.kernel.values.payload import encode
+from executor.kernel.values.schema import Matches, takes_long, violations, violations_aside
+
+BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
+INPUT_SHOWN: Final = 6  # fields of an input in a hint
+# Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
+ASK_PEOPLE: Final = frozenset({"approval", "form", "attention"})
+CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
+
+
+class Answerer(Struct, frozen=True):
+    """Someone who has signed in. `name`: what is recorded; `names`: all that they may have started runs as."""
+
+    name: str
+    names: frozenset[str]
+    role: Role
+
+    def is_among(self, by: Sequence[str]) -> bool:
+        """Returns True if one of these matches: `user:ID`, or `role:ROLE` for that role and all above it."""
+        return any(
+            includes(self.role, cast(Role, each[5:])) if each.startswith("role:") else each in self.names for each in by
+        )
+
+
+def needs_sign_in(request: Mapping[str, Any]) -> bool:
+    """Returns True if the link of this wait is not enough."""
+    return bool(request.get("by") or request.get("not_starter"))
+
+
+async def check_answerer(store: Store, row: WaitRow, who: Answerer | None) -> None:
+    """Check that `who` may answer. Raises SignInRequired, NotYours."""
+    request = orjson.loads(row.request)
+    if not needs_sign_in(request):
+        return
+    if who is None:
+        raise SignInRequired(hint="Sign in, and open the link again.")
+    by = request.get("by") or ()
+    if by and not who.is_among(by):
+        raise NotYours(f"This is for {', '.join(by)} to answer; you are {who.name}, {who.role}.")
+    if request.get("not_starter") and await starter_of(store, row.run_id) in who.names:
+        raise NotYours("You started this run: someone else has to answer.")
+
+
+async def starter_of(store: Store, run: str) -> str | None:
+    """Return who started the run, or the topmost run above it. Returns None if a trigger did."""
+    while (row := await store.get_run(run)) is not None and row.parent_run_id is not None:
+        run = row.parent_run_id
+    records = await store.read_events(run, limit=1)
+    started = orjson.loads(records[0].data or b"{}") if records else {}
+    by = started.get("by")
+    return by if isinstance(by, str) else None
+
+
+async def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
+    """Return the input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that
+    does not fit: a run that could only fail at its first block is refused instead."""
+    value: Any = {} if input is None else input
+    schema, source = _schema_of(plan)
+    work = partial(_checked_input, plan, value, schema, source, matches)
+    return await aside(work) if schema and takes_long(schema, value) else work()
+
+
+def _schema_of(plan: Plan) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the schema of the input and where it is declared."""
+    trigger = plan.nodes[plan.regions[0].entries[0]]
+    schema, source = plan.input_schema, "`input` of the workflow"
+    if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
+        source = f"`body_schema` of the webhook block '{trigger.block}'"
+        body = orjson.loads(bytes(trigger.params)).get("body_schema")
+        schema = {"properties": {"body": body}, "required": ["body"]} if body else None
+    elif trigger.type == "form_trigger":
+        own = orjson.loads(bytes(trigger.params)).get("fields")
+        schema, source = (own, f"`fields` of the form block '{trigger.block}'") if own else (schema, source)
+    elif trigger.type == "chat_trigger":
+        schema, source = CHAT_INPUT, f"that of the chat block '{trigger.block}'"
+    return schema, source
+
+
+def _checked_input(
+    plan: Plan, value: Any, schema: Mapping[str, Any] | None, source: str, matches: Matches | None
+) -> Any:
+    trigger = plan.nodes[plan.regions[0].entries[0]]
+    if schema:
+        value = copy.deepcopy(value)
+        if isinstance(value, dict):
+            for name, field in (schema.get("properties") or {}).items():
+                if isinstance(field, dict) and "default" in field:
+                    value.setdefault(name, copy.deepcopy(field["default"]))
+        found = violations(schema, value, matches)
+        if found:
+            fields = ", ".join(f'"{name}": ...' for name in list(schema.get("properties") or {})[:INPUT_SHOWN])
+            by_name = "" if isinstance(value, dict) else f"; the input is an object: {{{fields}}}"
+            raise InputInvalid(
+                _sentence("the input", found),
+                pointer="/input" + found[0]["pointer"],
+                hint=f"the schema is {source}{by_name}",
+                errors=found,
+            )
+    if trigger.type == "start" and not trigger.needs:
+        try:
+            start_output(orjson.loads(bytes(trigger.params)), value)
+        except BlockError as error:
+            raise InputInvalid(error.message, code=error.code, pointer="/input", hint=error.hint) from error
+    try:
+        encode({"input": value})  # as the start block puts it out; bounds: depth, size
+    except BlockError as error:
+        raise InputInvalid(error.message, code=error.code, pointer="/input", hint=BOUNDS_HINT) from None
+    return value
+
+
+def check_payload(payload: Any) -> bytes:
+    """Return the payload of a signal as JSON. Raises BadRequest for a payload beyond the bounds, which no block could
+    put out."""
+    try:
+        encode({"payload": payload})
+    except BlockError as error:
+        raise BadRequest(error.message, code=error.code, pointer="/payload", hint=BOUNDS_HINT) from None
+    return encode(payload)
+
+
+async def check_answer(
+    row: WaitRow, fields: Mapping[str, Any], action: str | None, matches: Matches | None = None
+) -> dict[str, Any]:
+    """Return the fields as they will be recorded. Raises AnswerInvalid: the wait stays open."""
+    actions = orjson.loads(row.request).get("actions") or []
+    if actions and action not in actions:
+        listed = ", ".join(repr(name) for name in actions)
+        what = "`action` is required" if action is None else f"there is no action {action!r}"
+        raise AnswerInvalid(
+            f"{what}; choose one of {listed}", code="action_unknown", pointer="/action", actions=actions
+        )
+    if not actions and action is not None:
+        raise AnswerInvalid(
+            f"this wait has no actions, but the answer has action {action!r}", code="action_unknown", pointer="/action"
+        )
+    value = dict(fields)
+    if row.schema is not None:
+        schema = orjson.loads(row.schema)
+        for name, field in (schema.get("properties") or {}).items():
+            if isinstance(field, dict) and "default" in field:
+                value.setdefault(name, field["default"])
+        found = await violations_aside(schema, value, matches)
+        if found:
+            raise AnswerInvalid(
+                _sentence("the answer", found),
+                pointer="/fields" + found[0]["pointer"],
+                hint="`schema` of the wait describes the fields",
+                errors=found,
+            )
+    try:
+        encode(value)
+    except BlockError as error:
+        raise AnswerInvalid(error.message, code=error.code, pointer="/fields", hint=BOUNDS_HINT) from None
+    return value
+
+
+def answer_message(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> Answer:
+    """Return the message for the owner of the run."""
+    refused = action is not None and action in (orjson.loads(row.request).get("fail_on") or ())
+    return Answer(row.id, at_ms, fields, action, by=by, refused=refused)
+
+
+def answer_output(answer: Answer) -> dict[str, Any]:
+    """Return the output of the block that waited for this answer."""
+    if answer.output is not None:
+        return dict(answer.output)
+    output = {**(answer.fields or {}), "answered_by": answer.by, "answered_at": answer.at_ms}
+    if answer.action is not None:
+        output["action"] = answer.action
+    return output
+
+
+def refusal_error(answer: Answer) -> ErrorInfo:
+    """Return the error of a block whose question was answered by an action in its `fail_on`."""
+    by = f" by {answer.by}" if answer.by else ""
+    return ErrorInfo(
+        "refused", f"the answer was {answer.action!r}{by}", hint="`fail_on` of the block lists this action"
+    )
+
+
+def withdrawal_error(withdrawn: Withdrawn) -> ErrorInfo:
+    """Return the error of a block whose wait was withdrawn."""
+    by = f" by {withdrawn.by}" if withdrawn.by else ""
+    reason = f": {withdrawn.reason}" if withdrawn.reason else ""
+    return ErrorInfo("wait_cancelled", f"the wait was cancelled{by}{reason}")
+
+
+def _sentence(what: str, found: list[dict[str, str]]) -> str:
+    first = found[0]
+    where = f" at {first['pointer']}" if first["pointer"] else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{what} does not match its schema{where}: {first['message']}{more}"

@@ -1,0 +1,203 @@
+"""The attempts of one run that are under way: a task each, which is cancelled when its end is no longer needed.
+
+They outlive the loop that started them: when a run moves to another plan, or is folded anew after an append that was
+refused, the next loop owns them. An attempt ends under the plan with which it began; its result is about the node that
+it is in the plan of then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import deque
+from collections.abc import Callable, Coroutine
+from contextvars import Context
+from functools import partial
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey
+from executor.kernel.core import facts as f
+from executor.kernel.core.decide import CANCELLED
+from executor.kernel.core.events import ErrorInfo
+from executor.kernel.process.doing import begin as begin_doing
+from executor.kernel.run.launch import Launcher
+from executor.kernel.run.meters import now_s, outcome_of
+from executor.kernel.run.parts import Parts
+from executor.kernel.run.results import Arrivals, Payload, Result
+
+T = TypeVar("T")
+
+# A cancelled handler gets this long to clean up; then it is abandoned and its outcome ignored.
+CANCEL_GRACE_S = 5.0
+
+
+class _Attempt:
+    """An attempt that has not ended. `key` is in the present plan, `started_as` in that of `launcher`. It has no task
+    while it waits for its turn to begin. `grace` is the timer of a cancelled attempt."""
+
+    __slots__ = ("cancelled", "grace", "key", "launcher", "number", "seq", "started_as", "task")
+
+    def __init__(self, key: NodeKey, number: int, launcher: Launcher, seq: int) -> None:
+        self.key = self.started_as = key
+        self.number = number
+        self.launcher = launcher
+        self.seq = seq
+        self.task: asyncio.Task[None] | None = None
+        self.cancelled = False
+        self.grace: asyncio.TimerHandle | None = None
+
+    def end_grace(self) -> None:
+        """Cancel the timer: while it is set it holds the attempt, and all values of its run."""
+        if self.grace is not None:
+            self.grace.cancel()
+
+
+class Attempts:
+    """`arrivals`: where they log, and where their results are found."""
+
+    def __init__(self, run: str, parts: Parts, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+        self._run_id = run
+        self._turns = parts.turns
+        self._clock = parts.clock
+        self._meters = parts.meters
+        self._by_key: dict[NodeKey, _Attempt] = {}
+        self._later: deque[_Attempt] = deque()  # wait for their turn, in one task for all of them
+        self._beginning: asyncio.Task[None] | None = None
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def keys(self) -> set[NodeKey]:
+        """Return the keys of nodes with an attempt that has not ended, or whose end is not decided yet."""
+        ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
+        return ended | self._by_key.keys()
+
+    def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
+        """Start an attempt: at once (it may have ended when this returns), or in turn after those that started before.
+        `seq` is that of the commit with its start."""
+        attempt = self._by_key[key] = _Attempt(key, number, launcher, seq)
+        if self._later:
+            self._later.append(attempt)
+        elif self._turns.take():
+            self._begin(attempt)
+        else:
+            self._later.append(attempt)
+            self._beginning = begin(self._begin_later(), f"{self._run_id}:begin")
+
+    def refuse(self, key: NodeKey, number: int) -> None:
+        """Cancel an attempt before it begins; its start is recorded."""
+        self.arrivals.add(f.NodeErred(self._clock.now_ms(), key, number, CANCELLED))
+
+    def cancel(self, key: NodeKey) -> None:
+        """Cancel an attempt. Its result comes all the same, at the latest after the grace."""
+        attempt = self._by_key.get(key)
+        if attempt is None or attempt.cancelled:  # a second time would interrupt its clean-up
+            return
+        attempt.cancelled = True
+        if attempt.task is None:
+            self._remove(attempt)
+            self.refuse(attempt.key, attempt.number)
+            return
+        attempt.task.cancel()
+        attempt.grace = asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
+
+    def cancel_all(self) -> None:
+        """Their results are not needed any more."""
+        self._later.clear()
+        if self._beginning is not None:
+            self._beginning.cancel()
+        for attempt in self._by_key.values():
+            attempt.end_grace()
+            if attempt.task is not None:
+                attempt.task.cancel()
+        self._by_key.clear()
+
+    def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
+        """Change the keys: the run follows another plan, where the same nodes have other keys."""
+        for attempt in self._by_key.values():
+            attempt.key = translate(attempt.key)
+        self._by_key = {attempt.key: attempt for attempt in self._by_key.values()}
+        self.arrivals.rekey(translate)
+
+    def _begin(self, attempt: _Attempt) -> None:
+        attempt.task = begin(self._run(attempt), f"{self._run_id}:{attempt.started_as[1]}")
+
+    async def _begin_later(self) -> None:
+        """A fan of 20,000 would be as many tasks that only wait for their turn: for each, a dozen objects that the
+        garbage collector looks at again and again."""
+        later, turns = self._later, self._turns
+        await turns.wait()
+        while True:
+            attempt = later.popleft()
+            if not attempt.cancelled:
+                self._begin(attempt)
+            if not later:
+                return
+            if not (attempt.cancelled or turns.again()):
+                await turns.wait(first=True)
+
+    async def _run(self, attempt: _Attempt) -> None:
+        key, number = attempt.started_as, attempt.number
+        began_s = now_s()
+        begin_doing(partial(attempt.launcher.doing, key, number))
+        result = await attempt.launcher.run(
+            key, number, attempt.seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
+        )
+        self._meters.attempt_ended(attempt.launcher.type_of(key), outcome_of(result), now_s() - began_s)
+        result.place = attempt.launcher.place_left(key, number)
+        if attempt.key != key:
+            fact: Any = result.fact  # of an attempt: it has a key
+            result.fact = replace(fact, key=attempt.key)
+        self._remove(attempt)
+        self.arrivals.put(result)
+
+    def _abandon(self, attempt: _Attempt) -> None:
+        if self._by_key.get(attempt.key) is not attempt:
+            return
+        self._remove(attempt)
+        error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was abandoned")
+        fact = f.NodeErred(self._clock.now_ms(), attempt.key, attempt.number, error)
+        place = attempt.launcher.place_left(attempt.started_as, attempt.number)
+        self.arrivals.put(Result(fact, Payload(), place))
+
+    def _remove(self, attempt: _Attempt) -> None:
+        if self._by_key.get(attempt.key) is attempt:  # else it was abandoned, and this is the one that followed it
+            del self._by_key[attempt.key]
+        if attempt.cancelled:
+            attempt.end_grace()
+
+
+def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+    """A task that begins at once, in the callback that makes it, and not a pass of the event loop later.
+
+    What the coroutine sees is the same: it runs in a task of its own from its first step, so timeouts, cancellation and
+    `current_task` work as everywhere. One that never waits has ended when `begin` returns.
+    """
+    loop = asyncio.get_running_loop()
+    if sys.version_info >= (3, 12):
+        return asyncio.Task(work, loop=loop, name=name, eager_start=True)
+    first: list[tuple[Callable[[], Any], Context]] = []
+
+    def take(step: Callable[[], Any], *, context: Context) -> None:
+        first.append((step, context))
+
+    # Before 3.12 a task cannot begin at once: it asks the loop to call its first step. That is caught here, for this
+    # task alone: nothing in between could ask as well.
+    loop.call_soon = take  # type: ignore[method-assign, assignment]  # put back at once
+    try:
+        task = asyncio.Task(work, loop=loop, name=name)
+    finally:
+        del loop.call_soon
+    [(step, context)] = first
+    maker = asyncio.current_task(loop)
+    if maker is not None:
+        asyncio.tasks._leave_task(loop, maker)
+    try:
+        context.run(step)
+    finally:
+        if maker is not None:
+            asyncio.tasks._enter_task(loop, maker)
+    return task

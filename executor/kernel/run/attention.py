@@ -1,0 +1,86 @@
+"""Lost attempts: what a person is asked when it is unknown how far an attempt got, and what the answers mean.
+
+The core opens a wait of kind attention when the process of an attempt is gone and running the block again might do harm
+(`policy.on_lost`), or when it was lost too often. Nothing here decides whether to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, assert_never, cast, get_args
+
+from compiler.keys import NodeKey
+from compiler.plan import Node
+from executor.kernel.core import facts as f
+from executor.kernel.core.events import ErrorInfo
+from executor.kernel.core.evolve import LOST
+from executor.kernel.handler.base import Suspend
+
+Action = Literal["retry", "done", "fail"]
+ACTIONS: Final[tuple[str, ...]] = get_args(Action)
+
+_WHY: Final = {
+    "ask": "It may have done all, part or none of its work, so running it again may repeat that work.",
+    "retry": "This has happened several times, so the block itself may be what stops the process.",
+    "fail": "",
+}
+_TEXT: Final = (
+    "The process that ran this attempt has ended. {why} Check what the block did, then choose how to continue. "
+    "retry: run the block again. done: mark it as succeeded, with the output below. fail: mark it as failed."
+)
+_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "output": {
+            "type": ["object", "array", "string", "number", "boolean", "null"],  # said, so that forms read JSON
+            "title": "Output",
+            "description": "For done: the output of the block, as JSON. Default: null.",
+        }
+    },
+    "additionalProperties": False,
+}
+
+
+_STEP_TEXT: Final = (
+    "The process ended during step {step}. It may have done all, part or none of its work. Check what it did, then "
+    "choose how to continue. retry: run the step again. done: mark it as finished, with the output below. "
+    "fail: mark it as failed."
+)
+_STEP_FORM: Final[dict[str, Any]] = {
+    **_FORM,
+    "properties": {
+        "output": {
+            **_FORM["properties"]["output"],
+            "description": "For done: the output of the step, as JSON. Default: null.",
+        }
+    },
+}
+
+
+def question(node: Node, attempt: int) -> Suspend:
+    """Return the question about a lost attempt of `node`."""
+    title = f"Attempt {attempt} of {node.name} was lost"
+    text = _TEXT.format(why=_WHY[node.policy.on_lost])
+    return Suspend("attention", {"title": title, "text": text}, _FORM, ACTIONS)
+
+
+def step_question(node: str, n: int, step: str) -> Suspend:
+    """Return the question about a lost step of the block with the name `node`."""
+    title = f"Step {n} of {node} was lost"
+    return Suspend("attention", {"title": title, "text": _STEP_TEXT.format(step=step), "step": n}, _STEP_FORM, ACTIONS)
+
+
+def answer(
+    at_ms: int, key: NodeKey, attempt: int, action: str, fields: Mapping[str, Any], by: str | None
+) -> tuple[f.Fact, Any]:
+    """Return the fact that follows from an answer, and the output it gives the block (None unless it is done)."""
+    match cast(Action, action):
+        case "retry":
+            return f.WaitRetried(at_ms, key, attempt, by), None
+        case "done":
+            return f.WaitAnswered(at_ms, key, attempt, "out", by), fields.get("output")
+        case "fail":
+            error = ErrorInfo(LOST, f"the attempt was lost and marked as failed{f' by {by}' if by else ''}")
+            return f.WaitFailed(at_ms, key, attempt, error, by), None
+        case never:
+            assert_never(never)

@@ -1,0 +1,119 @@
+"""A run in memory: its row, its plan, and what its journal folds to: state, values and notes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple, Self
+
+import orjson
+
+from compiler.keys import ROOT, NodeKey, parse_key, parse_wait
+from compiler.plan import Plan
+from executor.kernel.core.events import Event, NodeSucceeded, RunContinuing, WaitClosed, WaitOpened
+from executor.kernel.core.evolve import evolve
+from executor.kernel.core.state import DECIDED, State, Status, Wait
+from executor.kernel.journal.codec import Codec, data_of
+from executor.kernel.store.rows import Record, RunRow
+from executor.kernel.values.fold import Fold
+from executor.kernel.values.scope import Values
+
+WaitKey = tuple[NodeKey, int]  # the number of the wait after the key of its node
+
+
+@dataclass(slots=True)
+class Notes:
+    """Facts of earlier events that recording needs, beside state and values. `reused` has the outputs of nodes that are
+    reused from another run, by node number; `signal_names` name and correlation of open waits for a signal; `children`
+    the run that an open wait waits for. `is_parent` is True if the run has had children. `response` is the output of
+    the block that ended the run, whose cleanups come first; `continues` is True if another run continues it then."""
+
+    reused: Mapping[int, bytes] = field(default_factory=dict)
+    signal_names: dict[WaitKey, tuple[str, str | None]] = field(default_factory=dict)
+    children: dict[WaitKey, str] = field(default_factory=dict)
+    is_parent: bool = False
+    response: bytes | None = None
+    continues: bool = False
+    continuing: NodeKey | None = None  # the block whose next event records it
+
+    def replay(self, event: Event, record: Record, output: bytes | None) -> None:
+        """Apply an event that is stored."""
+        if type(event) is NodeSucceeded and event.end_run:
+            self.response = output
+            self.continues = event.key == self.continuing
+        elif type(event) is RunContinuing:
+            self.continuing = event.key
+        if type(event) is WaitOpened:
+            if event.kind == "signal":
+                data = data_of(record)
+                self.signal_names[event.key, event.attempt] = (data["name"], data.get("correlation"))
+            elif event.kind == "child":
+                self.children[event.key, event.attempt] = data_of(record)["child"]
+                self.is_parent = True
+        elif type(event) is WaitClosed:
+            self.closed((event.key, event.attempt))
+
+    def closed(self, key: WaitKey) -> str | None:
+        """Note that this wait is closed. Returns the child it waited for."""
+        self.signal_names.pop(key, None)
+        return self.children.pop(key, None)
+
+    def left_to_reuse(self, plan: Plan, state: State) -> dict[int, bytes]:
+        """Outputs of nodes that are not decided yet."""
+        root = state.scopes.get(ROOT)
+        if root is None:
+            return {}
+        first = plan.regions[root.region].first
+        return {n: output for n, output in self.reused.items() if Status(root.status[n - first]) not in DECIDED}
+
+
+class Saved(NamedTuple):
+    """The last snapshot of a run: the number of its events, and its size. Both are 0 if there is none."""
+
+    seq: int = 0
+    bytes: int = 0
+
+
+NOT_SAVED = Saved()
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedRun:
+    """A run in memory. `row` is as it was claimed; each event changes `state`, `fold` and `notes`."""
+
+    row: RunRow
+    plan: Plan
+    codec: Codec
+    state: State
+    fold: Fold
+    notes: Notes = field(default_factory=Notes)
+    saved: Saved = NOT_SAVED
+
+    @classmethod
+    def empty(cls, row: RunRow, plan: Plan, env: Mapping[str, str], saved: Saved = NOT_SAVED) -> Self:
+        """Return a run before its first event."""
+        fold = Fold(plan, Values(plan, orjson.loads(row.input), env))
+        return cls(row, plan, Codec(plan), State.new(plan), fold, saved=saved)
+
+    @property
+    def id(self) -> str:
+        return self.row.id
+
+    def apply(self, record: Record, output: bytes | None) -> Event:
+        """Apply the next event, as it is stored; `output` also if it is not in the row."""
+        event = self.codec.to_event(record)
+        evolve(self.plan, self.state, event)
+        self.fold.apply(event, output)
+        self.notes.replay(event, record, output)
+        return event
+
+    def open_wait(self, id: str) -> tuple[NodeKey, Wait] | None:
+        """Return the node key and the wait, or None if this wait is closed, though the node may have another one by
+        now."""
+        try:
+            text, attempt = parse_wait(id)
+            key = parse_key(self.plan, text)
+        except ValueError:
+            return None
+        wait = self.state.wait_of(key, attempt)
+        return None if wait is None else (key, wait)

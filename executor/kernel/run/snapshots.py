@@ -1,0 +1,298 @@
+"""Snapshots of a run: the folded state of its journal, stored so that recovery reads only what came after it.
+
+Nothing depends on one. It holds nothing that the journal does not, it may be deleted at any time, and one that is
+damaged, of another plan or of other code is ignored: then the journal is folded from its start. It is written in a
+transaction that is made anyway: an append, or the release of a run that waits.
+
+The loop of the process is not held for long: a state of any size is turned into bytes in small parts, between which
+other runs have their turns. The run itself waits meanwhile, so the parts are of one moment.
+"""
+
+from __future__ import annotations
+
+import logging
+import struct
+import sys
+from collections.abc import Iterator
+from functools import cache
+from hashlib import blake2b
+from importlib.util import find_spec
+from itertools import chain, islice
+from secrets import token_hex
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any
+from zlib import crc32
+
+import msgspec
+
+from compiler.plan import Plan
+from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
+from executor.kernel.run.loaded import LoadedRun, Notes, Saved, WaitKey
+from executor.kernel.run.turns import Turns
+from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, RunRow, SnapshotRow
+from executor.kernel.values.saved_values import VALUE_ROWS, SavedValues, rows_of_fold
+
+if TYPE_CHECKING:
+    from executor.kernel.run.parts import Parts
+
+log = logging.getLogger("weft.snapshots")
+
+FORMAT = 1
+# Events between two snapshots: so many take a fiftieth of a second to fold.
+EVERY = 5_000
+# Of a run that leaves memory, which has time for it.
+LEAVING_EVERY = SNAPSHOT_SEQ_MIN
+# And one more for each so many bytes of the last one: a run that grows does not write itself out again and again.
+BYTES_PER_EVENT = 128
+# More than this is not written: it would delay the commits of all runs.
+BYTES_MAX = 8 * 1024 * 1024
+ROWS_MAX = 500  # in one part: about a quarter of a millisecond
+PARTS_PER_TURN = 8
+
+# The code that folds the journal of a run. A snapshot made by other code may differ.
+_CODE = (
+    "compiler.keys",
+    "compiler.plan",
+    "executor.kernel.core.dues",
+    "executor.kernel.core.events",
+    "executor.kernel.core.evolve",
+    "executor.kernel.core.saved_state",
+    "executor.kernel.core.state",
+    "executor.kernel.core.steps",
+    "executor.kernel.journal.codec",
+    "executor.kernel.journal.projection",
+    "executor.kernel.journal.steps",
+    "executor.kernel.run.loaded",
+    "executor.kernel.run.replay",
+    "executor.kernel.run.snapshots",
+    "executor.kernel.values.cells",
+    "executor.kernel.values.fold",
+    "executor.kernel.values.money",
+    "executor.kernel.values.payload",
+    "executor.kernel.values.saved_values",
+    "executor.kernel.values.scope",
+    "executor.kernel.values.variables",
+)
+_NOTE_ROWS: dict[str, Any] = {
+    "reused": tuple[int, bytes],
+    "signal_name": tuple[WaitKey, str, str | None],
+    "child": tuple[WaitKey, str],
+    "is_parent": bool,
+    "response": bytes,
+    "continues": bool,
+}
+_ROWS = STATE_ROWS | VALUE_ROWS | _NOTE_ROWS
+_KINDS = tuple(_ROWS)
+_NUMBER = {kind: n for n, kind in enumerate(_KINDS)}
+_DECODERS = [msgspec.msgpack.Decoder(GenericAlias(list, (rows,))) for rows in _ROWS.values()]
+_encode = msgspec.msgpack.Encoder().encode
+_PART = struct.Struct(">BI")  # kind, bytes that follow
+
+
+class Snapshots:
+    """The snapshots of one run in memory. The next is due when its journal has `due_seq` events."""
+
+    def __init__(self, run: LoadedRun, turns: Turns) -> None:
+        self._run = run
+        self._turns = turns
+        self._saved = run.saved
+        self._row: SnapshotRow | None = None
+        self.due_seq = 0
+        self._leaving_seq = 0
+        self._plan_next(run.saved.seq, run.saved.bytes)
+
+    def _plan_next(self, seq: int, bytes: int) -> None:
+        least = bytes // BYTES_PER_EVENT
+        self.due_seq = max(seq + max(EVERY, least), SNAPSHOT_SEQ_MIN)
+        self._leaving_seq = max(seq + max(LEAVING_EVERY, least), SNAPSHOT_SEQ_MIN)
+
+    async def make(self) -> None:
+        """Make a snapshot for the next append, or the release. All events of the state are stored."""
+        seq = self._run.state.seq
+        try:
+            row = await snapshot_of(self._run, self._turns)
+        except Exception:  # the run does not need it
+            log.exception("run %s: no snapshot could be made", self._run.id)
+            row = None
+        if row is None:
+            self._plan_next(2 * seq, 0)
+        else:
+            self._row = row
+            self._plan_next(seq, len(row.data))
+
+    async def make_before_leaving(self) -> None:
+        if self._run.state.seq >= self._leaving_seq:
+            await self.make()
+
+    @property
+    def is_made(self) -> bool:
+        """Returns True if a snapshot waits to be stored."""
+        return self._row is not None
+
+    def pop(self) -> SnapshotRow | None:
+        """Return the snapshot to store now, or None."""
+        row, self._row = self._row, None
+        return row
+
+
+async def snapshot_of(run: LoadedRun, turns: Turns) -> SnapshotRow | None:
+    """Return the snapshot of a run, or None if it would be too large. No event may be applied to the run meanwhile."""
+    parts: list[bytes] = []
+    size = 0
+    for part in map(_encoded, parts_of(run)):
+        parts.append(part)
+        size += len(part)
+        if size > BYTES_MAX:
+            return None
+        if not len(parts) % PARTS_PER_TURN:
+            await turns.turn()
+    data = b"".join(parts)
+    row = SnapshotRow(run.state.seq, FORMAT, code_digest(), run.plan.hash, 0, data)
+    return msgspec.structs.replace(row, checksum=checksum_of(run.id, row))
+
+
+def parts_of(run: LoadedRun) -> Iterator[tuple[str, list[Any]]]:
+    """Everything, as (kind, some rows)."""
+    for kind, rows in chain(rows_of_state(run.state), rows_of_fold(run.fold), _rows_of_notes(run)):
+        left = iter(rows)
+        while some := list(islice(left, ROWS_MAX)):
+            yield kind, some
+
+
+def differs(run: LoadedRun, data: bytes) -> str | None:
+    """Return the kind of the first rows in which the run differs from the data, or None."""
+    at = 0
+    for kind, rows in parts_of(run):
+        part = _encoded((kind, rows))
+        if data[at : at + len(part)] != part:
+            return kind
+        at += len(part)
+    return None if at == len(data) else "something more"
+
+
+def _encoded(part: tuple[str, list[Any]]) -> bytes:
+    kind, rows = part
+    encoded = _encode(rows)
+    return _PART.pack(_NUMBER[kind], len(encoded)) + encoded
+
+
+async def load_snapshot(parts: Parts, row: RunRow, plan: Plan) -> LoadedRun | None:
+    """Load the run from its snapshot. Returns None if there is no usable one."""
+    if row.seq < SNAPSHOT_SEQ_MIN:
+        return None
+    found = await parts.store.get_snapshot(row.id)
+    if found is None:
+        return None
+    reason = unfit(row, found)
+    if reason is None:
+        run = LoadedRun.empty(row, plan, parts.vault.values, Saved(found.seq, len(found.data)))
+        try:
+            for number, _ in enumerate(restore(run, found.data), 1):
+                if not number % PARTS_PER_TURN:
+                    await parts.turns.turn()
+        except (ValueError, LookupError, TypeError, struct.error, msgspec.MsgspecError) as error:
+            reason = f"it does not decode: {error}"
+        else:
+            if run.state.seq == found.seq:
+                return run
+            reason = f"it is of event {run.state.seq}, not {found.seq}"
+    ignored(row.id, reason)
+    return None
+
+
+def unfit(row: RunRow, found: SnapshotRow) -> str | None:
+    """Return why the snapshot cannot be of this run, or be read by this code, or None."""
+    if found.checksum != checksum_of(row.id, found):
+        return "it does not match its checksum"
+    if found.format != FORMAT:
+        return f"it has format {found.format}, this weft has {FORMAT}"
+    if found.code != code_digest():
+        return "another version of weft has made it"
+    if found.plan_hash != row.plan_hash:
+        return "it is of another plan"
+    if found.seq > row.seq:
+        return f"it is of event {found.seq}, the journal has {row.seq}"
+    return None
+
+
+def restore(run: LoadedRun, data: bytes) -> Iterator[None]:
+    """Fill a run that is before its first event, part by part."""
+    values = SavedValues(run.fold)
+    at = 0
+    while at < len(data):
+        number, size = _PART.unpack_from(data, at)
+        at += _PART.size
+        kind = _KINDS[number]
+        rows = _DECODERS[number].decode(memoryview(data)[at : at + size])
+        at += size
+        if kind in STATE_ROWS:
+            add_state_rows(run.plan, run.state, kind, rows)
+        elif kind in VALUE_ROWS:
+            values.add(kind, rows)
+        else:
+            _add_notes(run.notes, kind, rows)
+        yield
+
+
+def checksum_of(run: str, row: SnapshotRow) -> int:
+    about = f"{run} {row.seq} {row.format} {row.code} {row.plan_hash} "
+    return crc32(row.data, crc32(about.encode()))
+
+
+@cache
+def code_digest() -> str:
+    """Return a digest of the text of all code that folds a journal, so that no change of it is overlooked. If the text
+    cannot be read, each process has a value of its own, and uses no other's snapshots."""
+    digest = blake2b(f"{sys.version_info[:2]} {msgspec.__version__}".encode(), digest_size=16)
+    for name in _CODE:
+        text = get_source(name)
+        if text is None:
+            return token_hex(16)
+        digest.update(text.encode())
+    return digest.hexdigest()
+
+
+def get_source(name: str) -> str | None:
+    """Return the source of a module without loading it, or None."""
+    spec = find_spec(name)
+    read = getattr(spec and spec.loader, "get_source", None)
+    try:
+        return None if read is None else read(name)
+    except (ImportError, OSError):
+        return None
+
+
+def _rows_of_notes(run: LoadedRun) -> Iterator[tuple[str, Any]]:
+    notes = run.notes
+    yield "reused", notes.left_to_reuse(run.plan, run.state).items()
+    yield "signal_name", ((key, *name) for key, name in notes.signal_names.items())
+    yield "child", notes.children.items()
+    yield "is_parent", [notes.is_parent]
+    yield "response", [] if notes.response is None else [notes.response]
+    yield "continues", [notes.continues]
+
+
+def _add_notes(notes: Notes, kind: str, rows: list[Any]) -> None:
+    match kind:
+        case "reused":
+            notes.reused = {**notes.reused, **dict(rows)}
+        case "signal_name":
+            notes.signal_names.update((key, (name, correlation)) for key, name, correlation in rows)
+        case "child":
+            notes.children.update(rows)
+        case "is_parent":
+            (notes.is_parent,) = rows
+        case "response" if rows:
+            (notes.response,) = rows
+        case "continues":
+            (notes.continues,) = rows
+
+
+_warned: set[str] = set()
+
+
+def ignored(run: str, reason: str) -> None:
+    """Says so, once for each reason: after an update there may be one for each long run."""
+    if reason not in _warned and len(_warned) < 100:
+        _warned.add(reason)
+        log.warning("run %s: its snapshot is ignored, its journal is folded from the start: %s", run, reason)

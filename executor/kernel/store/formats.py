@@ -1,0 +1,45 @@
+"""Decides which code can fold a journal, for processes of different versions on one database.
+
+A journal needs the highest format of its events. A process claims only runs whose journals it can fold, so code that
+knows new events may run beside code that does not. To add an event that older code must not meet: raise FORMAT by one,
+and name the event in SINCE. Events that older code folds without harm need nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+from typing import Final
+
+from executor.kernel.store.rows import Record
+
+FORMAT: Final = 5  # of the newest events that this code folds; 0: those of the first release
+# Types of events and the formats with which they came.
+SINCE: Mapping[str, int] = MappingProxyType(
+    {
+        "step.started": 1,
+        "step.finished": 1,
+        "step.lost": 1,
+        "cleanup.opened": 2,
+        "cleanup.stopped": 2,
+        "run.continuing": 3,
+    }
+)
+
+
+# An event that is older than one of its members: the JSON of the member, and the format with which that came.
+SAYS_SINCE: Mapping[str, tuple[bytes, int]] = MappingProxyType(
+    {"wait.opened": (b'"beside":true', 4), "cleanup.opened": (b'"given_up":true', 5)}
+)
+
+
+def needed(records: Iterable[Record]) -> int:
+    """Return the format that code has to support to fold these."""
+    return max(
+        (_format_of(record) for record in records if record.type in SINCE or record.type in SAYS_SINCE), default=0
+    )
+
+
+def _format_of(record: Record) -> int:
+    said, since = SAYS_SINCE.get(record.type, (b"", 0))
+    return since if since and said in (record.data or b"") else SINCE.get(record.type, 0)

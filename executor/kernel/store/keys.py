@@ -1,0 +1,48 @@
+"""Keys of the installation: the rows, and what a store does with them. A store never sees a key, only its id."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from msgspec import Struct
+
+from executor.kernel.store.rows import WaitRow
+
+
+class KeyRow(Struct, frozen=True):
+    """A key. `until_ms` is None for the present key; what was made with another is valid until then."""
+
+    id: str
+    since_ms: int
+    until_ms: int | None
+
+
+class Relinked(Struct, frozen=True):
+    """The new hash of the link of an open wait. `key_id` is the key that `was` was made with, or None if it is unknown:
+    that link is invalid then."""
+
+    run_id: str
+    wait_id: str
+    was: str
+    token_hash: str
+    key_id: str | None
+
+
+class KeyStore(Protocol):
+    async def list_keys(self) -> list[KeyRow]:
+        """Return keys by id."""
+
+    async def take_key(self, id: str, now_ms: int) -> str:
+        """Return the id of the present key, which is this one if there was none."""
+
+    async def change_key(self, id: str, now_ms: int, until_ms: int) -> bool:
+        """Make this the present key; those before it that are still valid are so until `until_ms`. Links of those that
+        are not are forgotten. Returns False if nothing had to change."""
+
+    async def relink(self, changes: Sequence[Relinked]) -> int:
+        """Replace hashes in one transaction. Returns how many were changed: a wait that is closed, or has another hash
+        by now, stays."""
+
+    async def find_old_wait(self, token_hash: str, now_ms: int) -> WaitRow | None:
+        """Return the wait whose link this was, while the key that it was made with is valid."""

@@ -1,0 +1,151 @@
+"""A claim of any runs of one pool that are free and due, which is nearly every claim: as `topics/queue.py` finds them
+and `topics/leases.py` takes them, in one statement.
+
+It takes nothing, and leaves the claim to the function, when it would find runs of a worker that is gone, a free place
+of a limit, or a run with limits.
+"""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import psycopg
+from msgspec.structs import replace
+
+from executor.kernel.store.gathering import Outcome
+from executor.kernel.store.placement import DEFAULT_POOLS
+from executor.kernel.store.postgres.connection import Tx
+from executor.kernel.store.postgres.dialect import lease_now
+from executor.kernel.store.postgres.hot.kind import Kind, Session
+from executor.kernel.store.rows import RunRow
+from executor.kernel.store.topics.leases import ORPHANED
+from executor.kernel.store.topics.queue import FOLDABLE, READY_MAX, behind
+from executor.kernel.store.topics.runs import RUN
+from executor.kernel.store.tx import Row
+
+
+class Claim(NamedTuple):
+    """The parameters of `claim`."""
+
+    owner: str
+    now_ms: int
+    lease_ms: int
+    limit: int = 1
+    run_id: str | None = None
+    pools: Mapping[str, str] = DEFAULT_POOLS
+
+
+# How many runs the first step of a walk over the keys reads. If a key has WALK_PER_KEY of them at most, on average, the
+# next step reads as many as are wanted; else a step reads one, so that the many runs of a key are not all read.
+WALK_FIRST, WALK_PER_KEY = 10, 8
+_COLUMNS = {name: f"runs.{name}" for name in RUN.split(", ")} | {
+    "status": "'running'",
+    "seq": "t.seq",
+    "epoch": "t.epoch",
+    "lease_owner": "%(owner)s::text",
+    "lease_until_ms": "%(now)s::bigint + %(lease)s::bigint",
+    "next_run_at_ms": "t.due_ms",
+    "started_at_ms": "t.started_at_ms",
+    "stalls": "t.stalls",
+}
+# `queue.MAKE_READY` of one pool.
+MAKE_READY = f"""
+UPDATE heads SET ready = 1
+ WHERE n = ANY(ARRAY(
+    SELECT h.n FROM heads AS h
+     WHERE h.pool = %(pool)s AND h.owner IS NULL AND h.ready = 0 AND h.blocked_by IS NULL AND h.due_ms <= %(now)s
+     LIMIT {READY_MAX} FOR NO KEY UPDATE SKIP LOCKED))"""
+# `walk`: over the keys from the one after the last claim on, and in a second lap from the first. A step without keys
+# ends a lap; chr(1): see `queue.behind`. First comes the first run of each key, then the second of each. `ANY`,
+# `OFFSET`, `FULL`: so that rows are looked for by their numbers, and joined by hash, however many the planner thinks
+# there are. Always one row, whose first value is whether the claim is left to the function.
+CLAIM_RUNS = f"""
+WITH RECURSIVE odd AS MATERIALIZED (
+    SELECT EXISTS (SELECT 1 FROM slots WHERE freed = 1)
+        OR EXISTS (SELECT 1 FROM workers WHERE until_ms <= {lease_now("%(now)s::bigint")}) AS there),
+walk (fairs, keys, before, rows, lap) AS (
+    SELECT NULL::text[] COLLATE "C", 0::bigint, 0::bigint, 0::bigint, -1 WHERE NOT (SELECT there FROM odd)
+    UNION ALL
+    SELECT step.fairs, step.keys, next.before, next.rows, next.lap
+      FROM (SELECT w.before + w.keys AS before,
+                   CASE WHEN w.lap < 0 THEN %(from)s
+                        WHEN w.keys = 0 THEN '' ELSE w.fairs[w.keys] || chr(1) END AS start,
+                   CASE WHEN w.keys = 0 THEN {WALK_FIRST} WHEN w.rows = 1 OR w.keys * {WALK_PER_KEY} < w.rows THEN 1
+                        ELSE %(limit)s END::bigint AS rows,
+                   CASE WHEN w.keys = 0 THEN w.lap + 1 ELSE w.lap END AS lap
+              FROM walk AS w
+             WHERE CASE WHEN w.keys = 0 THEN w.lap < 0 OR w.lap = 0 AND %(from)s::text <> ''
+                        ELSE w.before + w.keys < %(limit)s AND (w.lap = 0 OR w.fairs[w.keys] < %(from)s) END) AS next
+      CROSS JOIN LATERAL (
+        SELECT array_agg(key.fair ORDER BY key.fair) AS fairs, count(*) AS keys
+          FROM (SELECT DISTINCT run.fair
+                  FROM (SELECT h.fair FROM heads AS h
+                         WHERE h.pool = %(pool)s AND h.ready = 1 AND h.fair >= next.start
+                         ORDER BY h.fair LIMIT next.rows) AS run) AS key) AS step),
+found AS MATERIALIZED (
+    SELECT key.fair, w.before + key.place AS place
+      FROM walk AS w CROSS JOIN LATERAL unnest(w.fairs) WITH ORDINALITY AS key (fair, place)
+     WHERE w.before + key.place <= %(limit)s AND (w.lap = 0 OR key.fair < %(from)s)),
+due AS MATERIALIZED (
+    SELECT h.n, h.is_limited, found.place,
+           row_number() OVER (PARTITION BY found.place ORDER BY h.priority DESC, h.due_ms, h.id) AS turn
+      FROM found
+      CROSS JOIN LATERAL (
+        SELECT q.n, q.priority, q.due_ms, q.id, q.limits IS NOT NULL OR q.rates IS NOT NULL AS is_limited
+          FROM heads AS q
+         WHERE q.pool = %(pool)s AND q.ready = 1 AND q.fair = found.fair AND q.due_ms <= %(now)s AND q.{FOLDABLE}
+         ORDER BY q.priority DESC, q.due_ms, q.id
+         LIMIT (SELECT (%(limit)s::bigint + count(fair) - 1) / greatest(count(fair), 1) FROM found)
+           FOR NO KEY UPDATE SKIP LOCKED) AS h),
+picked AS MATERIALIZED (SELECT n, turn, place, is_limited FROM due ORDER BY turn, place LIMIT %(limit)s),
+limited AS MATERIALIZED (SELECT EXISTS (SELECT 1 FROM picked WHERE is_limited) AS there),
+taken AS (
+    UPDATE heads AS h
+       SET owner = %(owner)s, ready = 0, blocked_by = NULL, epoch = h.epoch + 1, stalls = h.stalls + 1,
+           status = 'running', started_at_ms = coalesce(h.started_at_ms, %(now)s)
+     WHERE h.n = ANY(ARRAY(SELECT p.n FROM picked AS p WHERE NOT (SELECT there FROM limited)))
+       AND h.owner IS NULL AND h.due_ms <= %(now)s
+    RETURNING h.n, h.epoch, h.seq, h.stalls, h.due_ms, h.started_at_ms, h.pool, h.fair),
+held AS (
+    INSERT INTO workers (id, until_ms)
+    SELECT %(owner)s, {lease_now("%(now)s::bigint")} + %(lease)s WHERE EXISTS (SELECT 1 FROM taken)
+    ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms)
+SELECT odd.there OR limited.there, {", ".join(_COLUMNS.values())}, {ORPHANED}, t.pool, t.fair
+  FROM odd CROSS JOIN limited
+  LEFT JOIN (taken AS t FULL JOIN picked AS p ON p.n = t.n
+             CROSS JOIN LATERAL (SELECT * FROM run_details AS d WHERE d.n = t.n OFFSET 0) AS runs) ON true
+ ORDER BY p.turn, p.place"""
+NONE = "SELECT true WHERE false"
+
+
+class Claims(Kind[Claim]):
+    """One in each group."""
+
+    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+        (claim,) = self.said
+        ((pool, after),) = claim.pools.items()
+        tx.tell(MAKE_READY, {"now": claim.now_ms, "pool": pool})
+        values = {"owner": claim.owner, "now": claim.now_ms, "lease": claim.lease_ms, "limit": claim.limit}
+        return tx.ask(CLAIM_RUNS, {**values, "pool": pool, "from": behind(after)})
+
+    def look(self, session: Session) -> psycopg.Cursor[Row]:
+        """Return no runs: nothing records which ones came with this claim. The owner gives them back with the next
+        heartbeat, as it does not have them."""
+        return session.execute(NONE)
+
+    def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
+        if rows and rows[0][0]:
+            return [None]
+        return [Outcome([_run(row) for row in rows if row[1] is not None])]
+
+
+def _run(row: Row) -> RunRow:
+    *values, orphaned, pool, fair = row[1:]
+    return replace(RunRow(*values), orphaned=bool(orphaned), pool=pool, fair=fair)
+
+
+def is_plain(claim: Claim) -> bool:
+    return claim.run_id is None and len(claim.pools) == 1 and claim.limit > 0

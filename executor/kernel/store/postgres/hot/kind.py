@@ -1,0 +1,67 @@
+"""Items of one kind that are one statement, whose values are arrays."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Generic, TypeVar
+
+import psycopg
+
+from executor.kernel.store.gathering import Outcome
+from executor.kernel.store.postgres.connection import Tx
+from executor.kernel.store.tx import Row
+
+T = TypeVar("T")
+Session = psycopg.Connection[Row]
+
+TYPES: Final = {"n": "bigint", "t": "text", "f": "double precision", "b": "bytea"}
+# Rows of heads, in order, before anything else of the group changes one. What depends on an inbox is looked at after
+# this, so it sees each message that is committed.
+LOCK_HEADS = "SELECT 1 FROM heads WHERE id = ANY(%(runs)s::text[]) ORDER BY id FOR NO KEY UPDATE"
+
+
+class Columns:
+    """Rows as a table of a statement: `name (id, seq)`, of an array for each column. `types` has a letter of TYPES for
+    each. Bytes are sent as they are, and not as text."""
+
+    def __init__(self, name: str, **types: str) -> None:
+        arrays = ", ".join(
+            f"%({name}_{column}){'b' if type == 'b' else 's'}::{TYPES[type]}[]" for column, type in types.items()
+        )
+        self.table = f"unnest({arrays}) AS {name} ({', '.join(types)})"
+        self._keys = [f"{name}_{column}" for column in types]
+
+    def values(self, rows: Iterable[Sequence[Any]]) -> dict[str, list[Any]]:
+        columns = list(map(list, zip(*rows, strict=True)))
+        return dict(zip(self._keys, columns or [[] for _ in self._keys], strict=True))
+
+
+class Kind(ABC, Generic[T]):
+    """One kind of item, written by one statement. `entries` has the change of each item by run, each run once, with the
+    number of the item in its group."""
+
+    locks = False  # whether LOCK_HEADS comes first
+
+    def __init__(self, entries: Mapping[str, tuple[int, T]]) -> None:
+        self.runs = self.in_order(entries)
+        self.numbers = [entries[run][0] for run in self.runs]
+        self.said = [entries[run][1] for run in self.runs]
+
+    @staticmethod
+    def in_order(entries: Mapping[str, tuple[int, T]]) -> list[str]:
+        """The ids of the runs, as all processes sort them: no two groups wait for one another."""
+        return sorted(entries)
+
+    @abstractmethod
+    def write(self, tx: Tx) -> psycopg.Cursor[Row]:
+        """Its answer has a row for each run for which it was done, which begins with its id."""
+
+    @abstractmethod
+    def look(self, session: Session) -> psycopg.Cursor[Row]:
+        """Read what `write` would have returned, after its answer was lost and the group is known to be on disk."""
+
+    @abstractmethod
+    def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
+        """Return the outcome of each run. It is None if the item has to be committed by itself, which raises the
+        reason."""

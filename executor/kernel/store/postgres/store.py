@@ -1,0 +1,116 @@
+"""The store on a PostgreSQL database. The contract is in `executor.kernel.store.contract`.
+
+Writes go to one thread and are committed in groups (`writer.py`); reads go to sessions that only read (`readers.py`).
+Any number of processes may have one database open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+
+import psycopg
+from psycopg.conninfo import make_conninfo
+
+from executor.errors import DatabaseUnavailable
+from executor.kernel.store.postgres.connection import FaultPoint, Session, prepare, with_settings
+from executor.kernel.store.postgres.days import Days
+from executor.kernel.store.postgres.dialect import NOW_US
+from executor.kernel.store.postgres.errors import as_weft_error, said
+from executor.kernel.store.postgres.limited import LONG_S, LimitedAsyncConnection, reachable
+from executor.kernel.store.postgres.migrate import LOCK
+from executor.kernel.store.postgres.readers import PING_READ, Readers
+from executor.kernel.store.postgres.writer import Writer, ping
+from executor.kernel.store.rows import Retired
+from executor.kernel.store.stats import Stats
+from executor.kernel.store.topics.store import TopicStore
+
+# In a transaction, so that it also works through a pool that gives sessions to others between two (pgbouncer).
+# Between its statements it has no snapshot, and keeps no old row from being removed.
+GC_NAME = "weft gc"
+DAYS_NAME = "weft days"
+GC_BEGINS = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
+GC_LOCK = f"SELECT pg_try_advisory_xact_lock({LOCK}, 1)"
+
+
+class PostgresStore(TopicStore):
+    """`fault` is for tests: a call at each named point of a commit."""
+
+    _writer: Writer
+    _readers: Readers
+
+    def __init__(self, dsn: str, *, readers: int = 4, fault: FaultPoint = lambda name: None) -> None:
+        self.stats = Stats()
+        self._dsn = dsn
+        self._fault = fault
+        self._writer = Writer(Session(dsn, fault), self.stats)
+        self._readers = Readers(dsn, readers)
+
+    async def open(self) -> None:
+        await self._writer.open()
+        try:
+            await self._readers.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        try:
+            await self._writer.close()
+        finally:
+            await self._readers.close()
+
+    def stop_retrying(self) -> None:
+        self._writer.stop_retrying()
+
+    def check_identity(self) -> None:
+        """A database server has no file that could be another one."""
+
+    async def time_us(self) -> int:
+        (now_us,) = (await self._readers.all(NOW_US))[0]
+        return int(now_us)
+
+    async def ping_read(self) -> None:
+        await self._readers.all(PING_READ)
+
+    async def ping(self) -> None:
+        await self.ping_read()
+        await self._writer.submit(ping)
+
+    @asynccontextmanager
+    async def deleting(self) -> AsyncIterator[bool]:
+        """By a lock that ends with its session, and so with the process."""
+        try:
+            session = await LimitedAsyncConnection.connect(
+                reachable(self._dsn), autocommit=True, application_name=GC_NAME
+            )
+        except psycopg.Error as error:
+            raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
+        try:
+            try:
+                await session.execute(GC_BEGINS)
+                row = await (await session.execute(GC_LOCK)).fetchone()
+            except psycopg.Error as error:
+                raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
+            yield row == (True,)
+        finally:
+            with suppress(psycopg.Error):
+                await session.close()
+
+    async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
+        try:
+            dsn = make_conninfo(with_settings(self._dsn), application_name=DAYS_NAME)
+            session = await LimitedAsyncConnection.connect(dsn, autocommit=True)
+            session.limit_s = LONG_S
+            try:
+                prepare(session)
+                days = Days(session, self._fault)
+                await days.cut(every_days)
+                if ended_before_ms is not None:
+                    return await days.retire(ended_before_ms)
+                await days.clear()
+                return Retired()
+            finally:
+                await session.close()
+        except psycopg.Error as error:
+            raise as_weft_error(error) from error

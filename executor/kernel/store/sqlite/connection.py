@@ -1,0 +1,368 @@
+"""One writing SQLite connection: how it is opened, and the only way to a commit, `Database.tx(name)`.
+
+Deliberate oddities:
+ 1. Pragmas come in this order: busy_timeout (the others may meet a lock), synchronous=EXTRA, journal_mode=WAL,
+    synchronous=FULL. The switch to WAL is itself a commit in rollback mode; with less than EXTRA a power loss may
+    bring its journal back and roll the whole file to empty. FULL afterwards: every commit is synced.
+ 2. The row of `PRAGMA journal_mode` is fetched: unfetched, an I/O error of the switch goes unnoticed.
+ 3. An error in COMMIT leaves the outcome unknown (`CommitUncertain`): its catcher reopens the file and looks.
+ 4. wal_autocheckpoint=0: the writer's thread checkpoints between groups, when no caller waits for a result.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from time import perf_counter
+from typing import Any, cast
+
+from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
+from executor.kernel.store.rows import Batch
+from executor.kernel.store.sqlite.dialect import (
+    ADD_BATCH,
+    ADD_FENCED,
+    APPEND_ALONE,
+    TEXTS,
+    first_batches,
+    in_pieces,
+    several_rows,
+)
+from executor.kernel.store.sqlite.identity import Identity
+from executor.kernel.store.tx import Row, Values
+
+log = logging.getLogger("weft.store")
+
+Connect = Callable[[str], sqlite3.Connection]
+FaultPoint = Callable[[str], None]
+
+WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
+ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite cannot even make its shared memory
+FULL = (errno.ENOSPC, errno.EDQUOT)
+# Of a statement that is a transaction by itself: errors after which it is known that nothing was committed.
+BEFORE_COMMIT = (
+    sqlite3.SQLITE_BUSY,
+    sqlite3.SQLITE_LOCKED,
+    sqlite3.SQLITE_CONSTRAINT,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_ERROR,
+)
+FIXED_WAL_RESET = (3, 51, 3)  # older ones may corrupt the file when two processes write and checkpoint at once
+
+
+class CommitUncertain(Exception):
+    """COMMIT raised: the transaction may be on disk or not. `__cause__` is SQLite's error."""
+
+
+class Stale(Exception):
+    """One of the appends that were written together is fenced; which, is not known when there are several. Nothing of
+    the transaction counts."""
+
+    def __init__(self, run: str, count: int) -> None:
+        super().__init__(run, count)
+        self.run = run
+
+
+class Tx:
+    """An open transaction: statements in the text that all databases share (`executor.kernel.store.dialect`).
+
+    Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each with
+    it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
+
+    messages  True if any inbox has one, None if not looked up yet
+    proof     (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
+    """
+
+    __slots__ = ("_bare", "_before", "_later", "done", "messages", "proof")
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._bare = db
+        self.messages: bool | None = None
+        self.done: set[tuple[str, object]] = set()
+        self.proof: tuple[str, int, int] | None = None
+        self._later: list[tuple[Any, ...]] = []
+        self._before = db.total_changes
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        if self._later:
+            self.write_appends()
+        return self._bare
+
+    @property
+    def changes(self) -> int:
+        """Rows changed so far, those to be written included."""
+        return self._bare.total_changes - self._before + len(self._later)
+
+    def rows(self, sql: str, values: Values = ()) -> list[Row]:
+        return self.db.execute(TEXTS[sql], values).fetchall()
+
+    def row(self, sql: str, values: Values = ()) -> Row:
+        """For a statement that always has one row."""
+        (row,) = self.db.execute(TEXTS[sql], values).fetchall()
+        return cast(Row, row)
+
+    def run(self, sql: str, values: Values = ()) -> int:
+        """Execute a statement. Returns how many rows it changed."""
+        return self.db.execute(TEXTS[sql], values).rowcount
+
+    def do(self, sql: str, values: Values = ()) -> None:
+        self.db.execute(TEXTS[sql], values)
+
+    def many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> int:
+        """`run` for each of the values."""
+        return self.db.executemany(TEXTS[sql], values).rowcount if values else 0
+
+    def add_rows(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
+        for rows in in_pieces(values):
+            named = {f"{name}_{i}": value for i, row in enumerate(rows) for name, value in row.items()}
+            self.db.execute(several_rows(TEXTS[sql], len(rows)), named)
+
+    def look(self, sql: str, values: Values = ()) -> Row:
+        """As `row`, where appends of events make no difference."""
+        (row,) = self._bare.execute(TEXTS[sql], values).fetchall()
+        return cast(Row, row)
+
+    def lock(self, run: str) -> None:
+        """This transaction has the whole file."""
+
+    def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
+        """`after`: the seq before the first of them."""
+        for batch in batches:
+            self._later.append((*batch, run, epoch, after))
+            after = batch.seq
+        self._note(run, batches)
+
+    def add_batches(self, run: str, number: int, batches: Sequence[Batch]) -> None:
+        """Behind the fence of an append, or of a new run. `number`: of the run."""
+        for batch in batches:
+            self.db.execute(ADD_BATCH, (*batch, number))
+        self._note(run, batches)
+
+    def begin_journals(self, batches: Sequence[tuple[str, Batch]]) -> None:
+        for rows in in_pieces(batches):
+            values = [value for run, batch in rows for value in (*batch, run)]
+            self.db.execute(first_batches(len(rows)), values)
+        for run, batch in batches[:1]:
+            self._note(run, [batch])
+
+    def _note(self, run: str, batches: Sequence[Batch]) -> None:
+        if self.proof is None and batches:
+            self.proof = run, batches[0].seq, batches[0].checksum
+
+    def write_appends(self) -> None:
+        """Raises Stale."""
+        later, self._later = self._later, []
+        if later and self._bare.executemany(ADD_FENCED, later).rowcount != len(later):
+            raise Stale(later[0][6], len(later))
+
+
+class Database:
+    """The writing connection. For one thread at a time; `connect` makes the raw connection, `fault` is called at named
+    points so that tests can break there: `write.<change>` before each change of a group, `tx.<name>.before_commit`
+    (both may raise, or kill) and `tx.<name>.after_commit` (may only kill). `commit_s`: how long a commit has lasted of
+    late."""
+
+    def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, fault: FaultPoint) -> None:
+        self.path = path
+        self._busy_timeout_ms = busy_timeout_ms
+        self._connect = connect
+        self.fault = fault
+        self._db: sqlite3.Connection | None = None
+        self._tx: str | None = None
+        self._identity = Identity(path)
+        self._waits_ms = busy_timeout_ms  # for a lock
+        self.commit_s = 0.0
+
+    @property
+    def is_open(self) -> bool:
+        return self._db is not None
+
+    def wait_for_lock(self, wait: bool) -> None:
+        """Set whether the next transaction waits for the lock of another process. Raises as `db`."""
+        waits_ms = self._busy_timeout_ms if wait else 0
+        if waits_ms != self._waits_ms:
+            self.db.execute(f"PRAGMA busy_timeout = {waits_ms:d}")
+            self._waits_ms = waits_ms
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The connection, opened now if it was dropped. Raises sqlite3.Error, DatabaseUnavailable."""
+        if self._db is None:
+            self._identity.check()  # a lost file is not made anew
+            self._db = _open(self.path, self._busy_timeout_ms, self._connect)
+            self._waits_ms = self._busy_timeout_ms
+            self._identity.note()
+        return self._db
+
+    def check_file(self) -> None:
+        """From any thread. Raises DatabaseReplaced: what is open is no longer what the path names."""
+        self._identity.check()
+
+    @contextmanager
+    def tx(self, name: str) -> Iterator[Tx]:
+        """BEGIN IMMEDIATE, the block, COMMIT; whatever the block raises rolls back. Raises NestedTransaction inside
+        another one, sqlite3.Error when nothing was committed, CommitUncertain when that is not known."""
+        if self._tx is not None:
+            raise NestedTransaction(f"transaction {name!r} was opened inside {self._tx!r}")
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        self._tx = name
+        try:
+            tx = Tx(db)
+            yield tx
+            tx.write_appends()
+            self.fault(f"tx.{name}.before_commit")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite rolls some failures back itself; the connection then has none open
+                db.execute("ROLLBACK")
+            raise
+        finally:
+            self._tx = None
+        began = perf_counter()
+        try:
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise CommitUncertain from error
+        self._lasted(perf_counter() - began)
+        self.fault(f"tx.{name}.after_commit")
+
+    def append_alone(self, name: str, run: str, epoch: int, after: int, batch: Batch) -> int:
+        """`Tx.append_later` of one batch as a whole transaction, which is one statement. Returns the number of the
+        newest message in the inbox of the run. Raises Stale, and as `tx`."""
+        if self._tx is not None:
+            raise NestedTransaction(f"transaction {name!r} was opened inside {self._tx!r}")
+        db = self.db
+        self.fault(f"tx.{name}.before_commit")
+        began = perf_counter()
+        try:
+            newest = db.execute(APPEND_ALONE, (*batch, run, epoch, after, run)).fetchall()
+        except sqlite3.Error as error:
+            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in BEFORE_COMMIT:
+                raise
+            raise CommitUncertain from error
+        if not newest:
+            raise Stale(run, 1)
+        self._lasted(perf_counter() - began)
+        self.fault(f"tx.{name}.after_commit")
+        return int(newest[0][0])
+
+    def _lasted(self, commit_s: float) -> None:
+        """One that stalls counts for a few commits."""
+        self.commit_s += (commit_s - self.commit_s) / 4
+
+    def another(self) -> sqlite3.Connection:
+        """A raw connection beside the writing one, to read what is committed. The caller closes it."""
+        return self._connect(self.path)
+
+    def checkpoint(self) -> None:
+        """Copy what readers allow from the WAL into the file. A failure costs nothing: the WAL still holds
+        everything."""
+        if not self._identity.may_checkpoint:
+            return
+        try:
+            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except (sqlite3.Error, DatabaseUnavailable) as error:
+            log.warning("checkpoint failed: %s", error)
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the connection whatever state it is in; an open transaction is rolled back by that."""
+        db, self._db = self._db, None
+        if db is not None:
+            with suppress(sqlite3.Error):
+                db.close()
+            self._identity.forget_log()
+
+
+def plain_connect(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, cached_statements=256, check_same_thread=False)
+
+
+def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < FIXED_WAL_RESET:
+        log.debug("SQLite %s: let only one process write to %s", sqlite3.sqlite_version, path)
+    check_log(path)
+    create_private(path)
+    db = connect(path)
+    try:
+        db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
+        db.execute("PRAGMA synchronous = EXTRA")
+        (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise DatabaseUnavailable(
+                f"{path} cannot use a write-ahead log (journal mode {mode!r})", hint="use a local disk"
+            )
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
+        db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES:d}").fetchone()
+        db.execute("PRAGMA schema_version").fetchone()  # opens the log; until then another process may delete it
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def check_log(path: str) -> None:
+    """To be called before the file is opened, even for reading: SQLite deletes a log beside an empty or missing
+    database without a word, and until the first checkpoint all there is may be in it. The log is looked at first: a
+    database has its first page before its log has anything. Raises DatabaseUnavailable."""
+    if _size(f"{path}-wal") and not _size(path):
+        raise DatabaseUnavailable(
+            f"the log {path}-wal has data, but its database {path} is missing",
+            hint="Put the database back in its place, or run `weft restore` with a backup; that keeps the log. "
+            "To start with an empty database, move the log away.",
+        )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
+    except OSError as error:
+        raise DatabaseUnavailable(f"{path} cannot be checked: {error.strerror}") from error
+
+
+def create_private(path: str) -> None:
+    """A new file is for its owner only (SQLite gives -wal and -shm the same mode), and its name is on disk before
+    anything is in it. An existing file is not touched: closing a second descriptor would drop this process's locks on
+    it. It stays when its name could not be synced, as another process may be using it by now; SQLite syncs the
+    directory too, when it switches to the WAL. Raises DatabaseUnavailable."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        sync_directory(path)
+    except FileExistsError:
+        return
+    except OSError as error:
+        kind = DatabaseFull if error.errno in FULL else DatabaseUnavailable
+        hint = full_hint(path) if kind is DatabaseFull else ""
+        raise kind(f"{path} cannot be created: {error.strerror}", hint=hint) from error
+
+
+def full_hint(path: str) -> str:
+    return f"Free space on the disk of {os.path.dirname(os.path.abspath(path))}."
+
+
+def is_full(path: str) -> bool:
+    """Returns True if a full disk may be why SQLite could not write: its error does not always show it."""
+    try:
+        return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < ROOM_MIN_BYTES
+    except OSError:
+        return False
+
+
+def sync_directory(path: str) -> None:
+    """Put the names in the directory of `path` on disk."""
+    if os.name == "nt":
+        return  # directories cannot be synced there
+    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,78 @@
+"""The store on one SQLite file. The contract is in `executor.kernel.store.contract`.
+
+Writes go to one thread and are committed in groups (`writer.py`); reads go to read-only connections (`readers.py`),
+so a read sees exactly what is committed and never waits. One process per file, many coroutines of one event loop.
+"""
+
+from __future__ import annotations
+
+import os
+
+from executor.kernel.store.sqlite.connection import Connect, Database, FaultPoint, plain_connect
+from executor.kernel.store.sqlite.lone import LoneWriter
+from executor.kernel.store.sqlite.readers import PING_READ, Readers, plain_read_only
+from executor.kernel.store.sqlite.writer import Stats, ping
+from executor.kernel.store.topics.store import TopicStore
+from executor.kernel.store.writer import Retry
+
+READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or deleted
+
+
+class SQLiteStore(TopicStore):
+    """A store on one SQLite file. `busy_timeout_ms` is how long one try waits for another process's lock, before
+    `retry` starts the transaction again. `commit_here_below_s`: an append that comes alone is committed in the thread
+    of the event loop while commits are shorter than this; one that stalls stalls the loop. `connect`, `connect_reader`
+    and `fault` are for tests: other ways to the raw connections, and a call at each named point of a commit."""
+
+    _writer: LoneWriter
+    _readers: Readers
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        readers: int = 2,
+        busy_timeout_ms: int = 500,
+        retry: Retry | None = None,
+        commit_here_below_s: float = 0.0,
+        connect: Connect = plain_connect,
+        connect_reader: Connect = plain_read_only,
+        fault: FaultPoint = lambda name: None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.stats = Stats()
+        self._database = Database(self.path, busy_timeout_ms, connect, fault)
+        self._writer = LoneWriter(self._database, retry or Retry(), self.stats, commit_here_below_s)
+        self._readers = Readers(self.path, readers, READER_BUSY_MS, connect_reader)
+
+    async def open(self) -> None:
+        await self._writer.open()
+        try:
+            await self._readers.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """The writer first: the connection that closes last deletes the WAL if it may write, and growing a new one
+        costs each commit half as much again."""
+        try:
+            await self._writer.close()
+        finally:
+            await self._readers.close()
+
+    def stop_retrying(self) -> None:
+        self._writer.stop_retrying()
+
+    def check_identity(self) -> None:
+        self._database.check_file()
+
+    async def time_us(self) -> None:
+        """A file has no clock."""
+
+    async def ping_read(self) -> None:
+        await self._readers.all(PING_READ)
+
+    async def ping(self) -> None:
+        await self.ping_read()
+        await self._writer.submit(ping)

@@ -1,0 +1,167 @@
+"""Alerts for operators, and the messages that carry them."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from executor.kernel.store.alerts import (
+    QUEUED_LOOKED_AT,
+    AlertCount,
+    AlertMessage,
+    AlertRow,
+    AlertStatus,
+    QueuedRun,
+)
+from executor.kernel.store.statements import any_of, as_list
+from executor.kernel.store.tx import Readers, Tx
+
+ALERT = "cause, channel, target, kind, workflow, run_id, item, at_ms, due_at_ms"
+MESSAGE = "id, channel, target, run_id, status, attempts, created_at_ms, due_at_ms, settled_at_ms, error"
+_ALERT_VALUES = ", ".join(f":{field}" for field in AlertRow.__struct_fields__)
+_MESSAGE_VALUES = ", ".join(f":{field}" for field in AlertMessage.__struct_fields__)
+ADD_ALERT = f"INSERT INTO alerts ({ALERT}) VALUES ({_ALERT_VALUES}) ON CONFLICT DO NOTHING"
+ADD_MESSAGE = f"INSERT INTO alert_messages ({MESSAGE}) VALUES ({_MESSAGE_VALUES}) ON CONFLICT DO NOTHING"
+DROP_CLOSED = """
+DELETE FROM alerts
+ WHERE message_id IS NULL AND due_at_ms <= :now AND kind = 'run.waiting' AND NOT EXISTS (
+       SELECT 1 FROM waits AS w WHERE w.run_id = alerts.run_id AND w.id = alerts.item AND w.status = 'pending')"""
+IS_ANY_DUE = "SELECT 1 FROM alerts WHERE message_id IS NULL AND due_at_ms <= :now LIMIT 1"
+DUE_TARGETS = """
+SELECT DISTINCT channel, target FROM alerts WHERE message_id IS NULL AND due_at_ms <= :now ORDER BY channel, target"""
+LAST_TO = "SELECT max(created_at_ms) FROM alert_messages WHERE channel = :channel AND target = :target"
+ASSIGN = """
+UPDATE alerts SET message_id = :id
+ WHERE channel = :channel AND target = :target AND message_id IS NULL AND due_at_ms <= :now"""
+DELETE_MESSAGE = "DELETE FROM alert_messages WHERE id = :id"
+NEXT_DUE = """
+SELECT min(due) FROM (
+    SELECT min(due_at_ms) AS due FROM alerts WHERE message_id IS NULL
+    UNION ALL SELECT min(due_at_ms) FROM alert_messages WHERE status = 'pending') AS dues"""
+IS_MESSAGE_DUE = "SELECT 1 FROM alert_messages WHERE status = 'pending' AND due_at_ms <= :now LIMIT 1"
+FIND_DUE = """
+SELECT id, attempts FROM alert_messages WHERE status = 'pending' AND due_at_ms <= :now
+ ORDER BY due_at_ms, id LIMIT :limit"""
+# No row: another process has begun an attempt, or keeps its own.
+BEGIN_ATTEMPT = f"""
+UPDATE alert_messages SET attempts = attempts + 1, due_at_ms = :until
+ WHERE id = :id AND status = 'pending' AND attempts = :attempts AND due_at_ms <= :now RETURNING {MESSAGE}"""
+KEEP = """
+UPDATE alert_messages SET due_at_ms = :until, attempts = attempts - :uncounted
+ WHERE id = :id AND status = 'pending' AND attempts = :attempt"""
+SETTLE = """
+UPDATE alert_messages SET status = :status, due_at_ms = coalesce(:due, due_at_ms), settled_at_ms = :settled,
+       error = :error
+ WHERE id = :id AND attempts = :attempt"""
+OF_MESSAGE = f"SELECT {ALERT} FROM alerts WHERE message_id = :message ORDER BY at_ms, cause LIMIT :limit"
+COUNTS = """
+SELECT kind, workflow, count(*) FROM alerts WHERE message_id = :message
+ GROUP BY kind, workflow ORDER BY count(*) DESC, kind, workflow"""
+QUEUED = f"""
+SELECT id, workflow, plan_hash, created_at_ms FROM (
+    SELECT d.id, d.workflow, d.plan_hash, d.created_at_ms, h.n FROM heads AS h JOIN run_details AS d ON d.n = h.n
+     WHERE h.status = 'queued' ORDER BY h.n LIMIT {QUEUED_LOOKED_AT}) AS oldest
+ WHERE created_at_ms < :before AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.cause = 'queued:' || oldest.id)
+ ORDER BY n"""
+OLD_MESSAGES = "SELECT id FROM alert_messages WHERE settled_at_ms < :before ORDER BY settled_at_ms, id LIMIT :limit"
+DELETE_OLD_ALERTS = f"DELETE FROM alerts WHERE message_id IN {any_of(':ids')}"
+DELETE_OLD_MESSAGES = f"DELETE FROM alert_messages WHERE id IN {any_of(':ids')}"
+
+
+def add_alerts(tx: Tx, alerts: tuple[AlertRow, ...]) -> int:
+    """Also part of an append. An error workflow needs no message to be put into: it is one."""
+    added = 0
+    for row in alerts:
+        if row.channel == "workflow":
+            message = AlertMessage(
+                row.cause, row.channel, row.target, row.run_id, "pending", 0, row.at_ms, row.due_at_ms
+            )
+            added += tx.run(ADD_MESSAGE, msgspec.structs.asdict(message))
+        else:
+            added += tx.run(ADD_ALERT, msgspec.structs.asdict(row))
+    return added
+
+
+def group_alerts(tx: Tx, now_ms: int, every_ms: int) -> int:
+    tx.run(DROP_CLOSED, {"now": now_ms})
+    made = 0
+    for channel, target in tx.rows(DUE_TARGETS, {"now": now_ms}):
+        to = {"channel": channel, "target": target}
+        (last,) = tx.row(LAST_TO, to)
+        if last is not None and now_ms - every_ms < last <= now_ms:
+            continue
+        id = message_id(channel, target, last)
+        message = AlertMessage(id, channel, target, "", "pending", 0, now_ms, now_ms)
+        if not tx.run(ADD_MESSAGE, msgspec.structs.asdict(message)):
+            continue  # another process has made it
+        if tx.run(ASSIGN, {**to, "id": id, "now": now_ms}):
+            made += 1
+        else:
+            tx.run(DELETE_MESSAGE, {"id": id})
+    return made
+
+
+def message_id(channel: str, target: str, last_ms: int | None) -> str:
+    """The same for two processes that make the next message to one address at the same time: one of them does."""
+    return f"{hashlib.sha256(f'{channel} {target}'.encode()).hexdigest()[:24]}-{last_ms or 0}"
+
+
+async def is_any_due(readers: Readers, now_ms: int) -> bool:
+    return await readers.one(IS_ANY_DUE, {"now": now_ms}) is not None
+
+
+async def is_message_due(readers: Readers, now_ms: int) -> bool:
+    return await readers.one(IS_MESSAGE_DUE, {"now": now_ms}) is not None
+
+
+async def next_alert_ms(readers: Readers) -> int | None:
+    row = await readers.one(NEXT_DUE)
+    return None if row is None or row[0] is None else int(row[0])
+
+
+def claim_alert_messages(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
+    claimed = []
+    for id, attempts in tx.rows(FIND_DUE, {"now": now_ms, "limit": limit}):
+        claimed += tx.rows(BEGIN_ATTEMPT, {"id": id, "attempts": attempts, "now": now_ms, "until": now_ms + lease_ms})
+    return [AlertMessage(*row) for row in claimed]
+
+
+def keep_alert_message(tx: Tx, id: str, attempt: int, until_ms: int, counts: bool = True) -> bool:
+    values = {"id": id, "attempt": attempt, "until": until_ms, "uncounted": int(not counts)}
+    return tx.run(KEEP, values) == 1
+
+
+def settle_alert_message(
+    tx: Tx,
+    id: str,
+    attempt: int,
+    status: AlertStatus,
+    now_ms: int,
+    due_at_ms: int | None = None,
+    error: str | None = None,
+) -> bool:
+    values = {"id": id, "attempt": attempt, "status": status, "due": due_at_ms, "error": error}
+    return tx.run(SETTLE, {**values, "settled": None if status == "pending" else now_ms}) == 1
+
+
+async def alerts_of(readers: Readers, message_id: str, limit: int) -> list[AlertRow]:
+    return [AlertRow(*row) for row in await readers.all(OF_MESSAGE, {"message": message_id, "limit": limit})]
+
+
+async def count_alerts_of(readers: Readers, message_id: str) -> list[AlertCount]:
+    return [AlertCount(*row) for row in await readers.all(COUNTS, {"message": message_id})]
+
+
+async def queued_since(readers: Readers, before_ms: int) -> list[QueuedRun]:
+    return [QueuedRun(*row) for row in await readers.all(QUEUED, {"before": before_ms})]
+
+
+def delete_old_alerts(tx: Tx, before_ms: int, limit: int) -> int:
+    ids = [id for (id,) in tx.rows(OLD_MESSAGES, {"before": before_ms, "limit": limit})]
+    if not ids:
+        return 0
+    tx.run(DELETE_OLD_ALERTS, {"ids": as_list(ids)})
+    return tx.run(DELETE_OLD_MESSAGES, {"ids": as_list(ids)})

@@ -1,0 +1,46 @@
+"""Cached results."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.kernel.store.rows import CacheRow
+from executor.kernel.store.tx import Readers, Tx
+
+CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
+_VALUES = ", ".join(f":{field}" for field in CacheRow.__struct_fields__)
+_REPLACED = ", ".join(f"{field} = excluded.{field}" for field in CacheRow.__struct_fields__ if field != "key")
+FIND = f"SELECT {CACHE} FROM cache WHERE key = :key AND expires_at_ms > :now"
+PUT = f"INSERT INTO cache ({CACHE}) VALUES ({_VALUES}) ON CONFLICT (key) DO UPDATE SET {_REPLACED}"
+CLEAR = "DELETE FROM cache"
+CLEAR_WORKFLOW = "DELETE FROM cache WHERE workflow = :workflow"
+# Once more in the end: another process may have just put a new result under a key that was found.
+DELETE_EXPIRED = """
+DELETE FROM cache
+ WHERE key IN (SELECT key FROM cache WHERE expires_at_ms <= :now ORDER BY expires_at_ms LIMIT :limit)
+   AND expires_at_ms <= :now"""
+
+
+async def find_cached(readers: Readers, key: str, now_ms: int) -> CacheRow | None:
+    row = await readers.one(FIND, {"key": key, "now": now_ms})
+    return None if row is None else CacheRow(*row)
+
+
+def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
+    """Part of an append."""
+    for row in rows:
+        tx.run(PUT, msgspec.structs.asdict(row))
+
+
+def clear_cache(tx: Tx, workflow: str | None = None) -> int:
+    if workflow is None:
+        return tx.run(CLEAR)
+    return tx.run(CLEAR_WORKFLOW, {"workflow": workflow})
+
+
+def delete_expired_cache(tx: Tx, now_ms: int, limit: int) -> int:
+    return tx.run(DELETE_EXPIRED, {"now": now_ms, "limit": limit})

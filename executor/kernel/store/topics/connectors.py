@@ -1,0 +1,43 @@
+"""Stored connectors: documents, by service."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.kernel.store.connectors import ConnectorRow
+from executor.kernel.store.statements import any_of, as_list
+from executor.kernel.store.tx import Readers, Tx
+
+PUT = """
+INSERT INTO connectors (service, document, hash, created_by, changed_at_ms)
+VALUES (:service, :document, :hash, :created_by, :changed_at_ms)
+ON CONFLICT (service) DO UPDATE
+   SET document = excluded.document, hash = excluded.hash, created_by = excluded.created_by,
+       changed_at_ms = excluded.changed_at_ms
+ WHERE connectors.hash <> excluded.hash"""
+HASHES = "SELECT service, hash FROM connectors"
+GET = f"""
+SELECT service, document, hash, created_by, changed_at_ms
+  FROM connectors WHERE service IN {any_of(":services")} ORDER BY service"""
+DELETE = "DELETE FROM connectors WHERE service = :service"
+
+
+def put_connector(tx: Tx, row: ConnectorRow) -> bool:
+    return tx.run(PUT, msgspec.structs.asdict(row)) == 1
+
+
+async def connector_hashes(readers: Readers) -> dict[str, str]:
+    return {str(service): str(hash) for service, hash in await readers.all(HASHES)}
+
+
+async def get_connectors(readers: Readers, services: Sequence[str]) -> list[ConnectorRow]:
+    rows = await readers.all(GET, {"services": as_list(list(services))})
+    return [ConnectorRow(service, bytes(document), *rest) for service, document, *rest in rows]
+
+
+def delete_connector(tx: Tx, service: str) -> bool:
+    return tx.run(DELETE, {"service": service}) == 1

@@ -1,0 +1,86 @@
+"""Drafts: documents that are being edited."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from executor.kernel.store.rows import DraftHead, DraftRow, LastRun
+from executor.kernel.store.statements import any_of, as_list, by_index, those_of
+from executor.kernel.store.tx import Readers, Tx
+
+DRAFT_HEAD = "id, name, rev, base_name, base_version, base_rev, created_at_ms, updated_at_ms"
+DRAFT = f"{DRAFT_HEAD}, document"
+DRAFT_BY_ID = f"SELECT {DRAFT} FROM drafts WHERE id = :id"
+# Each gives the row that it wrote: without one, the draft is not as it was expected.
+ADD_DRAFT = f"""
+INSERT INTO drafts ({DRAFT}) VALUES (:id, :name, 1, :base_name, :base_version, :base_rev, :now, :now, :document)
+ON CONFLICT (id) DO NOTHING RETURNING {DRAFT}"""
+REVISE_DRAFT = f"""
+UPDATE drafts SET name = :name, rev = rev + 1, updated_at_ms = :now, document = :document
+ WHERE id = :id AND rev = :expected RETURNING {DRAFT}"""
+REBASE_DRAFT = f"""
+UPDATE drafts SET base_name = :name, base_version = :version, base_rev = :rev WHERE id = :id RETURNING {DRAFT}"""
+UNBASE_DRAFTS = "UPDATE drafts SET base_name = NULL, base_version = NULL, base_rev = NULL WHERE base_name = :name"
+DELETE_DRAFT = "DELETE FROM drafts WHERE id = :id"
+DELETE_DRAFT_AT_REV = "DELETE FROM drafts WHERE id = :id AND rev = :rev"
+# Newest change first: DRAFTS, then perhaps the condition, then DRAFTS_PAGE.
+DRAFTS = f"SELECT {DRAFT_HEAD} FROM drafts WHERE true"
+DRAFTS_BEFORE = " AND (updated_at_ms, id) < (SELECT updated_at_ms, id FROM drafts WHERE id = :before)"
+DRAFTS_PAGE = " ORDER BY updated_at_ms DESC, id DESC LIMIT :limit"
+# One step into the index `runs_by_draft` for each.
+LAST_RUNS_OF_DRAFTS = f"""
+SELECT d.value, r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
+  FROM {any_of(":drafts")} AS d
+  JOIN runs AS r ON r.id = (SELECT id FROM run_details {by_index("runs_by_draft")} WHERE draft_id = d.value
+                             ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
+
+
+async def get_draft(readers: Readers, id: str) -> DraftRow | None:
+    row = await readers.one(DRAFT_BY_ID, {"id": id})
+    return None if row is None else DraftRow(*row)
+
+
+async def list_drafts(readers: Readers, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+    query = DRAFTS + those_of((DRAFTS_BEFORE, before)) + DRAFTS_PAGE
+    return [DraftHead(*row) for row in await readers.all(query, {"before": before, "limit": limit})]
+
+
+async def last_runs(readers: Readers, drafts: Sequence[str]) -> dict[str, LastRun]:
+    rows = await readers.all(LAST_RUNS_OF_DRAFTS, {"drafts": as_list(drafts)})
+    return {draft: LastRun(*run) for draft, *run in rows}
+
+
+def put_draft(
+    tx: Tx, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
+) -> tuple[DraftRow | None, bool]:
+    values = {"id": id, "name": name, "document": document, "now": now_ms}
+    if expected_rev == 0:
+        based = base_version is not None
+        base = {"base_name": name if based else None, "base_version": base_version, "base_rev": 1 if based else None}
+        rows = tx.rows(ADD_DRAFT, values | base)
+    else:
+        rows = tx.rows(REVISE_DRAFT, values | {"expected": expected_rev})
+    return (DraftRow(*rows[0]), True) if rows else (_draft(tx, id), False)
+
+
+def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+    rows = tx.rows(REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
+    return DraftRow(*rows[0]) if rows else None
+
+
+def unbase_drafts(tx: Tx, workflow: str) -> None:
+    """Part of deleting a workflow: they are based on nothing from then on."""
+    tx.run(UNBASE_DRAFTS, {"name": workflow})
+
+
+def delete_draft(tx: Tx, id: str, expected_rev: int | None = None) -> bool:
+    if expected_rev is None:
+        return tx.run(DELETE_DRAFT, {"id": id}) == 1
+    return tx.run(DELETE_DRAFT_AT_REV, {"id": id, "rev": expected_rev}) == 1
+
+
+def _draft(tx: Tx, id: str) -> DraftRow | None:
+    found = tx.rows(DRAFT_BY_ID, {"id": id})
+    return DraftRow(*found[0]) if found else None

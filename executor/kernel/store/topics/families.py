@@ -1,0 +1,99 @@
+"""Child runs, and the families that they and their root make."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from executor.kernel.store.rows import Append, ChildRow, FamilyRow
+from executor.kernel.store.rules import check_room
+from executor.kernel.store.statements import OPEN, take_run
+from executor.kernel.store.tx import Readers, Tx
+
+CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms, finished_at_ms"
+CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = :run ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
+ANCESTORS = """
+WITH RECURSIVE above (id, depth) AS (
+    SELECT parent_run_id, 1 FROM run_details WHERE id = :run
+    UNION ALL
+    SELECT r.parent_run_id, above.depth + 1 FROM above JOIN run_details AS r ON r.id = above.id
+     WHERE above.depth < :limit)
+SELECT id FROM above WHERE id IS NOT NULL ORDER BY depth"""
+BELOW = f"""
+WITH RECURSIVE below (id) AS (
+    SELECT id FROM run_details WHERE parent_run_id = :run AND {OPEN}
+    UNION ALL
+    SELECT r.id FROM below JOIN run_details AS r ON r.parent_run_id = below.id WHERE r.{OPEN})
+"""
+COUNT_ACTIVE_BELOW = f"""{BELOW}
+SELECT count(*) FROM runs
+ WHERE id IN (SELECT id FROM below) AND (status <> 'waiting' OR next_run_at_ms <= :now)"""
+FAMILY = "runs, open, bytes, over"
+GET_FAMILY = f"SELECT {FAMILY} FROM families WHERE root_id = :root"
+ROOT_OF = "SELECT coalesce(root_id, id) FROM run_details WHERE id = :run"
+TAKE_FAMILY_OF = f"UPDATE families SET runs = runs WHERE root_id = ({ROOT_OF}) RETURNING {FAMILY}"
+ADD_TO_FAMILY = """
+INSERT INTO families (root_id, runs, open, bytes, over) VALUES (:root, :more, :more, 0, 0)
+ON CONFLICT (root_id) DO UPDATE SET runs = families.runs + excluded.runs, open = families.open + excluded.open"""
+CHANGE_FAMILY = f"""
+UPDATE families SET bytes = bytes + :bytes, open = open - :ended, over = CASE WHEN :over = 1 THEN 1 ELSE over END
+ WHERE root_id = :root RETURNING {FAMILY}"""
+END_FAMILY = "UPDATE families SET over = 1 WHERE root_id = :root"
+
+
+async def get_family(readers: Readers, root_id: str) -> FamilyRow | None:
+    row = await readers.one(GET_FAMILY, {"root": root_id})
+    return None if row is None else _family(row)
+
+
+async def list_children(readers: Readers, run_id: str, limit: int = 200) -> list[ChildRow]:
+    return [ChildRow(*row) for row in await readers.all(CHILDREN, {"run": run_id, "limit": limit})]
+
+
+async def list_ancestors(readers: Readers, run_id: str, limit: int = 100) -> list[str]:
+    return [id for (id,) in await readers.all(ANCESTORS, {"run": run_id, "limit": limit})]
+
+
+async def count_active_below(readers: Readers, run_id: str, now_ms: int) -> int:
+    row = await readers.one(COUNT_ACTIVE_BELOW, {"run": run_id, "now": now_ms})
+    return 0 if row is None else int(row[0])
+
+
+def check_family(tx: Tx, change: Append) -> None:
+    """Part of an append that makes children, before anything is changed: what it looks at stays as it is until the
+    children are made. Raises LimitExceeded."""
+    take_run(tx, change.run_id)
+    for row in tx.rows(TAKE_FAMILY_OF, {"run": change.run_id}):
+        check_room(_family(row), len(change.children), change.family_max)
+
+
+def root_of(tx: Tx, parent: str) -> str:
+    """Return the root of the family that the children of this run are in."""
+    found = tx.rows(ROOT_OF, {"run": parent})
+    return str(found[0][0]) if found else parent
+
+
+def add_to_family(tx: Tx, root: str, children: int) -> None:
+    """Part of creating children."""
+    tx.do(ADD_TO_FAMILY, {"root": root, "more": children})
+
+
+def append_to_family(tx: Tx, change: Append, finished: bool) -> FamilyRow | None:
+    """Part of an append."""
+    root = change.root
+    if root is None:
+        return None
+    if finished or change.output_bytes:
+        below = root != change.run_id
+        values = {"root": root, "bytes": change.output_bytes, "ended": int(finished and below)}
+        rows = tx.rows(CHANGE_FAMILY, {**values, "over": int(finished and not below)})
+    else:
+        rows = tx.rows(GET_FAMILY, {"root": root})
+    return _family(rows[0]) if rows else None
+
+
+def end_family(tx: Tx, root: str) -> None:
+    tx.do(END_FAMILY, {"root": root})
+
+
+def _family(row: tuple[int, int, int, int]) -> FamilyRow:
+    return FamilyRow(row[0], row[1], row[2], bool(row[3]))

@@ -1,0 +1,79 @@
+"""Files: their parts, and which runs hold them (see `executor.kernel.store.files`)."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from executor.kernel.store.files import decode_head
+from executor.kernel.store.rows import USED_EVERY_MS
+from executor.kernel.store.statements import any_of, as_list, take_run
+from executor.kernel.store.topics.contents import BLOB, add_blob, add_blob_ref
+from executor.kernel.store.tx import Readers, Tx
+
+USE = f"UPDATE blobs SET used_at_ms = :now WHERE hash IN {any_of(':keys')} AND used_at_ms < :now - {USED_EVERY_MS}"
+# A part that is not there has no row: a reference to it would be one to nothing.
+HOLD = f"""
+INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blobs WHERE hash IN {any_of(":keys")}
+ON CONFLICT (run_id, hash) DO NOTHING"""
+# Ids of files and of their parts have a prefix, hashes of outputs have none.
+IS_OF_A_FILE = "substr(hash, 5, 1) = '_'"
+HOLD_THOSE_OF = f"""
+INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blob_refs WHERE run_id = :source AND {IS_OF_A_FILE}
+ON CONFLICT (run_id, hash) DO NOTHING"""
+
+HELD_BY = f"""
+SELECT 1 FROM blob_refs AS f JOIN runs AS r ON r.id = f.run_id
+ WHERE f.hash = :id AND r.workflow IN {any_of(":workflows")} LIMIT 1"""
+
+
+HELD_BY_RUN = f"SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN {any_of(':ids')}"
+
+
+def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:
+    if run is not None and not take_run(tx, run):
+        return False
+    for key, content in parts:
+        add_blob(tx, key, content, now_ms)
+        if run is not None:
+            add_blob_ref(tx, run, key)
+    return True
+
+
+def hold_files(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
+    if run is not None and not take_run(tx, run):
+        return []
+    return hold(tx, ids, run, now_ms)
+
+
+def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
+    """As `hold_files`, for a run whose row the transaction has written or taken."""
+    found = []
+    for id in ids:
+        tx.run(USE, {"keys": as_list([id]), "now": now_ms})  # first of all: what deletes it looks at this
+        row = tx.rows(BLOB, {"hash": id})
+        if not row:
+            continue
+        found.append(id)
+        keys = sorted({id, *decode_head(bytes(row[0][0])).parts})
+        tx.run(USE, {"keys": as_list(keys), "now": now_ms})
+        if run is not None:
+            tx.run(HOLD, {"run": run, "keys": as_list(keys)})
+    return found
+
+
+async def files_of_run(readers: Readers, run_id: str, ids: Sequence[str]) -> list[str]:
+    held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run_id, "ids": as_list(ids)})}
+    return [id for id in ids if id in held]
+
+
+async def holds_file(readers: Readers, id: str, workflows: Sequence[str]) -> bool:
+    return await readers.one(HELD_BY, {"id": id, "workflows": as_list(workflows)}) is not None
+
+
+def hold_from_the_start(tx: Tx, run: str, files: Sequence[str], sources: Sequence[str], now_ms: int) -> None:
+    """Part of creating a run: it holds these files, and those of the runs that it takes something over from."""
+    hold(tx, files, run, now_ms)
+    for source in sources:
+        tx.run(HOLD_THOSE_OF, {"run": run, "source": source})

@@ -1,0 +1,150 @@
+"""Messages in the inbox of a run, and signals."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.kernel.store.rows import InboxRow, SignalRow
+from executor.kernel.store.statements import HEAD_OF_ID, take_run, those_of
+from executor.kernel.store.topics.families import end_family
+from executor.kernel.store.tx import Readers, Tx
+
+# The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
+# for it, and its owner finds the message because RELEASE_LEASE looks into the inbox.
+WAKE = f"""
+UPDATE heads SET inbox_n = inbox_n + 1, due_ms = CASE WHEN due_ms < :now THEN due_ms ELSE :now END
+ WHERE {HEAD_OF_ID} RETURNING inbox_n"""
+WAKE_TO_CANCEL = WAKE.replace(
+    "inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1, blocked_by = NULL"
+)
+ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact, plan_hash) VALUES (:run, :n, :message, :plan)"
+INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = :run ORDER BY n"
+ANY_MESSAGE = "SELECT EXISTS (SELECT 1 FROM inbox)"
+NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = :run"
+DELETE_MESSAGE = "DELETE FROM inbox WHERE run_id = :run AND n = :n"
+# Those that came too late: an ended run processes none.
+DELETE_MESSAGES = "DELETE FROM inbox WHERE run_id = :run"
+
+
+async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
+    return [InboxRow(*row) for row in await readers.all(INBOX, {"run": run_id})]
+
+
+def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
+    return _post(tx, run_id, message, now_ms, WAKE, plan_hash)
+
+
+def cancel_run(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
+    posted = _post(tx, run_id, message, now_ms, WAKE_TO_CANCEL)
+    end_family(tx, run_id)
+    return posted
+
+
+def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str, plan: str | None = None) -> bool:
+    woken = tx.rows(wake, {"id": run_id, "now": now_ms})
+    if not woken:
+        return False
+    tx.do(ADD_MESSAGE, {"run": run_id, "n": woken[0][0], "message": message, "plan": plan})
+    tx.messages = True
+    return True
+
+
+def delete_messages(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
+    """Part of an append: these are in the journal now."""
+    for n in numbers:
+        tx.do(DELETE_MESSAGE, {"run": run_id, "n": n})
+
+
+def delete_all_messages(tx: Tx, run_id: str) -> None:
+    """Part of the append that ends the run."""
+    if _has_messages(tx):
+        tx.do(DELETE_MESSAGES, {"run": run_id})
+
+
+def newest_message(tx: Tx, run: str) -> int:
+    if not _has_messages(tx):
+        return 0
+    (n,) = tx.look(NEWEST_MESSAGE, {"run": run})
+    assert isinstance(n, int)
+    return n
+
+
+def _has_messages(tx: Tx) -> bool:
+    """Returns True if any inbox has messages. One look for the whole group finds none, nearly always."""
+    if tx.messages is None:
+        tx.messages = bool(tx.look(ANY_MESSAGE)[0])
+    return tx.messages
+
+
+# --- signals
+
+SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
+VALUES = ", ".join(f":{field}" for field in SignalRow.__struct_fields__)
+SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND dedupe_key = :key"
+SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = :run"
+ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES ({VALUES})"
+CONSUME_SIGNAL = "UPDATE signals SET consumed_by = :consumer WHERE run_id = :run AND seq = :seq"
+SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND consumed_by IS NULL ORDER BY seq"
+# Signals of a run: SIGNALS, then any of the conditions, then SIGNALS_PAGE.
+SIGNALS = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run"
+SIGNALS_OF_NAME = " AND name = :name"
+SIGNALS_OF_CORRELATION = " AND correlation = :correlation"
+SIGNALS_SINCE = " AND received_at_ms >= :since"
+SIGNALS_PAGE = " ORDER BY seq LIMIT :limit"
+
+
+async def unconsumed_signals(readers: Readers, run_id: str) -> list[SignalRow]:
+    return [SignalRow(*row) for row in await readers.all(SIGNALS_UNCONSUMED, {"run": run_id})]
+
+
+async def list_signals(
+    readers: Readers,
+    run_id: str,
+    name: str | None = None,
+    correlation: str | None = None,
+    received_after_ms: int | None = None,
+    limit: int = 200,
+) -> list[SignalRow]:
+    where = those_of((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation), (SIGNALS_SINCE, received_after_ms))
+    values = {"run": run_id, "name": name, "correlation": correlation, "since": received_after_ms, "limit": limit}
+    return [SignalRow(*row) for row in await readers.all(SIGNALS + where + SIGNALS_PAGE, values)]
+
+
+def post_signal(
+    tx: Tx,
+    run_id: str,
+    name: str,
+    correlation: str | None,
+    payload: bytes,
+    dedupe_key: str | None,
+    by: str | None,
+    message: bytes,
+    now_ms: int,
+) -> tuple[SignalRow, bool] | None:
+    take_run(tx, run_id)  # so that no other signal of it gets the same number, or the same key
+    if dedupe_key is not None:
+        found = tx.rows(SIGNAL_BY_DEDUPE_KEY, {"run": run_id, "key": dedupe_key})
+        if found:
+            return SignalRow(*found[0]), False
+    if not post_message(tx, run_id, message, now_ms):
+        return None
+    (last,) = tx.row(SIGNAL_LAST_SEQ, {"run": run_id})
+    row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)
+    tx.do(ADD_SIGNAL, msgspec.structs.asdict(row))
+    return row, True
+
+
+def add_signals(tx: Tx, signals: Sequence[SignalRow]) -> None:
+    """Part of creating a run."""
+    for signal in signals:
+        tx.do(ADD_SIGNAL, msgspec.structs.asdict(signal))
+
+
+def consume_signals(tx: Tx, run_id: str, consumed: Sequence[tuple[int, str]]) -> None:
+    """Part of an append: the number of each signal, and what consumed it."""
+    for seq, consumer in consumed:
+        tx.do(CONSUME_SIGNAL, {"run": run_id, "seq": seq, "consumer": consumer})

@@ -1,0 +1,56 @@
+"""The open work of a database: counts for metrics, each of which ends at COUNTED_MAX."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from executor.kernel.store.load import COUNTED_MAX, WORKERS_MAX, DatabaseLoad, Queue, WorkerLoad
+from executor.kernel.store.tx import Readers
+
+OPEN_RUNS = f"""
+SELECT status, count(*) FROM (SELECT status FROM heads LIMIT {COUNTED_MAX}) AS open GROUP BY status ORDER BY status"""
+QUEUES = f"""
+SELECT pool, count(*), min(due_ms)
+  FROM (SELECT pool, due_ms FROM heads WHERE ready = 1 LIMIT {COUNTED_MAX}) AS due GROUP BY pool ORDER BY pool"""
+# The index of runs that sleep is by pool: one step for each of those that there are.
+_SLEEPS = "h.owner IS NULL AND h.ready = 0 AND h.blocked_by IS NULL"
+TIMER_DUE = f"""
+WITH RECURSIVE pools (pool) AS (
+    SELECT (SELECT min(h.pool) FROM heads AS h WHERE {_SLEEPS})
+    UNION ALL
+    SELECT (SELECT min(h.pool) FROM heads AS h WHERE {_SLEEPS} AND h.pool > pools.pool)
+      FROM pools WHERE pools.pool IS NOT NULL)
+SELECT min((SELECT min(h.due_ms) FROM heads AS h WHERE {_SLEEPS} AND h.pool = pools.pool)) FROM pools"""
+SCHEDULE_DUE = "SELECT min(next_run_at_ms) FROM schedules WHERE enabled = 1 AND next_run_at_ms IS NOT NULL"
+OPEN_WAITS = f"""
+SELECT kind, count(*) FROM (SELECT kind FROM waits WHERE status = 'pending' LIMIT {COUNTED_MAX}) AS open
+ GROUP BY kind ORDER BY kind"""
+PENDING_NOTIFICATIONS = f"""
+SELECT count(*), min(due_at_ms)
+  FROM (SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT {COUNTED_MAX}) AS due"""
+WORKERS = f"""
+SELECT w.id, w.until_ms, (SELECT count(*) FROM heads AS h WHERE h.owner = w.id)
+  FROM workers AS w ORDER BY w.id LIMIT {WORKERS_MAX}"""
+DATABASE_BYTES = "SELECT $database_bytes"
+
+
+async def load(readers: Readers) -> DatabaseLoad:
+    open = await readers.all(OPEN_RUNS)
+    queues = await readers.all(QUEUES)
+    [(timer_due_ms,)] = await readers.all(TIMER_DUE)
+    [(schedule_due_ms,)] = await readers.all(SCHEDULE_DUE)
+    waits = await readers.all(OPEN_WAITS)
+    [(notifications, notification_due_ms)] = await readers.all(PENDING_NOTIFICATIONS)
+    workers = await readers.all(WORKERS)
+    [(size,)] = await readers.all(DATABASE_BYTES)
+    return DatabaseLoad(
+        open=dict(open),
+        queues=tuple(Queue(*row) for row in queues),
+        timer_due_ms=timer_due_ms,
+        schedule_due_ms=schedule_due_ms,
+        waits=dict(waits),
+        notifications=notifications,
+        notification_due_ms=notification_due_ms,
+        workers=tuple(WorkerLoad(*row) for row in workers),
+        bytes=size,
+    )

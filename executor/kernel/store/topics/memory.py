@@ -1,0 +1,74 @@
+"""Memory of agents between runs."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+import msgspec
+
+from executor.errors import Conflict
+from executor.kernel.store.memory import CONVERSATIONS_SHOWN, TURNS_MAX, Conversation, MemoryHead, MemoryTurn
+from executor.kernel.store.tx import Readers, Tx
+
+TURN = "turn, run_id, at_ms, messages"
+OF = "workflow = :workflow AND scope = :scope AND key = :key"
+KNOWN = f"SELECT 1 FROM agent_memory WHERE {OF} AND turn = :turn"
+# No row: another process has written this turn, or one with this number, meanwhile.
+ADD = f"""
+INSERT INTO agent_memory (workflow, scope, key, n, {TURN})
+SELECT :workflow, :scope, :key, coalesce(max(n), 0) + 1, :turn, :run_id, :at_ms, :messages
+  FROM agent_memory WHERE {OF}
+ON CONFLICT DO NOTHING RETURNING n"""
+FORGET_OLD = f"DELETE FROM agent_memory WHERE {OF} AND n <= :upto"
+RECALL = f"SELECT {TURN} FROM agent_memory WHERE {OF} ORDER BY n DESC LIMIT :limit"
+HEADS = """
+SELECT workflow, scope, key, count(*), sum(length(messages)), max(at_ms)
+  FROM agent_memory {where} GROUP BY workflow, scope, key
+ ORDER BY max(at_ms) DESC, workflow, scope, key LIMIT :limit"""
+ALL_HEADS = HEADS.format(where="")
+HEADS_OF = HEADS.format(where="WHERE workflow = :workflow")
+FORGET = f"DELETE FROM agent_memory WHERE {OF}"
+FORGET_WORKFLOW = "DELETE FROM agent_memory WHERE workflow = :workflow"
+OLD = "SELECT workflow, scope, key, n FROM agent_memory WHERE at_ms < :before ORDER BY at_ms LIMIT :limit"
+DELETE_TURN = f"DELETE FROM agent_memory WHERE {OF} AND n = :n"
+TRIES_MAX = 100  # each one that fails is a turn that another process has written meanwhile
+
+
+def remember(tx: Tx, conversation: Conversation, turn: MemoryTurn) -> bool:
+    place = msgspec.structs.asdict(conversation)
+    values = {**place, **msgspec.structs.asdict(turn)}
+    for _ in range(TRIES_MAX):
+        if tx.rows(KNOWN, {**place, "turn": turn.turn}):
+            return False
+        if added := tx.rows(ADD, values):
+            tx.run(FORGET_OLD, {**place, "upto": added[0][0] - TURNS_MAX})
+            return True
+    raise Conflict(f"many processes write to the memory {conversation.key[:100]!r} at once", hint="try again")
+
+
+async def recall(readers: Readers, conversation: Conversation, limit: int) -> list[MemoryTurn]:
+    rows = await readers.all(RECALL, {**msgspec.structs.asdict(conversation), "limit": limit})
+    return [MemoryTurn(turn, run, at_ms, bytes(messages)) for turn, run, at_ms, messages in reversed(rows)]
+
+
+async def list_memories(
+    readers: Readers, workflow: str | None = None, limit: int = CONVERSATIONS_SHOWN
+) -> list[MemoryHead]:
+    query = ALL_HEADS if workflow is None else HEADS_OF
+    rows = await readers.all(query, {"workflow": workflow, "limit": limit})
+    return [MemoryHead(*row[:3], *(int(number) for number in row[3:])) for row in rows]
+
+
+def forget(tx: Tx, conversation: Conversation) -> int:
+    return tx.run(FORGET, msgspec.structs.asdict(conversation))
+
+
+def forget_workflow(tx: Tx, workflow: str) -> None:
+    """Part of deleting a workflow: what it remembered by itself."""
+    tx.run(FORGET_WORKFLOW, {"workflow": workflow})
+
+
+def delete_old_memory(tx: Tx, before_ms: int, limit: int) -> int:
+    found = tx.rows(OLD, {"before": before_ms, "limit": limit})
+    names = ("workflow", "scope", "key", "n")
+    return sum(tx.run(DELETE_TURN, dict(zip(names, row, strict=True))) for row in found)

@@ -1,0 +1,114 @@
+"""Users, tokens for programs, sign-in links."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+import msgspec
+
+from executor.kernel.store.people import CODES_MAX, TOKENS_MAX, USERS_MAX, PersonRole, TokenRow, UserRow
+from executor.kernel.store.tx import Readers, Tx
+
+USER = "id, name, role, created_at_ms, identity"
+PUT_USER = f"""
+INSERT INTO users ({USER})
+SELECT :id, :name, :role, :created_at_ms, :identity
+ WHERE (SELECT count(*) FROM users) < {USERS_MAX}
+ON CONFLICT DO NOTHING"""
+GET_USER = f"SELECT {USER} FROM users WHERE id = :id"
+GET_USER_OF = f"SELECT {USER} FROM users WHERE identity = :identity"
+IDENTIFY = """
+UPDATE users SET identity = :identity
+ WHERE id = :id AND identity IS NULL AND NOT EXISTS (SELECT 1 FROM users WHERE identity = :identity)"""
+LIST_USERS = f"SELECT {USER} FROM users ORDER BY id"
+SET_ROLE = "UPDATE users SET role = :role WHERE id = :id"
+DELETE_USER = "DELETE FROM users WHERE id = :id"
+DELETE_SESSIONS_OF = "DELETE FROM sessions WHERE user_id = :id"
+DELETE_TOKENS_OF = "DELETE FROM api_tokens WHERE user_id = :id"
+DELETE_CODES_OF = "DELETE FROM sign_in_codes WHERE user_id = :id"
+
+PUT_CODE = "INSERT INTO sign_in_codes (hash, user_id, until_ms) VALUES (:hash, :user, :until)"
+DELETE_OLD_CODES = "DELETE FROM sign_in_codes WHERE until_ms <= :now"
+DELETE_SURPLUS_CODES = """
+DELETE FROM sign_in_codes
+ WHERE hash IN (SELECT hash FROM sign_in_codes ORDER BY until_ms DESC, hash LIMIT 1000000 OFFSET :most)"""
+REDEEM = "DELETE FROM sign_in_codes WHERE hash = :hash RETURNING user_id, until_ms"
+
+TOKENS = "id, hash, name, user_id, role, workflows, created_at_ms, expires_at_ms, used_at_ms"
+PUT_TOKEN = f"""
+INSERT INTO api_tokens ({TOKENS})
+SELECT :id, :hash, :name, :user_id, :role, :workflows, :created_at_ms, :expires_at_ms, :used_at_ms
+ WHERE (SELECT count(*) FROM api_tokens) < {TOKENS_MAX}
+ON CONFLICT (id) DO NOTHING"""
+GET_TOKEN = f"SELECT {TOKENS} FROM api_tokens WHERE id = :id"
+LIST_TOKENS = f"SELECT {TOKENS} FROM api_tokens ORDER BY created_at_ms, id"
+USE = "UPDATE api_tokens SET used_at_ms = :now WHERE id = :id AND (used_at_ms IS NULL OR used_at_ms < :now)"
+REVOKE = "DELETE FROM api_tokens WHERE id = :id"
+
+
+def put_user(tx: Tx, row: UserRow) -> bool:
+    return tx.run(PUT_USER, msgspec.structs.asdict(row)) == 1
+
+
+async def get_user(readers: Readers, id: str) -> UserRow | None:
+    row = await readers.one(GET_USER, {"id": id})
+    return None if row is None else UserRow(*row)
+
+
+async def get_user_of(readers: Readers, identity: str) -> UserRow | None:
+    row = await readers.one(GET_USER_OF, {"identity": identity})
+    return None if row is None else UserRow(*row)
+
+
+def identify(tx: Tx, id: str, identity: str) -> bool:
+    return tx.run(IDENTIFY, {"id": id, "identity": identity}) == 1
+
+
+async def list_users(readers: Readers) -> list[UserRow]:
+    return [UserRow(*row) for row in await readers.all(LIST_USERS)]
+
+
+def set_role(tx: Tx, id: str, role: PersonRole) -> bool:
+    return tx.run(SET_ROLE, {"id": id, "role": role}) == 1
+
+
+def delete_user(tx: Tx, id: str) -> bool:
+    if tx.run(DELETE_USER, {"id": id}) == 0:
+        return False
+    for statement in (DELETE_SESSIONS_OF, DELETE_TOKENS_OF, DELETE_CODES_OF):
+        tx.run(statement, {"id": id})
+    return True
+
+
+def put_code(tx: Tx, hash: str, user_id: str, until_ms: int, now_ms: int) -> bool:
+    tx.run(DELETE_OLD_CODES, {"now": now_ms})
+    tx.run(DELETE_SURPLUS_CODES, {"most": CODES_MAX - 1})
+    tx.run(PUT_CODE, {"hash": hash, "user": user_id, "until": until_ms})
+    return True
+
+
+def redeem_code(tx: Tx, hash: str, now_ms: int) -> str | None:
+    for user, until_ms in tx.rows(REDEEM, {"hash": hash}):
+        return str(user) if now_ms < until_ms else None
+    return None
+
+
+def put_token(tx: Tx, row: TokenRow) -> bool:
+    return tx.run(PUT_TOKEN, msgspec.structs.asdict(row)) == 1
+
+
+async def get_token(readers: Readers, id: str) -> TokenRow | None:
+    row = await readers.one(GET_TOKEN, {"id": id})
+    return None if row is None else TokenRow(*row)
+
+
+async def list_tokens(readers: Readers) -> list[TokenRow]:
+    return [TokenRow(*row) for row in await readers.all(LIST_TOKENS)]
+
+
+def use_token(tx: Tx, id: str, now_ms: int) -> None:
+    tx.run(USE, {"id": id, "now": now_ms})
+
+
+def delete_token(tx: Tx, id: str) -> bool:
+    return tx.run(REVOKE, {"id": id}) == 1

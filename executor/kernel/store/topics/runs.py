@@ -1,0 +1,320 @@
+"""Runs: how they are created, found and counted."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from executor.errors import NotFound
+from executor.kernel.store.batches import batches_of
+from executor.kernel.store.files import files_in
+from executor.kernel.store.rows import COUNT_MAX, TERMINAL, Append, Batch, Move, NewRun, RunRow, SignalRow
+from executor.kernel.store.rules import blobs_of, new_row
+from executor.kernel.store.statements import any_of, as_list, number_of, take_run, those_of
+from executor.kernel.store.topics.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
+from executor.kernel.store.topics.families import add_to_family, root_of
+from executor.kernel.store.topics.files import HELD_BY_RUN, IS_OF_A_FILE, hold_from_the_start
+from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, add_signals
+from executor.kernel.store.topics.queue import PLACE, PLACED, placed
+from executor.kernel.store.topics.waits import add_waits
+from executor.kernel.store.tx import Readers, Tx
+
+RUN = (
+    "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"
+    " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
+    " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev, root_id"
+)
+LAST_SEQS = f"SELECT id, seq FROM runs WHERE id IN {any_of(':ids')}"
+RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = :id"
+RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key = :key"
+RUNS_BY_KEY = f"""
+SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key >= :first AND idempotency_key <= :last
+ ORDER BY idempotency_key DESC LIMIT :limit"""
+# Children have no idempotency key, and there are many. `kept_workflow`: its active version stays until this is
+# committed, so that who deletes it and counts its open runs counts this one.
+ADD_DETAILS_OF_CHILD = """
+INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
+                         parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input)
+VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :idempotency_key, :request_hash,
+        :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input)"""
+# No row: there is a run with this idempotency key.
+ADD_DETAILS = f"""{ADD_DETAILS_OF_CHILD}
+ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
+ADD_ENDED = """
+INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
+                         parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input,
+                         status, seq, epoch, started_at_ms, finished_at_ms, output, error)
+VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :idempotency_key, :request_hash,
+        :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input,
+        :status, :seq, :epoch, :now, :ended_at, :output, :error)
+ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
+ADD_HEAD = f"""
+INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, {PLACED})
+VALUES (:n, :id, 'queued', :seq, 0, 0, :due, {PLACE})"""
+# Of a run that an owner has from its beginning, with the events that it begins with.
+ADD_OWNED_HEAD = f"""
+INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, owner, started_at_ms, {PLACED})
+VALUES (:n, :id, 'running', :seq, 1, 0, :now, :owner, :now, {PLACE})"""
+ADD_HEAD_OF_CHILD = ADD_HEAD.replace(":n,", "(SELECT n FROM run_details WHERE id = :id),").replace(":seq", "1")
+MOVE_RUN = "UPDATE run_details SET plan_hash = :plan, version = :version WHERE id = :id"
+# A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
+# any of the conditions and RUNS_PAGE; then they are read.
+RUNS = "SELECT d.n FROM run_details AS d WHERE true"
+RUNS_UNDER_WAY = """
+SELECT d.n FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n AND h.status = :status"""
+RUNS_OF_STATUS = " AND d.status = :status"
+RUNS_OF_WORKFLOW = " AND d.workflow = :workflow"
+RUNS_OF_DRAFT = " AND d.draft_id = :draft"
+RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
+RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
+RUNS_PAGE = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :limit"
+# Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
+INPUTS = "SELECT d.input FROM run_details AS d WHERE length(d.input) <= :bytes_max"
+# By status, none counted further than COUNT_MAX: of each status that ended runs have COUNT_ENDED with any of the
+# conditions and COUNT_TO_MAX, and COUNT_OPEN with the same. Open runs are few.
+ENDS = sorted(TERMINAL)
+COUNT_ENDED = "SELECT '{status}', count(*) FROM (SELECT 1 FROM run_details AS d WHERE d.status = '{status}'"
+COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
+COUNT_OPEN = "SELECT h.status, count(*) FROM heads AS h"
+OF_DETAILS = " CROSS JOIN run_details AS d WHERE d.n = h.n"
+BY_STATUS_OF_HEAD = " GROUP BY h.status"
+# The runs of a draft: its index has the status of those that have ended.
+COUNT_ENDED_OF_DRAFT = f"""
+SELECT status, count(*)
+  FROM (SELECT status FROM run_details WHERE draft_id = :draft AND status IS NOT NULL LIMIT {COUNT_MAX}) AS counted
+ GROUP BY status"""
+OUTPUT_BYTES = f"""
+SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = {number_of(":id")})
+     + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash)
+         WHERE run_id = :id AND NOT {IS_OF_A_FILE})"""
+
+
+async def get_run(readers: Readers, run_id: str) -> RunRow | None:
+    row = await readers.one(RUN_BY_ID, {"id": run_id})
+    return None if row is None else RunRow(*row)
+
+
+async def runs_by_key(readers: Readers, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:
+    values = {"workflow": workflow, "first": first, "last": last, "limit": limit}
+    return [RunRow(*row) for row in await readers.all(RUNS_BY_KEY, values)]
+
+
+async def last_seqs(readers: Readers, run_ids: Sequence[str]) -> dict[str, int]:
+    return dict(await readers.all(LAST_SEQS, {"ids": as_list(run_ids)}))
+
+
+async def list_runs(
+    readers: Readers,
+    workflow: str | None = None,
+    status: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+    draft: str | None = None,
+    *,
+    parent: str | None = None,
+) -> list[RunRow]:
+    under_way = status is not None and status not in TERMINAL
+    found = (RUNS_UNDER_WAY if under_way else RUNS) + those_of(
+        (RUNS_OF_STATUS, None if under_way else status),
+        (RUNS_OF_PARENT, parent),
+        (RUNS_OF_WORKFLOW, workflow),
+        (RUNS_OF_DRAFT, draft),
+        (RUNS_BEFORE, before),
+    )
+    query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
+    values = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "before": before}
+    return [RunRow(*row) for row in await readers.all(query, {**values, "limit": limit})]
+
+
+async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+    where = those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft))
+    parts = [COUNT_OPEN + (OF_DETAILS + where if where else "") + BY_STATUS_OF_HEAD]
+    if draft is not None and workflow is None:
+        parts.append(COUNT_ENDED_OF_DRAFT)
+    else:
+        parts += [COUNT_ENDED.format(status=status) + where + COUNT_TO_MAX for status in ENDS]
+    counts = await readers.all(" UNION ALL ".join(parts), {"workflow": workflow, "draft": draft})
+    return {status: min(count, COUNT_MAX) for status, count in counts if count}
+
+
+async def list_inputs(
+    readers: Readers, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
+) -> list[bytes]:
+    query = INPUTS + those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft)) + RUNS_PAGE
+    values = {"workflow": workflow, "draft": draft, "bytes_max": bytes_max, "limit": limit}
+    return [bytes(input) for (input,) in await readers.all(query, values)]
+
+
+async def output_bytes(readers: Readers, run_id: str) -> int:
+    row = await readers.one(OUTPUT_BYTES, {"id": run_id})
+    return 0 if row is None else int(row[0])
+
+
+def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
+    return make_run(tx, run, ready=True)
+
+
+def make_run(tx: Tx, run: NewRun, *, ready: bool) -> tuple[RunRow, bool]:
+    """`ready` False: it is claimed in this transaction."""
+    first = _first_run(tx, run)
+    if first is not None:
+        return first, False
+    check_sources(tx, run.sources)
+    root = None if run.parent_run_id is None else root_of(tx, run.parent_run_id)
+    if not _add_run(tx, run, root, ready):
+        first = _first_run(tx, run)  # another process has made it meanwhile
+        assert first is not None, "a run with this key was there just now"
+        return first, False
+    if root is not None:
+        add_to_family(tx, root, 1)
+    put_plan(tx, run.plan_hash, run.plan, run.now_ms)
+    return new_row(run, root), True
+
+
+def create_next(tx: Tx, run: NewRun, before: str, priority: int) -> None:
+    """Part of the append that ends the run before it, which had this priority. Signals that it has not received, and
+    their files, go on."""
+    assert run.idempotency_key is None and run.parent_run_id is None and not run.sources
+    left = [SignalRow(*row) for row in tx.rows(SIGNALS_UNCONSUMED, {"run": before})]
+    if left:
+        signals = tuple(replace(signal, run_id=run.id, seq=n) for n, signal in enumerate(left, 1))
+        named = as_list(files_in(b"\n".join(signal.payload for signal in left)))
+        held = [hash for (hash,) in tx.rows(HELD_BY_RUN, {"run": before, "ids": named})]
+        run = replace(run, signals=signals, files=(*run.files, *held))
+    make_run(tx, replace(run, placement=replace(run.placement, priority=priority)), ready=True)
+
+
+def create_ended_run(tx: Tx, run: NewRun, first: Append) -> tuple[RunRow, bool]:
+    """As `create_run`, of a run that ends with its first append: no process ever owns it."""
+    end = {"status": first.status, "ended_at": first.now_ms, "output": first.output, "error": first.error}
+    seq = first.expected_seq + len(first.records)
+    added = _add_plain(tx, run, ADD_ENDED, {**end, "seq": seq, "epoch": first.epoch}, first)
+    return (added, False) if isinstance(added, RunRow) else (new_row(run, None), True)
+
+
+def begin_plain_run(tx: Tx, run: NewRun, owner: str, first: Append) -> tuple[RunRow, bool]:
+    """As `create_run`, a claim and `first`, which has only events: each row is written once."""
+    number = _add_plain(tx, run, ADD_DETAILS, {}, first)
+    if isinstance(number, RunRow):
+        return number, False
+    head = {"n": number, "id": run.id, "seq": len(run.records) + len(first.records), "now": run.now_ms, "owner": owner}
+    tx.do(ADD_OWNED_HEAD, {**head, **placed(run, ready=False)})
+    return new_row(run, None), True
+
+
+def _add_plain(tx: Tx, run: NewRun, add: str, more: dict[str, Any], first: Append) -> int | RunRow:
+    """Its number; or the run with the same idempotency key, and nothing was written."""
+    stored = _first_run(tx, run)
+    if stored is not None:
+        return stored
+    added = tx.rows(add, {**details(run, None), **more})
+    if not added:
+        stored = _first_run(tx, run)  # another process has made it meanwhile
+        assert stored is not None, "a run with this key was there just now"
+        return stored
+    number: int = added[0][0]
+    _keep_document(tx, run)
+    tx.add_batches(run.id, number, batches_of(run.id, 0, (*run.records, *first.records)))
+    put_plan(tx, run.plan_hash, run.plan, run.now_ms)
+    return number
+
+
+def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
+    """With the same idempotency key."""
+    if run.idempotency_key is None:
+        return None
+    key = {"workflow": run.workflow, "key": run.idempotency_key}
+    found = tx.rows(RUN_BY_IDEMPOTENCY_KEY, key)
+    return RunRow(*found[0]) if found else None
+
+
+def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
+    """Part of an append of run `parent`. What they have in common is written once: there may be hundreds."""
+    root = root_of(tx, parent)
+    add_to_family(tx, root, len(children))
+    for plan in {child.plan_hash: child for child in children}.values():
+        put_plan(tx, plan.plan_hash, plan.plan, plan.now_ms)
+    for document in {child.document_hash: child for child in children if child.document_hash is not None}.values():
+        _keep_document(tx, document)
+    batches: list[tuple[str, Batch]] = []
+    for child in children:
+        assert child.parent_run_id == parent and child.idempotency_key is None
+        assert not (child.sources or child.waits or child.signals or child.blobs)
+        (batch,) = batches_of(child.id, 0, child.records)
+        assert batch.seq == 1, "a child begins with its beginning"
+        batches.append((child.id, batch))
+    tx.add_rows(ADD_DETAILS_OF_CHILD, [details(child, root) for child in children])
+    tx.add_rows(ADD_HEAD_OF_CHILD, [{"id": child.id, "due": child.now_ms, **placed(child)} for child in children])
+    tx.begin_journals(batches)
+    for child in children:
+        if child.files:
+            hold_from_the_start(tx, child.id, child.files, (), child.now_ms)
+
+
+def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
+    """Add a run. Returns False, with nothing written, if its idempotency key was used before."""
+    added = tx.rows(ADD_DETAILS, details(run, root))
+    if not added:
+        return False
+    number = added[0][0]
+    due_ms = run.now_ms if run.due_ms is None else run.due_ms
+    head = {"n": number, "id": run.id, "seq": len(run.records), "due": due_ms}
+    tx.do(ADD_HEAD, {**head, **placed(run, ready=ready and due_ms <= run.now_ms)})
+    _keep_document(tx, run)
+    tx.add_batches(run.id, number, batches_of(run.id, 0, run.records))
+    add_waits(tx, run.waits)
+    add_signals(tx, run.signals)
+    for blob in run.blobs:
+        add_blob(tx, *blob, run.now_ms)
+    for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
+        add_blob_ref(tx, run.id, hash)
+    if run.sources or run.files:
+        hold_from_the_start(tx, run.id, run.files, run.sources, run.now_ms)
+    return True
+
+
+def details(run: NewRun, root: str | None) -> dict[str, Any]:
+    """The values of ADD_DETAILS."""
+    return {
+        "id": run.id,
+        "workflow": run.workflow,
+        "version": run.version,
+        "plan_hash": run.plan_hash,
+        "input": run.input,
+        "now": run.now_ms,
+        "idempotency_key": run.idempotency_key,
+        "request_hash": run.request_hash,
+        "parent_run_id": run.parent_run_id,
+        "parent_key": run.parent_key,
+        "document_hash": run.document_hash,
+        "draft_id": run.draft_id,
+        "draft_rev": run.draft_rev,
+        "root_id": root,
+        "source_run_id": run.source_run_id,
+    }
+
+
+def _keep_document(tx: Tx, run: NewRun) -> None:
+    if run.document is not None:
+        assert run.document_hash is not None
+        add_document(tx, run.document_hash, run.document, run.now_ms)
+    elif run.document_hash is not None:
+        use_document(tx, run.document_hash, run.now_ms)
+
+
+def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
+    """Part of creating a run, before anything is written. Raises NotFound."""
+    for run in sorted(runs):
+        if not take_run(tx, run):
+            raise NotFound(f"run '{run}' no longer exists", code="run_not_found")
+
+
+def move_run(tx: Tx, run: str, move: Move | None, now_ms: int) -> None:
+    """Part of an append."""
+    if move is not None:
+        put_plan(tx, move.plan_hash, move.plan, now_ms)
+        tx.do(MOVE_RUN, {"id": run, "plan": move.plan_hash, "version": move.version})

@@ -1,0 +1,184 @@
+"""Schedules, and what became of each of their fire times."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from executor.kernel.store.rules import merged_schedule, outcome_of
+from executor.kernel.store.statements import OPEN, keep_workflow
+from executor.kernel.store.topics.alerts import add_alerts
+from executor.kernel.store.topics.runs import create_run
+from executor.kernel.store.triggers import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
+from executor.kernel.store.tx import Readers, Tx
+
+SCHEDULE = (
+    "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"
+    " next_run_at_ms, created_at_ms, updated_at_ms, queued_at_ms, last_run_at_ms, last_run_id, error, made_by"
+)
+FIRE = "due_ms, at_ms, outcome, run_id, error"
+_FIELDS = ("trigger" if name == "trigger_block" else name for name in SCHEDULE.split(", "))
+_VALUES = ", ".join(f":{field}" for field in _FIELDS)
+_REPLACED = ", ".join(f"{column} = excluded.{column}" for column in SCHEDULE.split(", ")[1:])
+ADD_SCHEDULE = f"INSERT INTO schedules ({SCHEDULE}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING"
+PUT_SCHEDULE = f"INSERT INTO schedules ({SCHEDULE}) VALUES ({_VALUES}) ON CONFLICT (id) DO UPDATE SET {_REPLACED}"
+TAKE_SCHEDULE = f"UPDATE schedules SET error = error WHERE id = :id RETURNING {SCHEDULE}"
+SCHEDULE_BY_ID = f"SELECT {SCHEDULE} FROM schedules WHERE id = :id"
+SCHEDULES = f"SELECT {SCHEDULE} FROM schedules ORDER BY id LIMIT :limit"
+SCHEDULES_OF = f"SELECT {SCHEDULE} FROM schedules WHERE workflow = :workflow ORDER BY id LIMIT :limit"
+DECLARED_SCHEDULES = "SELECT id FROM schedules WHERE workflow = :workflow AND origin = 'document'"
+DELETE_SCHEDULE = "DELETE FROM schedules WHERE id = :id"
+DELETE_SCHEDULES_OF = "DELETE FROM schedules WHERE workflow = :workflow RETURNING id"
+DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = :id"
+SWITCH_SCHEDULE = f"""
+UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
+       next_run_at_ms = CASE WHEN :enabled = 1 THEN coalesce(next_run_at_ms, :next_run_at) END,
+       queued_at_ms = CASE WHEN :enabled = 1 THEN queued_at_ms END
+ WHERE id = :id AND (:enabled = 0 OR (cron = :cron AND tz = :tz)) RETURNING {SCHEDULE}"""
+HAS_OPEN_RUN = f"""
+EXISTS (SELECT 1 FROM fires AS f JOIN run_details AS r ON r.id = f.run_id
+         WHERE f.schedule_id = schedules.id AND r.{OPEN})"""
+DUE_SCHEDULES = f"""
+SELECT * FROM (
+SELECT {SCHEDULE} FROM schedules WHERE next_run_at_ms <= :now
+UNION
+SELECT {SCHEDULE} FROM schedules WHERE queued_at_ms IS NOT NULL AND NOT {HAS_OPEN_RUN}) AS due
+ ORDER BY CASE WHEN queued_at_ms IS NULL OR next_run_at_ms < queued_at_ms THEN next_run_at_ms ELSE queued_at_ms END, id
+ LIMIT :limit"""
+NEXT_SCHEDULE = """
+SELECT (SELECT next_run_at_ms FROM schedules WHERE next_run_at_ms IS NOT NULL ORDER BY next_run_at_ms LIMIT 1),
+       EXISTS (SELECT 1 FROM schedules WHERE queued_at_ms IS NOT NULL)"""
+
+# --- one fire time of a schedule. The first two are the fence: no row, and another process has handled it.
+
+TAKE_DUE = """
+UPDATE schedules SET next_run_at_ms = :next_run_at
+ WHERE id = :id AND enabled = 1 AND next_run_at_ms = :expected RETURNING queued_at_ms"""
+TAKE_QUEUED = f"""
+UPDATE schedules SET queued_at_ms = NULL
+ WHERE id = :id AND queued_at_ms = :expected AND NOT {HAS_OPEN_RUN} RETURNING queued_at_ms"""
+TAKE_ANY = "UPDATE schedules SET error = error WHERE id = :id RETURNING queued_at_ms"
+IS_OPEN = f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = :id"
+NOTE_RUN = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run, error = NULL WHERE id = :id"
+NOTE_QUEUED = "UPDATE schedules SET queued_at_ms = :due WHERE id = :id"
+NOTE_ERROR = "UPDATE schedules SET error = :error WHERE id = :id"
+ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (:id, :due, :now, :outcome, :run, :error)"
+FORGET_FIRES = f"""
+DELETE FROM fires
+ WHERE schedule_id = :id
+   AND n < (SELECT n FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)
+   AND NOT EXISTS (SELECT 1 FROM run_details AS r WHERE r.id = fires.run_id AND r.{OPEN})"""
+FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT :limit"
+
+
+async def get_schedule(readers: Readers, id: str) -> ScheduleRow | None:
+    row = await readers.one(SCHEDULE_BY_ID, {"id": id})
+    return None if row is None else _schedule(row)
+
+
+async def list_schedules(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
+    query = SCHEDULES if workflow is None else SCHEDULES_OF
+    return [_schedule(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
+
+
+async def due_schedules(readers: Readers, now_ms: int, limit: int) -> list[ScheduleRow]:
+    return [_schedule(row) for row in await readers.all(DUE_SCHEDULES, {"now": now_ms, "limit": limit})]
+
+
+async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
+    row = await readers.one(NEXT_SCHEDULE)
+    assert row is not None, "a SELECT without FROM has one row"
+    return row[0], bool(row[1])
+
+
+async def list_fires(readers: Readers, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
+    return [FireRow(*row) for row in await readers.all(FIRES, {"id": schedule_id, "limit": limit})]
+
+
+def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
+    old = _take_schedule(tx, row.id)
+    if old is None:
+        merged = merged_schedule(None, row)
+        if tx.run(ADD_SCHEDULE, msgspec.structs.asdict(merged)) == 1:
+            return merged
+        old = _take_schedule(tx, row.id)  # another process has made it meanwhile
+    merged = merged_schedule(old, row)
+    tx.run(PUT_SCHEDULE, msgspec.structs.asdict(merged))
+    return merged
+
+
+def switch_schedule(
+    tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
+) -> ScheduleRow | None:
+    change = {"id": id, "enabled": int(enabled), "next_run_at": next_run_at_ms, "now": now_ms}
+    found = tx.rows(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
+    if not found:
+        found = tx.rows(SCHEDULE_BY_ID, {"id": id})
+    return _schedule(found[0]) if found else None
+
+
+def delete_schedule(tx: Tx, id: str) -> bool:
+    deleted = tx.run(DELETE_SCHEDULE, {"id": id}) == 1
+    tx.run(DELETE_FIRES, {"id": id})
+    return deleted
+
+
+def fire(tx: Tx, fire: Fire) -> Fired | None:
+    take = {"due": TAKE_DUE, "queued": TAKE_QUEUED, None: TAKE_ANY}[fire.expects]
+    values = {"id": fire.schedule_id, "expected": fire.expected_ms, "next_run_at": fire.next_run_at_ms}
+    if fire.run is not None:
+        keep_workflow(tx, fire.run.workflow)
+    if fire.expects == "queued":
+        tx.run(TAKE_ANY, values)  # so that a run of it that another process has just started is seen
+    found = tx.rows(take, values)
+    if not found:
+        return None
+    (is_open,) = tx.row(IS_OPEN, {"id": fire.schedule_id})
+    outcome = outcome_of(fire, bool(is_open), found[0][0] is not None)
+    run = None
+    if outcome == "started":
+        assert fire.run is not None
+        run, _ = create_run(tx, fire.run)
+        tx.run(NOTE_RUN, {"id": fire.schedule_id, "now": fire.now_ms, "run": run.id})
+    elif outcome == "queued":
+        tx.run(NOTE_QUEUED, {"id": fire.schedule_id, "due": fire.due_ms})
+    elif outcome == "failed":
+        tx.run(NOTE_ERROR, {"id": fire.schedule_id, "error": fire.error})
+    handled = {"id": fire.schedule_id, "due": fire.due_ms, "now": fire.now_ms, "outcome": outcome}
+    tx.run(ADD_FIRE, {**handled, "run": run.id if run else None, "error": fire.error})
+    tx.run(FORGET_FIRES, {"id": fire.schedule_id, "limit": FIRES_KEPT - 1})
+    add_alerts(tx, fire.alerts)
+    return Fired(outcome, run)
+
+
+def delete_schedules_of(tx: Tx, workflow: str) -> int:
+    """Part of deleting a workflow. Returns how many there were."""
+    ids = tx.rows(DELETE_SCHEDULES_OF, {"workflow": workflow})
+    for (id,) in ids:
+        tx.run(DELETE_FIRES, {"id": id})
+    return len(ids)
+
+
+def put_declared_schedules(tx: Tx, workflow: str, rows: Sequence[ScheduleRow]) -> None:
+    """Part of making a version active: its schedules take the place of those of the version before."""
+    ids = {row.id for row in rows}
+    for (id,) in tx.rows(DECLARED_SCHEDULES, {"workflow": workflow}):
+        if id not in ids:
+            delete_schedule(tx, id)
+    for row in rows:
+        put_schedule(tx, row)
+
+
+def _take_schedule(tx: Tx, id: str) -> ScheduleRow | None:
+    found = tx.rows(TAKE_SCHEDULE, {"id": id})
+    return _schedule(found[0]) if found else None
+
+
+def _schedule(row: tuple[Any, ...]) -> ScheduleRow:
+    read = ScheduleRow(*row)
+    return replace(read, enabled=bool(read.enabled), declared=None if read.declared is None else bool(read.declared))

@@ -1,0 +1,68 @@
+"""Stored secrets: sealed values, by name."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.kernel.store.secrets import Resealed, SecretRow
+from executor.kernel.store.statements import any_of, as_list
+from executor.kernel.store.tx import Readers, Row, Tx
+
+COLUMNS = "name, version, sealed, key_id, hosts, created_by, created_at_ms, last_used_at_ms, places"
+ADD = """
+INSERT INTO secrets (name, version, sealed, key_id, hosts, created_by, created_at_ms, places)
+VALUES (:name, :version, :sealed, :key_id, :hosts, :created_by, :created_at_ms, :places)
+    ON CONFLICT (name) DO NOTHING"""
+REPLACE = """
+UPDATE secrets
+   SET version = :version, sealed = :sealed, key_id = :key_id, hosts = :hosts, created_by = :created_by,
+       created_at_ms = :created_at_ms, places = :places
+ WHERE name = :name AND version = :version - 1"""
+GET = f"SELECT {COLUMNS} FROM secrets WHERE name IN {any_of(':names')} ORDER BY name"
+LIST = f"SELECT {COLUMNS} FROM secrets ORDER BY name"
+USE = """
+UPDATE secrets SET last_used_at_ms = :now
+ WHERE name = :name AND (last_used_at_ms IS NULL OR last_used_at_ms < :now)"""
+RESEAL = """
+UPDATE secrets SET sealed = :sealed, key_id = :key_id WHERE name = :name AND version = :version AND key_id = :was"""
+DELETE = "DELETE FROM secrets WHERE name = :name"
+
+_texts = msgspec.json.Decoder(tuple[str, ...]).decode
+
+
+async def get_secrets(readers: Readers, names: Sequence[str]) -> list[SecretRow]:
+    return [_row(row) for row in await readers.all(GET, {"names": as_list(list(names))})]
+
+
+async def list_secrets(readers: Readers) -> list[SecretRow]:
+    return [_row(row) for row in await readers.all(LIST)]
+
+
+def put_secret(tx: Tx, row: SecretRow) -> bool:
+    values = msgspec.structs.asdict(row)
+    values |= {key: msgspec.json.encode(values[key]).decode() for key in ("hosts", "places")}
+    del values["last_used_at_ms"]
+    return tx.run(ADD if row.version == 1 else REPLACE, values) == 1
+
+
+def use_secrets(tx: Tx, names: Sequence[str], now_ms: int) -> None:
+    for name in sorted(names):  # in one order, so that two transactions do not wait for each other
+        tx.run(USE, {"name": name, "now": now_ms})
+
+
+def reseal_secrets(tx: Tx, changes: Sequence[Resealed]) -> int:
+    ordered = sorted(changes, key=lambda each: each.name)
+    return sum(tx.run(RESEAL, msgspec.structs.asdict(change)) for change in ordered)
+
+
+def delete_secret(tx: Tx, name: str) -> bool:
+    return tx.run(DELETE, {"name": name}) == 1
+
+
+def _row(row: Row) -> SecretRow:
+    name, version, sealed, key_id, hosts, by, at_ms, used_at_ms, places = row
+    return SecretRow(name, version, bytes(sealed), key_id, _texts(hosts), by, at_ms, used_at_ms, _texts(places))

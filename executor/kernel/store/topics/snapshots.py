@@ -1,0 +1,51 @@
+"""Snapshots of runs. They are written with an append, or when a run is released, and deleted when it ends or moves."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+import msgspec
+
+from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.tx import Readers, Tx
+
+SNAPSHOT = "seq, format, code, plan_hash, checksum, data"
+GET = f"SELECT {SNAPSHOT} FROM snapshots WHERE n = (SELECT n FROM run_details WHERE id = :id)"
+# By a transaction that has taken the run's row and found it to be its own.
+PUT = f"""
+INSERT INTO snapshots (n, {SNAPSHOT})
+VALUES ((SELECT n FROM run_details WHERE id = :id), :seq, :format, :code, :plan_hash, :checksum, :data)
+ON CONFLICT (n) DO UPDATE SET seq = excluded.seq, format = excluded.format, code = excluded.code,
+            plan_hash = excluded.plan_hash, checksum = excluded.checksum, data = excluded.data"""
+DELETE_SNAPSHOT = "DELETE FROM snapshots WHERE n = :n"
+DELETE_SNAPSHOTS = "DELETE FROM snapshots"
+
+
+async def get_snapshot(readers: Readers, run_id: str) -> SnapshotRow | None:
+    row = await readers.one(GET, {"id": run_id})
+    return None if row is None else SnapshotRow(*row)
+
+
+def put_snapshot(tx: Tx, run: str, row: SnapshotRow) -> None:
+    """Part of an append or a release."""
+    check_length(run, row)
+    tx.do(PUT, {"id": run, **msgspec.structs.asdict(row)})
+
+
+def seq_min() -> int:
+    """Runs with fewer events have no snapshot."""
+    return SNAPSHOT_SEQ_MIN
+
+
+def check_length(run: str, row: SnapshotRow) -> None:
+    assert row.seq >= seq_min(), f"run {run} is too short for a snapshot"
+
+
+def delete_snapshot(tx: Tx, number: int, seq: int) -> None:
+    """Part of an append of a run that has `seq` events before it. Costs a short run nothing."""
+    if seq >= seq_min():
+        tx.do(DELETE_SNAPSHOT, {"n": number})
+
+
+def delete_snapshots(tx: Tx) -> int:
+    return tx.run(DELETE_SNAPSHOTS)

@@ -1,0 +1,343 @@
+"""The methods of a store, made of the topics: each function that writes gets a transaction from the writer, each that
+reads the readers."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Coroutine
+from contextlib import AbstractAsyncContextManager, nullcontext
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+
+from executor.kernel.store.alerts import AlertMessage
+from executor.kernel.store.people import has_changed, present_act
+from executor.kernel.store.rows import NotificationRow, Orphans, Retired
+from executor.kernel.store.topics import (
+    alerts,
+    audit,
+    cache,
+    checkpoints,
+    connectors,
+    contents,
+    drafts,
+    families,
+    files,
+    inbox,
+    journal,
+    keys,
+    leases,
+    limits,
+    load,
+    memory,
+    outbox,
+    people,
+    places,
+    queue,
+    runs,
+    schedules,
+    secrets,
+    sessions,
+    snapshots,
+    upkeep,
+    usage,
+    waits,
+    webhooks,
+    workflows,
+)
+from executor.kernel.store.tx import Readers, Tx
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Writer(Protocol):
+    def submit(
+        self, write: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[T]:
+        """Have it committed. The future holds what `write` returned, once that is on disk."""
+
+
+def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+    """Return the method that has `change` committed, with its parameters except the transaction."""
+    return _method(change, is_audited=False)
+
+
+def audited(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+    """As `write`; what is done for a person or a program (`acting`) is recorded in the same transaction."""
+    return _method(change, is_audited=True)
+
+
+def _method(
+    change: Callable[Concatenate[Tx, P], T], is_audited: bool
+) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+    signature = inspect.signature(change)
+    assert all(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values()), change
+
+    async def method(store: TopicStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        act = present_act() if is_audited else None
+        if act is None and not kwargs:
+            return await store._writer.submit(change, *args, **kwargs)
+        bound = signature.bind(None, *args, **kwargs)  # the writer is handed positional arguments only
+        bound.apply_defaults()
+        if act is not None:
+            result = await store._writer.submit(audit.audited, act, change, bound.args[1:])
+            act.is_noted = has_changed(result)
+            return result
+        return await store._writer.submit(change, *bound.args[1:])  # type: ignore[call-arg]  # bound against its signature
+
+    method.__name__ = method.__qualname__ = change.__name__
+    return method
+
+
+def read(
+    query: Callable[Concatenate[Readers, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+    """Return the method that runs `query`, with its parameters except the readers."""
+
+    def method(store: TopicStore, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        return query(store._readers, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = query.__name__
+    return method
+
+
+class TopicStore:
+    """The store of every database. How one is opened, closed and looked at is its own."""
+
+    _writer: Writer
+    _readers: Readers
+
+    def deleting(self) -> AbstractAsyncContextManager[bool]:
+        return nullcontext(True)
+
+    async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
+        return None
+
+    # plans, documents, blobs
+    get_plan = read(contents.get_plan)
+    put_plan = write(contents.put_plan)
+    get_document = read(contents.get_document)
+    get_blob = read(contents.get_blob)
+
+    # files
+    put_parts = audited(files.put_parts)
+    hold_files = write(files.hold_files)
+    files_of_run = read(files.files_of_run)
+    holds_file = read(files.holds_file)
+
+    # workflows
+    put_workflow = audited(workflows.put_workflow)
+    activate_workflow = audited(workflows.activate_workflow)
+    get_workflow = read(workflows.get_workflow)
+    list_workflows = read(workflows.list_workflows)
+    get_head = read(workflows.get_head)
+    list_heads = read(workflows.list_heads)
+    list_versions = read(workflows.list_versions)
+    delete_workflow = audited(workflows.delete_workflow)
+
+    # drafts
+    put_draft = audited(drafts.put_draft)
+    get_draft = read(drafts.get_draft)
+    list_drafts = read(drafts.list_drafts)
+    last_runs = read(drafts.last_runs)
+    rebase_draft = audited(drafts.rebase_draft)
+    delete_draft = audited(drafts.delete_draft)
+
+    # runs
+    create_run = audited(runs.create_run)
+    begin_run = audited(leases.begin_run)
+    get_run = read(runs.get_run)
+    runs_by_key = read(runs.runs_by_key)
+    last_seqs = read(runs.last_seqs)
+    list_runs = read(runs.list_runs)
+    count_runs = read(runs.count_runs)
+    list_inputs = read(runs.list_inputs)
+    output_bytes = read(runs.output_bytes)
+
+    # leases
+    claim = write(leases.claim)
+    renew = write(leases.renew)
+    release = write(leases.release)
+    next_due = read(queue.next_due)
+    waits_for = read(limits.waits_for)
+    count_queued = read(queue.count_queued)
+    ask_places = write(places.ask_places)
+    assign_places = write(places.assign_places)
+    places_to_assign = read(places.places_to_assign)
+    places_of = read(places.places_of)
+    repair_clock_skew = write(leases.repair_clock_skew)
+
+    # the journal
+    append = write(journal.append)
+    read_events = read(journal.read_events)
+    find_events = read(journal.find_events)
+
+    # messages and signals
+    read_inbox = read(inbox.read_inbox)
+    post_message = audited(inbox.post_message)
+    cancel_run = audited(inbox.cancel_run)
+    post_signal = audited(inbox.post_signal)
+    unconsumed_signals = read(inbox.unconsumed_signals)
+    list_signals = read(inbox.list_signals)
+
+    # waits
+    find_wait = read(waits.find_wait)
+    get_wait = read(waits.get_wait)
+    list_waits = read(waits.list_waits)
+    count_waits = read(waits.count_waits)
+    list_waits_below = read(waits.list_waits_below)
+    answer_wait = audited(waits.answer_wait)
+    answer_and_claim = audited(leases.answer_and_claim)
+    cancel_wait = audited(waits.cancel_wait)
+    expire_wait = write(waits.expire_wait)
+
+    # child runs and families
+    get_family = read(families.get_family)
+    list_children = read(families.list_children)
+    list_ancestors = read(families.list_ancestors)
+    count_active_below = read(families.count_active_below)
+
+    # notifications about waits
+    keep_notification = write(outbox.keep_notification)
+    settle_notification = write(outbox.settle_notification)
+    next_notification_ms = read(outbox.next_notification_ms)
+    list_notifications = read(outbox.list_notifications)
+
+    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+        """Most of the time nothing is due: a reader finds that out without the writer."""
+        if not await outbox.is_any_due(self._readers, now_ms):
+            return []
+        return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
+
+    # alerts
+    add_alerts = write(alerts.add_alerts)
+    next_alert_ms = read(alerts.next_alert_ms)
+    keep_alert_message = write(alerts.keep_alert_message)
+    settle_alert_message = write(alerts.settle_alert_message)
+    alerts_of = read(alerts.alerts_of)
+    count_alerts_of = read(alerts.count_alerts_of)
+    queued_since = read(alerts.queued_since)
+    delete_old_alerts = write(alerts.delete_old_alerts)
+
+    async def group_alerts(self, now_ms: int, every_ms: int) -> int:
+        """A reader finds out that none is due."""
+        if not await alerts.is_any_due(self._readers, now_ms):
+            return 0
+        return await self._writer.submit(alerts.group_alerts, now_ms, every_ms)
+
+    async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
+        if not await alerts.is_message_due(self._readers, now_ms):
+            return []
+        return await self._writer.submit(alerts.claim_alert_messages, now_ms, lease_ms, limit)
+
+    # cached results
+    find_cached = read(cache.find_cached)
+    clear_cache = audited(cache.clear_cache)
+    delete_expired_cache = write(cache.delete_expired_cache)
+
+    # checkpoints
+    put_checkpoint = write(checkpoints.put_checkpoint)
+    get_checkpoint = read(checkpoints.get_checkpoint)
+
+    # snapshots
+    get_snapshot = read(snapshots.get_snapshot)
+    delete_snapshots = write(snapshots.delete_snapshots)
+
+    # schedules
+    put_schedule = audited(schedules.put_schedule)
+    get_schedule = read(schedules.get_schedule)
+    list_schedules = read(schedules.list_schedules)
+    switch_schedule = audited(schedules.switch_schedule)
+    delete_schedule = audited(schedules.delete_schedule)
+    due_schedules = read(schedules.due_schedules)
+    next_schedule_ms = read(schedules.next_schedule_ms)
+    fire = audited(schedules.fire)
+    list_fires = read(schedules.list_fires)
+
+    # webhooks
+    put_webhook = audited(webhooks.put_webhook)
+    get_webhook = read(webhooks.get_webhook)
+    list_webhooks = read(webhooks.list_webhooks)
+    switch_webhook = audited(webhooks.switch_webhook)
+    rotate_webhook = audited(webhooks.rotate_webhook)
+    delete_webhook = audited(webhooks.delete_webhook)
+    deliver = write(webhooks.deliver)
+    list_deliveries = read(webhooks.list_deliveries)
+    add_refusals = write(webhooks.add_refusals)
+    list_refusals = read(webhooks.list_refusals)
+
+    # upkeep
+    find_removable = read(upkeep.find_removable)
+    delete_runs = audited(upkeep.delete_runs)
+    count_orphans = read(upkeep.count_orphans)
+    upkeep_note = read(upkeep.upkeep_note)
+    put_upkeep_note = write(upkeep.put_upkeep_note)
+
+    async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
+        """Found by a reader, so that the writer only looks at what may go."""
+        found = await upkeep.find_orphans(self._readers, unused_since_ms, limit)
+        return await self._writer.submit(upkeep.delete_orphans, found, unused_since_ms)
+
+    # connectors
+    put_connector = audited(connectors.put_connector)
+    connector_hashes = read(connectors.connector_hashes)
+    get_connectors = read(connectors.get_connectors)
+    delete_connector = audited(connectors.delete_connector)
+
+    # secrets
+    put_secret = audited(secrets.put_secret)
+    get_secrets = read(secrets.get_secrets)
+    list_secrets = read(secrets.list_secrets)
+    use_secrets = write(secrets.use_secrets)
+    reseal_secrets = audited(secrets.reseal_secrets)
+    delete_secret = audited(secrets.delete_secret)
+
+    # keys of the installation
+    list_keys = read(keys.list_keys)
+    take_key = write(keys.take_key)
+    change_key = audited(keys.change_key)
+    relink = write(keys.relink)
+    find_old_wait = read(keys.find_old_wait)
+
+    # what agents remember
+    remember = write(memory.remember)
+    recall = read(memory.recall)
+    list_memories = read(memory.list_memories)
+    forget = audited(memory.forget)
+    delete_old_memory = write(memory.delete_old_memory)
+
+    # sessions
+    put_session = audited(sessions.put_session)
+    get_session = read(sessions.get_session)
+    see_session = write(sessions.see_session)
+    delete_session = audited(sessions.delete_session)
+    delete_sessions = audited(sessions.delete_sessions)
+    list_sessions = read(sessions.list_sessions)
+
+    # people, and what they did
+    put_user = audited(people.put_user)
+    get_user = read(people.get_user)
+    get_user_of = read(people.get_user_of)
+    identify = audited(people.identify)
+    list_users = read(people.list_users)
+    set_role = audited(people.set_role)
+    delete_user = audited(people.delete_user)
+    put_code = audited(people.put_code)
+    redeem_code = write(people.redeem_code)
+    put_token = audited(people.put_token)
+    get_token = read(people.get_token)
+    list_tokens = read(people.list_tokens)
+    use_token = write(people.use_token)
+    delete_token = audited(people.delete_token)
+    # what steps used and cost
+    usage_of = read(usage.usage_of)
+    usage_between = read(usage.usage_between)
+
+    # how much there is to do
+    load = read(load.load)
+
+    # the audit
+    read_audit = read(audit.read_audit)
+    list_audit = read(audit.list_audit)
+    audit_head = read(audit.audit_head)
+    note_act = audited(audit.note_act)

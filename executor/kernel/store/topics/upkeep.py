@@ -1,0 +1,149 @@
+"""Deletion of runs that have ended, and of contents and versions that no run refers to; notes of upkeep."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Final
+
+from executor.kernel.store.rows import Orphans, Removable
+from executor.kernel.store.statements import ENDED, OPEN, any_of, as_list, by_index, take_run
+from executor.kernel.store.topics.snapshots import DELETE_SNAPSHOT
+from executor.kernel.store.topics.usage import fold_usage
+from executor.kernel.store.tx import Readers, Tx
+
+_MAY_GO = f"""
+ r.{ENDED} AND NOT EXISTS (SELECT 1 FROM run_details AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
+   AND (r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM run_details AS parent WHERE parent.id = r.parent_run_id))
+   AND NOT EXISTS (SELECT 1 FROM run_details AS reader WHERE reader.source_run_id = r.id AND reader.{OPEN})"""
+# Older than the newest so many of its workflow. Fewer than that: the comparison is with NULL, none of them goes.
+_NOT_NEWEST = f"""
+   AND (r.parent_run_id IS NOT NULL OR (r.created_at_ms, r.id) < (
+       SELECT k.created_at_ms, k.id FROM run_details AS k
+        WHERE k.workflow = r.workflow AND k.{ENDED} AND k.parent_run_id IS NULL
+        ORDER BY k.created_at_ms DESC, k.id DESC LIMIT 1 OFFSET :keep - 1))"""
+# No run ends before it was created, so the index by creation time has the oldest at its beginning.
+FIND_REMOVABLE = f"""
+SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r {by_index("runs_by_time")}
+ WHERE r.created_at_ms < :before AND r.finished_at_ms < :before AND {_MAY_GO}"""
+OF_WORKFLOW = " AND r.workflow = :workflow"
+BUT_NOT_OF = f" AND r.workflow NOT IN {any_of(':but_not')}"
+BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
+IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
+# First of all, as everything that refers to the run begins with its row (executor.kernel.store.rules).
+DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING n, workflow, coalesce(root_id, id)"
+# Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
+DELETE_OWN = tuple(
+    f"DELETE FROM {table} WHERE run_id = :id"
+    for table in ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
+)
+DELETE_BATCHES = "DELETE FROM batches WHERE n = :n"
+DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = :workflow AND run_id = :id AND scope = 'run'"
+DELETE_FAMILY = """
+DELETE FROM families WHERE root_id = :root AND open = 0 AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = :root)"""
+_ORPHAN_PLAN = """used_at_ms < :unused_since AND NOT EXISTS (SELECT 1 FROM run_details WHERE plan_hash = plans.hash)
+   AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.plan_hash = plans.hash)"""
+_ORPHAN_DOCUMENT = """used_at_ms < :unused_since
+   AND NOT EXISTS (SELECT 1 FROM run_details WHERE document_hash = documents.hash)"""
+_ORPHAN_BLOB = """used_at_ms < :unused_since
+   AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.hash = blobs.hash)"""
+_ORPHAN_VERSION = (
+    "NOT EXISTS (SELECT 1 FROM active_versions WHERE workflow = workflows.name)"
+    " AND NOT EXISTS (SELECT 1 FROM run_details WHERE workflow = workflows.name)"
+)
+# In the order of the fields of Orphans; the column is what they are found by.
+_ORPHANS = (
+    ("plans", "hash", _ORPHAN_PLAN),
+    ("documents", "hash", _ORPHAN_DOCUMENT),
+    ("blobs", "hash", _ORPHAN_BLOB),
+    ("workflows", "name", _ORPHAN_VERSION),
+)
+# Parts of files are large (executor.kernel.values.files), and nothing else is written while they are deleted.
+BYTES_AT_ONCE: Final = 32 * 1024 * 1024
+_SIZE = {"blobs": "length(bytes)"}
+FIND_ORPHANS = tuple(
+    f"SELECT DISTINCT {key}, {_SIZE.get(table, 0)} FROM {table} WHERE {orphan} LIMIT :limit"
+    for table, key, orphan in _ORPHANS
+)
+DELETE_ORPHANS = tuple(
+    f"DELETE FROM {table} WHERE {key} IN {any_of(':keys')} AND {orphan}" for table, key, orphan in _ORPHANS
+)
+# Versions have no time of their last use: taken first, they are looked at when nothing else can change them.
+TAKE_VERSIONS = f"UPDATE workflows SET hash = hash WHERE name IN {any_of(':keys')}"
+COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, _, orphan in _ORPHANS)
+
+NOTE = "SELECT data FROM upkeep WHERE name = :name"
+PUT_NOTE = """
+INSERT INTO upkeep (name, updated_at_ms, data) VALUES (:name, :now, :data)
+ON CONFLICT (name) DO UPDATE SET updated_at_ms = excluded.updated_at_ms, data = excluded.data"""
+
+
+async def upkeep_note(readers: Readers, name: str) -> bytes | None:
+    row = await readers.one(NOTE, {"name": name})
+    return None if row is None else bytes(row[0])
+
+
+def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
+    tx.run(PUT_NOTE, {"name": name, "data": data, "now": now_ms})
+
+
+async def find_removable(
+    readers: Readers,
+    ended_before_ms: int,
+    keep: int = 0,
+    limit: int = 100,
+    after: str | None = None,
+    workflow: str | None = None,
+    but_not: Sequence[str] = (),
+) -> list[Removable]:
+    which = (OF_WORKFLOW if workflow is not None else "") + (BUT_NOT_OF if but_not else "")
+    query = FIND_REMOVABLE + which + (_NOT_NEWEST if keep else "") + (BEHIND if after is not None else "") + IN_ORDER
+    values = {"before": ended_before_ms, "keep": keep, "after": after, "limit": limit}
+    values |= {"workflow": workflow, "but_not": as_list(but_not)}
+    return [Removable(*row) for row in await readers.all(query, values)]
+
+
+def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
+    gone = []
+    for id in run_ids:
+        take_run(tx, id)
+        found = tx.rows(DELETE_RUN, {"id": id})
+        if not found:
+            continue
+        ((number, workflow, root),) = found
+        tx.run(DELETE_BATCHES, {"n": number})
+        tx.run(DELETE_SNAPSHOT, {"n": number})
+        for statement in DELETE_OWN:
+            tx.run(statement, {"id": id})
+        fold_usage(tx, id)
+        tx.run(DELETE_OWN_CACHE, {"workflow": workflow, "id": id})
+        tx.run(DELETE_FAMILY, {"root": root})
+        gone.append(id)
+    return gone
+
+
+async def find_orphans(readers: Readers, unused_since_ms: int, limit: int) -> tuple[str, ...]:
+    """Keys of what may go, as one JSON list for each statement of DELETE_ORPHANS."""
+    found = []
+    for query in FIND_ORPHANS:
+        rows = await readers.all(query, {"unused_since": unused_since_ms, "limit": limit})
+        upto = accumulate(size for _, size in rows)
+        found.append(as_list([key for (key, size), sum in zip(rows, upto, strict=True) if sum - size < BYTES_AT_ONCE]))
+    return tuple(found)
+
+
+def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orphans:
+    """`found` by `find_orphans`. Each is looked at again: a run may refer to it by now, or a version be active."""
+    tx.run(TAKE_VERSIONS, {"keys": found[-1]})
+    counts = []
+    for statement, keys in zip(DELETE_ORPHANS, found, strict=True):
+        counts.append(tx.run(statement, {"keys": keys, "unused_since": unused_since_ms}))
+    tx.done.clear()  # what was there for the runs before may not be for those after
+    return Orphans(*counts)
+
+
+async def count_orphans(readers: Readers, unused_since_ms: int) -> Orphans:
+    row = await readers.one(COUNT_ORPHANS, {"unused_since": unused_since_ms})
+    return Orphans() if row is None else Orphans(*row)

@@ -1,0 +1,71 @@
+"""Usage and cost of steps."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from executor.kernel.store.statements import those_of
+from executor.kernel.store.tx import Readers, Row, Tx
+from executor.kernel.store.usage import DELETED, GROUPS_MAX, By, Spent, UsageRow, UsageSum
+
+COUNTS: Final = Spent.__struct_fields__
+USAGE_KEY = "run_id, day, workflow, model, prices"
+SUMS = ", ".join(f"CAST(sum({name}) AS bigint)" for name in COUNTS)
+ADDED = ", ".join(f"{name} = usage.{name} + excluded.{name}" for name in COUNTS)
+ADD_USAGE = f"""
+INSERT INTO usage ({USAGE_KEY}, {", ".join(COUNTS)})
+VALUES (:run_id, :day, :workflow, :model, :prices, {", ".join(f":{name}" for name in COUNTS)})
+ON CONFLICT ({USAGE_KEY}) DO UPDATE SET {ADDED}"""
+USAGE_OF_RUN = f"""
+WITH RECURSIVE below (id) AS (
+    SELECT id FROM run_details WHERE id = :run
+    UNION
+    SELECT r.id FROM below JOIN run_details AS r ON r.parent_run_id = below.id)
+SELECT model, prices, {SUMS} FROM below JOIN usage ON run_id = id GROUP BY model, prices ORDER BY model, prices"""
+# Behind the key, which is one of the columns: the conditions, and the order.
+_USAGE_BY: dict[By, str] = {
+    "day": f"SELECT day, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last",
+    "workflow": f"SELECT workflow, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last",
+    "model": f"SELECT model, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last",
+}
+_OF_WORKFLOW = " AND workflow = :workflow"
+_GROUPED = " GROUP BY 1, 2 ORDER BY sum(cost_nanos) DESC, sum(input_tokens + output_tokens) DESC, 1, 2 LIMIT :limit"
+# What a run that is deleted has used: added to that of those before it.
+FOLD_USAGE = f"""
+INSERT INTO usage ({USAGE_KEY}, {", ".join(COUNTS)})
+SELECT '{DELETED}', day, workflow, model, prices, {", ".join(COUNTS)} FROM usage WHERE run_id = :id
+ON CONFLICT ({USAGE_KEY}) DO UPDATE SET {ADDED}"""
+DELETE_USAGE = "DELETE FROM usage WHERE run_id = :id"
+
+
+def add_usage(tx: Tx, rows: Sequence[UsageRow]) -> None:
+    """Part of an append."""
+    for row in rows:
+        tx.run(ADD_USAGE, {**msgspec.structs.asdict(row), **msgspec.structs.asdict(row.spent)})
+
+
+def fold_usage(tx: Tx, run_id: str) -> None:
+    """Part of the deletion of a run: its days stay, without it."""
+    if tx.run(FOLD_USAGE, {"id": run_id}):
+        tx.run(DELETE_USAGE, {"id": run_id})
+
+
+async def usage_of(readers: Readers, run_id: str) -> list[UsageSum]:
+    return _sums(await readers.all(USAGE_OF_RUN, {"run": run_id}))
+
+
+async def usage_between(
+    readers: Readers, first_day: int, last_day: int, by: By, workflow: str | None = None
+) -> list[UsageSum]:
+    query = _USAGE_BY[by] + those_of((_OF_WORKFLOW, workflow)) + _GROUPED
+    values = {"first": first_day, "last": last_day, "workflow": workflow, "limit": GROUPS_MAX}
+    return _sums(await readers.all(query, values))
+
+
+def _sums(rows: Sequence[Row]) -> list[UsageSum]:
+    return [UsageSum(key, prices, Spent(*counts)) for key, prices, *counts in rows]

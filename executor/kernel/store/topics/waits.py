@@ -1,0 +1,183 @@
+"""Durable pauses."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.kernel.store.rows import COUNT_MAX, Answered, WaitRow, WaitStatus, WaitUpdate
+from executor.kernel.store.statements import take_run, those_of
+from executor.kernel.store.topics.families import BELOW
+from executor.kernel.store.topics.inbox import post_message
+from executor.kernel.store.tx import Readers, Tx
+
+WAIT = (
+    "run_id, id, node, path, kind, token_hash, request, schema, status, opened_at_ms, expires_at_ms, on_expire, name,"
+    " correlation, response, answered_by, answered_at_ms"
+)
+_VALUES = ", ".join(f":{name}" for name in WaitRow.__struct_fields__)
+ADD_WAIT = f"""INSERT INTO waits ({WAIT}, workflow)
+VALUES ({_VALUES}, (SELECT workflow FROM run_details WHERE id = :run_id))"""
+# No row: it was closed before, or there is none.
+CLOSE_WAIT = f"""
+UPDATE waits SET status = :status, response = :response, answered_by = :by, answered_at_ms = :now
+ WHERE run_id = :run AND id = :id AND status = 'pending' RETURNING {WAIT}"""
+# Its link may have been made anew since it was found.
+CLOSE_WAIT_OF_LINK = CLOSE_WAIT.replace(" RETURNING", " AND token_hash = :token RETURNING")
+# A run that has ended waits for nothing.
+# Of one run, `IS TRUE` keeps SQLite from the index of all pending waits.
+CANCEL_WAITS = """
+UPDATE waits SET status = 'cancelled', answered_at_ms = :now
+ WHERE run_id = :run AND (status = 'pending') IS TRUE"""
+WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = :token"
+WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = :run AND id = :id"
+# Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
+WAITS = f"SELECT {WAIT} FROM waits WHERE true"
+# Pending ones are few. All others are in indexes with a condition, which a query must repeat literally.
+STATUSES: tuple[WaitStatus, ...] = ("pending", "answered", "expired", "cancelled")
+WAITS_OF_STATUS = {
+    each: f" AND status = '{each}'" + ("" if each == "pending" else " AND status <> 'pending'") for each in STATUSES
+}
+WAITS_OF_STATUS_IN_RUN = " AND (status = :status) IS TRUE"
+WAITS_OF_RUN = " AND run_id = :run"
+WAITS_OF_KIND = " AND kind = :kind"
+WAITS_OF_KEY = " AND rtrim(id, '0123456789') = :key || '!'"  # an id is the node key, `!`, and the attempt
+WAITS_OF_WORKFLOW = " AND workflow = :workflow"
+WAITS_BEHIND = """
+ AND (opened_at_ms, run_id, id) >
+     (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = :before_run AND id = :before_id)"""
+WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT :limit"
+# By status, none counted further than COUNT_MAX: of each COUNT_WAITS, any of the conditions, and COUNT_TO_MAX.
+COUNT_WAITS = "SELECT '{status}', count(*) FROM (SELECT 1 FROM waits WHERE true"
+COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
+COUNT_WAITS_OF_RUN = "SELECT status, count(*) FROM waits WHERE run_id = :run"
+BY_STATUS = " GROUP BY status"
+WAITS_BELOW = f"""{BELOW}
+SELECT {WAIT} FROM waits
+ WHERE run_id IN (SELECT id FROM below) AND (status = 'pending') IS TRUE AND kind <> 'child'
+ ORDER BY opened_at_ms, run_id, id LIMIT :limit"""
+
+
+async def find_wait(readers: Readers, token_hash: str) -> WaitRow | None:
+    row = await readers.one(WAIT_BY_TOKEN, {"token": token_hash})
+    return None if row is None else WaitRow(*row)
+
+
+async def get_wait(readers: Readers, run_id: str, wait_id: str) -> WaitRow | None:
+    row = await readers.one(WAIT_BY_ID, {"run": run_id, "id": wait_id})
+    return None if row is None else WaitRow(*row)
+
+
+async def list_waits(
+    readers: Readers,
+    status: WaitStatus | None = "pending",
+    run_id: str | None = None,
+    limit: int = 200,
+    *,
+    kind: str | None = None,
+    workflow: str | None = None,
+    key: str | None = None,
+    before: tuple[str, str] | None = None,
+) -> list[WaitRow]:
+    where = those_of(
+        (WAITS_OF_RUN, run_id),
+        (WAITS_OF_KEY, key),
+        (WAITS_OF_KIND, kind),
+        (WAITS_OF_WORKFLOW, workflow),
+        (WAITS_BEHIND, before),
+    )
+    if run_id is not None:
+        query = WAITS + those_of((WAITS_OF_STATUS_IN_RUN, status)) + where + WAITS_PAGE
+    elif status is not None:
+        query = WAITS + WAITS_OF_STATUS[status] + where + WAITS_PAGE
+    else:  # the first of each status, and of those the first
+        pages = [
+            f"SELECT * FROM ({WAITS}{of_status}{where}{WAITS_PAGE}) AS page" for of_status in WAITS_OF_STATUS.values()
+        ]
+        query = f"SELECT * FROM ({' UNION ALL '.join(pages)}) AS pages{WAITS_PAGE}"
+    values = {"status": status, "run": run_id, "key": key, "kind": kind, "workflow": workflow, "limit": limit}
+    values["before_run"], values["before_id"] = before or (None, None)
+    return [WaitRow(*row) for row in await readers.all(query, values)]
+
+
+async def count_waits(
+    readers: Readers, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
+) -> dict[str, int]:
+    where = those_of((WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
+    if run_id is not None:
+        query = COUNT_WAITS_OF_RUN + where + BY_STATUS
+    else:
+        query = " UNION ALL ".join(
+            COUNT_WAITS.format(status=status) + of_status + where + COUNT_TO_MAX
+            for status, of_status in WAITS_OF_STATUS.items()
+        )
+    counts = await readers.all(query, {"run": run_id, "kind": kind, "workflow": workflow})
+    return {status: min(count, COUNT_MAX) for status, count in counts if count}
+
+
+async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> list[WaitRow]:
+    return [WaitRow(*row) for row in await readers.all(WAITS_BELOW, {"run": run_id, "limit": limit})]
+
+
+def answer_wait(
+    tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
+) -> Answered | None:
+    found = tx.rows(WAIT_BY_TOKEN, {"token": token_hash})
+    if not found:
+        return None
+    wait = WaitRow(*found[0])
+    update = WaitUpdate(wait.id, "answered", response, by, now_ms)
+    answered = _close(tx, wait.run_id, update, message, now_ms, token_hash)
+    return answered if answered is not None and answered.wait.token_hash == token_hash else None
+
+
+def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int) -> Answered | None:
+    return _close(tx, run_id, WaitUpdate(wait_id, "cancelled", None, by, now_ms), message, now_ms)
+
+
+def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
+    closed = _close(tx, run_id, WaitUpdate(wait_id, "expired", at_ms=now_ms), message, now_ms)
+    return closed is not None and closed.won
+
+
+def _close(
+    tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int, token_hash: str | None = None
+) -> Answered | None:
+    """Close a wait once, with its message. Returns None if there is no such wait. `token_hash` is of the link, if it is
+    closed by that."""
+    take_run(tx, run_id)
+    closed = _close_wait(tx, run_id, change, token_hash)
+    if closed is not None:
+        # Ending a run cancels its waits, so one that was pending has an open run.
+        posted = post_message(tx, run_id, message, now_ms)
+        assert posted, f"wait {change.id} of run {run_id} was pending, but the run has ended"
+        return Answered(True, closed)
+    found = tx.rows(WAIT_BY_ID, {"run": run_id, "id": change.id})
+    return Answered(False, WaitRow(*found[0])) if found else None
+
+
+def _close_wait(tx: Tx, run_id: str, change: WaitUpdate, token_hash: str | None = None) -> WaitRow | None:
+    values = {"run": run_id, "id": change.id, "status": change.status, "response": change.response}
+    of_link = {} if token_hash is None else {"token": token_hash}
+    statement = CLOSE_WAIT_OF_LINK if of_link else CLOSE_WAIT
+    rows = tx.rows(statement, {**values, "by": change.answered_by, "now": change.at_ms, **of_link})
+    return WaitRow(*rows[0]) if rows else None
+
+
+def add_waits(tx: Tx, waits: Sequence[WaitRow]) -> None:
+    """Part of an append, and of creating a run."""
+    tx.add_rows(ADD_WAIT, [msgspec.structs.asdict(wait) for wait in waits])
+
+
+def close_waits(tx: Tx, run_id: str, closed: Sequence[WaitUpdate]) -> None:
+    """Part of an append. One that was closed before stays as it is."""
+    for wait in closed:
+        _close_wait(tx, run_id, wait)
+
+
+def cancel_waits(tx: Tx, run_id: str, now_ms: int) -> None:
+    """Part of the append that ends the run."""
+    tx.do(CANCEL_WAITS, {"run": run_id, "now": now_ms})

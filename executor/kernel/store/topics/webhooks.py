@@ -1,0 +1,209 @@
+"""Webhooks, their deliveries, and the requests that were refused."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from executor.errors import Conflict
+from executor.kernel.store.rows import NewRun, RunRow
+from executor.kernel.store.rules import check_unchanged, lasts, merged_webhook
+from executor.kernel.store.statements import keep_workflow
+from executor.kernel.store.topics.runs import create_run
+from executor.kernel.store.triggers import (
+    DELIVERIES_KEPT,
+    DELIVERY_KEPT_MS,
+    DIGEST_CHARS,
+    REASONS_KEPT,
+    DeliveryRow,
+    RefusalRow,
+    WebhookRow,
+)
+from executor.kernel.store.tx import Readers, Tx
+
+_COLUMNS = (
+    "id, workflow, version, trigger_block, auth, secret_env, generation, respond, timeout_ms, headers, enabled,"
+    " declared, origin, created_at_ms, updated_at_ms"
+)
+# The last run is that of the last delivery: a column of the webhook would be written by all its deliveries at once.
+_LAST = "(SELECT {column} FROM deliveries WHERE webhook_id = webhooks.id ORDER BY n DESC LIMIT 1)"
+WEBHOOK = ", ".join((_COLUMNS, _LAST.format(column="at_ms"), _LAST.format(column="run_id")))
+DELIVERY = "webhook_id, id, digest, at_ms, run_id"
+REFUSAL = "webhook_id, outcome, count, first_at_ms, last_at_ms, delivery, run_id"
+_VALUES = ", ".join(":trigger" if name == "trigger_block" else f":{name}" for name in _COLUMNS.split(", "))
+_REPLACED = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS.split(", ")[1:])
+ADD_WEBHOOK = f"INSERT INTO webhooks ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING"
+PUT_WEBHOOK = f"INSERT INTO webhooks ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO UPDATE SET {_REPLACED}"
+TAKE_WEBHOOK = f"UPDATE webhooks SET enabled = enabled WHERE id = :id RETURNING {WEBHOOK}"
+WEBHOOK_BY_ID = f"SELECT {WEBHOOK} FROM webhooks WHERE id = :id"
+WEBHOOKS = f"SELECT {WEBHOOK} FROM webhooks ORDER BY id LIMIT :limit"
+WEBHOOKS_OF = f"SELECT {WEBHOOK} FROM webhooks WHERE workflow = :workflow ORDER BY id LIMIT :limit"
+IDS_OF = "SELECT id FROM webhooks WHERE workflow = :workflow"
+DECLARED_WEBHOOKS = "SELECT id FROM webhooks WHERE workflow = :workflow AND origin = 'document'"
+DELETE_WEBHOOK = "DELETE FROM webhooks WHERE id = :id"
+DELETE_REFUSALS = "DELETE FROM refusals WHERE webhook_id = :id"
+DELETE_DELIVERIES = "DELETE FROM deliveries WHERE webhook_id = :id"
+SWITCH_WEBHOOK = f"UPDATE webhooks SET enabled = :enabled, updated_at_ms = :now WHERE id = :id RETURNING {WEBHOOK}"
+ROTATE_WEBHOOK = (
+    f"UPDATE webhooks SET generation = :generation, updated_at_ms = :now WHERE id = :id RETURNING {WEBHOOK}"
+)
+FORGOTTEN = """
+ WHERE webhook_id = :id AND at_ms <= :before
+   AND n < (SELECT n FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)"""
+FORGET_DELIVERIES = f"DELETE FROM deliveries {FORGOTTEN}"
+KEEP_DIGESTS = f"""
+INSERT INTO old_deliveries (webhook_id, digest, at_ms, run_id)
+SELECT webhook_id, substr(digest, 1, {DIGEST_CHARS}), at_ms, run_id FROM deliveries
+{FORGOTTEN} AND digest IS NOT NULL
+ON CONFLICT (webhook_id, digest) DO NOTHING"""
+FIND_DIGEST = "SELECT at_ms, run_id FROM old_deliveries WHERE webhook_id = :webhook AND digest = :digest"
+DELETE_DIGESTS = "DELETE FROM old_deliveries WHERE webhook_id = :id"
+# A copy counts as one for a day; an older row may still be there for the list.
+FIND_DELIVERY = f"""
+SELECT {DELIVERY} FROM deliveries
+ WHERE webhook_id = :webhook AND (id = :id OR digest = :digest) ORDER BY n LIMIT 1"""
+# No row: another one has this id or this digest, or the webhook was changed since it was looked at.
+ADD_DELIVERY = f"""
+INSERT INTO deliveries ({DELIVERY})
+SELECT id, :id, :digest, :now, :run FROM webhooks
+ WHERE id = :webhook AND enabled = :enabled AND generation = :generation AND updated_at_ms = :updated $keep_there
+ON CONFLICT DO NOTHING"""
+DELETE_DELIVERY = "DELETE FROM deliveries WHERE webhook_id = :webhook AND id = :id"
+DELIVERIES = f"SELECT {DELIVERY} FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT :limit"
+REFUSALS = f"""
+SELECT {REFUSAL} FROM refusals WHERE webhook_id = :id ORDER BY last_at_ms DESC, outcome LIMIT {REASONS_KEPT}"""
+ADD_REFUSAL = f"""
+INSERT INTO refusals ({REFUSAL})
+SELECT id, :outcome, :count, :first_at_ms, :last_at_ms, :delivery, :run_id FROM webhooks
+ WHERE id = :webhook_id $keep_there
+ON CONFLICT (webhook_id, outcome) DO UPDATE
+   SET count = refusals.count + excluded.count, last_at_ms = excluded.last_at_ms, delivery = excluded.delivery,
+       run_id = excluded.run_id"""
+TRIES_MAX = 100  # each one that fails is a delivery that was forgotten just then
+
+
+async def get_webhook(readers: Readers, id: str) -> WebhookRow | None:
+    row = await readers.one(WEBHOOK_BY_ID, {"id": id})
+    return None if row is None else _webhook(row)
+
+
+async def list_webhooks(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
+    query = WEBHOOKS if workflow is None else WEBHOOKS_OF
+    return [_webhook(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
+
+
+async def list_deliveries(readers: Readers, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
+    return [DeliveryRow(*row) for row in await readers.all(DELIVERIES, {"id": webhook_id, "limit": limit})]
+
+
+async def list_refusals(readers: Readers, webhook_id: str) -> list[RefusalRow]:
+    return [RefusalRow(*row) for row in await readers.all(REFUSALS, {"id": webhook_id})]
+
+
+def put_webhook(tx: Tx, row: WebhookRow) -> WebhookRow:
+    old = _take_webhook(tx, row.id)
+    if old is None:
+        merged = merged_webhook(None, row)
+        if tx.run(ADD_WEBHOOK, msgspec.structs.asdict(merged)) == 1:
+            return merged
+        old = _take_webhook(tx, row.id)  # another process has made it meanwhile
+    merged = merged_webhook(old, row)
+    tx.run(PUT_WEBHOOK, msgspec.structs.asdict(merged))
+    return merged
+
+
+def switch_webhook(tx: Tx, id: str, enabled: bool, now_ms: int) -> WebhookRow | None:
+    found = tx.rows(SWITCH_WEBHOOK, {"id": id, "enabled": int(enabled), "now": now_ms})
+    return _webhook(found[0]) if found else None
+
+
+def rotate_webhook(tx: Tx, id: str, generation: int, now_ms: int) -> WebhookRow | None:
+    found = tx.rows(ROTATE_WEBHOOK, {"id": id, "generation": generation, "now": now_ms})
+    tx.run(DELETE_DIGESTS, {"id": id})
+    return _webhook(found[0]) if found else None
+
+
+def delete_webhook(tx: Tx, id: str) -> bool:
+    deleted = tx.run(DELETE_WEBHOOK, {"id": id}) == 1
+    for statement in (DELETE_DIGESTS, DELETE_DELIVERIES, DELETE_REFUSALS):
+        tx.run(statement, {"id": id})
+    return deleted
+
+
+def deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+    keep_workflow(tx, run.workflow)
+    _check(tx, webhook)
+    forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "limit": DELIVERIES_KEPT - 1}
+    if lasts(webhook):
+        tx.run(KEEP_DIGESTS, forget)
+    tx.run(FORGET_DELIVERIES, forget)
+    delivery = replace(delivery, run_id=run.id)
+    first = _first_delivery(tx, webhook, delivery)
+    if first is not None:
+        return first, None
+    row, _ = create_run(tx, run)
+    assert row.id == delivery.run_id, "the run of a delivery has no idempotency key"
+    return delivery, row
+
+
+def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> DeliveryRow | None:
+    """Return the delivery that this is a copy of, or None if this is the first, which is then stored. Raises Fenced."""
+    wanted = {"webhook": delivery.webhook_id, "id": delivery.id, "digest": delivery.digest}
+    values = {**wanted, "now": delivery.at_ms, "run": delivery.run_id, "enabled": int(webhook.enabled)}
+    values |= {"generation": webhook.generation, "updated": webhook.updated_at_ms}
+    for _ in range(TRIES_MAX):
+        if tx.run(ADD_DELIVERY, values) == 1:
+            break
+        _check(tx, webhook)
+        if found := tx.rows(FIND_DELIVERY, wanted):
+            return DeliveryRow(*found[0])
+    else:
+        raise Conflict(f"delivery {delivery.id} of webhook {delivery.webhook_id} could not be stored")
+    # Looked at after `deliveries`, which is where digests come from: none is missed on its way.
+    wanted["digest"] = (delivery.digest or "")[:DIGEST_CHARS]
+    for at_ms, run_id in tx.rows(FIND_DIGEST, wanted):
+        tx.run(DELETE_DELIVERY, wanted)
+        return replace(delivery, at_ms=at_ms, run_id=run_id)
+    return None
+
+
+def add_refusals(tx: Tx, rows: Sequence[RefusalRow]) -> None:
+    for row in rows:
+        tx.run(ADD_REFUSAL, msgspec.structs.asdict(row))
+
+
+def delete_webhooks_of(tx: Tx, workflow: str) -> int:
+    """Part of deleting a workflow. Returns how many there were."""
+    ids = tx.rows(IDS_OF, {"workflow": workflow})
+    return sum(delete_webhook(tx, id) for (id,) in ids)
+
+
+def put_declared_webhooks(tx: Tx, workflow: str, rows: Sequence[WebhookRow]) -> None:
+    """Part of making a version active, as for schedules."""
+    ids = {row.id for row in rows}
+    for (id,) in tx.rows(DECLARED_WEBHOOKS, {"workflow": workflow}):
+        if id not in ids:
+            delete_webhook(tx, id)
+    for row in rows:
+        put_webhook(tx, row)
+
+
+def _check(tx: Tx, webhook: WebhookRow) -> None:
+    """Raises Fenced: it is not as it was."""
+    found = tx.rows(WEBHOOK_BY_ID, {"id": webhook.id})
+    check_unchanged(webhook, _webhook(found[0]) if found else None)
+
+
+def _take_webhook(tx: Tx, id: str) -> WebhookRow | None:
+    found = tx.rows(TAKE_WEBHOOK, {"id": id})
+    return _webhook(found[0]) if found else None
+
+
+def _webhook(row: tuple[Any, ...]) -> WebhookRow:
+    read = WebhookRow(*row)
+    return replace(read, enabled=bool(read.enabled), declared=None if read.declared is None else bool(read.declared))

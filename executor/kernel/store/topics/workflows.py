@@ -1,0 +1,154 @@
+"""Workflows: versions of documents, and which of them is active."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from typing import Any
+
+from executor.errors import Conflict
+from executor.kernel.store.rows import (
+    VERSION_MAX,
+    DeletedWorkflow,
+    LastRun,
+    Stored,
+    VersionRow,
+    WorkflowHead,
+    WorkflowRow,
+)
+from executor.kernel.store.statements import by_index
+from executor.kernel.store.topics.cache import clear_cache
+from executor.kernel.store.topics.drafts import unbase_drafts
+from executor.kernel.store.topics.memory import forget_workflow
+from executor.kernel.store.topics.schedules import delete_schedules_of, put_declared_schedules
+from executor.kernel.store.topics.webhooks import delete_webhooks_of, put_declared_webhooks
+from executor.kernel.store.triggers import Declared
+from executor.kernel.store.tx import Readers, Tx
+
+WORKFLOW = "name, version, hash, document, created_at_ms"
+# Takes the version, so that it is not deleted before it is active.
+TAKE_BY_HASH = f"UPDATE workflows SET hash = hash WHERE name = :name AND hash = :hash RETURNING {WORKFLOW}"
+TAKE_VERSION = f"UPDATE workflows SET hash = hash WHERE name = :name AND version = :version RETURNING {WORKFLOW}"
+BY_VERSION = f"SELECT {WORKFLOW} FROM workflows WHERE name = :name AND version = :version"
+# No row: another process has stored this number, or this document, meanwhile.
+ADD = f"""
+INSERT INTO workflows ({WORKFLOW})
+SELECT :name, coalesce(max(version), 0) + 1, :hash, :document, :now FROM workflows WHERE name = :name
+ON CONFLICT DO NOTHING RETURNING {WORKFLOW}"""
+ACTIVE = f"""
+SELECT {WORKFLOW} FROM workflows
+ WHERE name = :name AND version = (SELECT version FROM active_versions WHERE workflow = :name)"""
+ALL_ACTIVE = f"""
+SELECT {WORKFLOW} FROM active_versions AS a JOIN workflows AS w USING (version) WHERE w.name = a.workflow
+ ORDER BY a.workflow"""
+# Taken before its schedules and webhooks: one change of a workflow at a time.
+TAKE_ACTIVE = "UPDATE active_versions SET version = version WHERE workflow = :name RETURNING version"
+# Waits for all who begin a run of it (`keep_workflow`), and lets no other begin one.
+TAKE_ALONE = "SELECT 1 FROM active_versions WHERE workflow = :name $take_alone"
+ADD_ACTIVE = """
+INSERT INTO active_versions (workflow, version, since_ms) VALUES (:name, :version, :now)
+ON CONFLICT (workflow) DO NOTHING"""
+ACTIVATE = "UPDATE active_versions SET version = :version, since_ms = :now WHERE workflow = :name"
+DEACTIVATE = "DELETE FROM active_versions WHERE workflow = :name"
+TRIES_MAX = 100  # each one that fails is one that another process has stored meanwhile
+# The last run of a workflow is one step into the index `runs_by_workflow`, whatever number of runs there is.
+HEADS = f"""
+SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
+       (SELECT max(version) FROM workflows WHERE name = a.workflow),
+       (SELECT count(*) FROM workflows WHERE name = a.workflow),
+       r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
+  FROM active_versions AS a
+  JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
+  LEFT JOIN runs AS r ON r.id = (SELECT id FROM run_details {by_index("runs_by_workflow")} WHERE workflow = a.workflow
+                                  ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
+HEAD = f"{HEADS} WHERE a.workflow = :name"
+ALL_HEADS = f"{HEADS} ORDER BY a.workflow"
+VERSIONS = """
+SELECT version, hash, created_at_ms FROM workflows
+ WHERE name = :name AND version < :before AND EXISTS (SELECT 1 FROM active_versions WHERE workflow = :name)
+ ORDER BY version DESC LIMIT :limit"""
+COUNT_OPEN = """
+SELECT count(*) FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n AND d.workflow = :name"""
+
+
+async def get_workflow(readers: Readers, name: str, version: int | None = None) -> WorkflowRow | None:
+    row = await readers.one(ACTIVE if version is None else BY_VERSION, {"name": name, "version": version})
+    return None if row is None else WorkflowRow(*row)
+
+
+async def list_workflows(readers: Readers) -> list[WorkflowRow]:
+    return [WorkflowRow(*row) for row in await readers.all(ALL_ACTIVE)]
+
+
+async def get_head(readers: Readers, name: str) -> WorkflowHead | None:
+    row = await readers.one(HEAD, {"name": name})
+    return None if row is None else _head(row)
+
+
+async def list_heads(readers: Readers) -> list[WorkflowHead]:
+    return [_head(row) for row in await readers.all(ALL_HEADS)]
+
+
+async def list_versions(readers: Readers, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
+    below = VERSION_MAX + 1 if before is None else before
+    rows = await readers.all(VERSIONS, {"name": name, "before": below, "limit": limit})
+    return [VersionRow(*row) for row in rows]
+
+
+def put_workflow(
+    tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+) -> Stored:
+    values = {"name": name, "hash": hash, "document": document, "now": now_ms}
+    for _ in range(TRIES_MAX):
+        if found := tx.rows(TAKE_BY_HASH, {"name": name, "hash": hash}):
+            return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
+        if added := tx.rows(ADD, values):
+            return _make_active(tx, WorkflowRow(*added[0]), True, now_ms, declared)
+    raise Conflict(f"workflow '{name}' is being stored by many processes at once", hint="store it again")
+
+
+def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None = None) -> Stored | None:
+    found = tx.rows(TAKE_VERSION, {"name": name, "version": version})
+    if not found or _take_active(tx, name) is None:
+        return None
+    return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
+
+
+def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
+    if _take_active(tx, name) is None:
+        return None
+    tx.rows(TAKE_ALONE, {"name": name})
+    (open_runs,) = tx.row(COUNT_OPEN, {"name": name})
+    if open_runs:
+        return DeletedWorkflow(open_runs)
+    schedules = delete_schedules_of(tx, name)
+    webhooks = delete_webhooks_of(tx, name)
+    unbase_drafts(tx, name)
+    forget_workflow(tx, name)
+    clear_cache(tx, name)
+    tx.run(DEACTIVATE, {"name": name})
+    return DeletedWorkflow(0, schedules, webhooks)
+
+
+def _make_active(tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None) -> Stored:
+    values = {"name": row.name, "version": row.version, "now": now_ms}
+    before = _take_active(tx, row.name)
+    if before is None and tx.run(ADD_ACTIVE, values) != 1:
+        before = _take_active(tx, row.name)  # another process was first
+    if before not in (None, row.version):
+        tx.run(ACTIVATE, values)
+    if declared is not None:
+        declared = declared.of_version(row.version)
+        put_declared_schedules(tx, row.name, declared.schedules)
+        put_declared_webhooks(tx, row.name, declared.webhooks)
+    return Stored(row, created, before != row.version, before if before != row.version else None)
+
+
+def _take_active(tx: Tx, name: str) -> int | None:
+    found = tx.rows(TAKE_ACTIVE, {"name": name})
+    return int(found[0][0]) if found else None
+
+
+def _head(row: tuple[Any, ...]) -> WorkflowHead:
+    last = None if row[7] is None else LastRun(*row[7:])
+    return WorkflowHead(*(*row[:7], last))

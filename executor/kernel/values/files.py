@@ -1,0 +1,300 @@
+"""Files: stored part by part while they arrive, and read part by part. See decision 35 for their form in the store.
+
+A run holds the files of its input, of its answers and signals, those that its blocks make, and those that runs below it
+return. An id that is only written somewhere is a text. So the only way in is `admit`, which checks that the sender of
+an id may use that file.
+
+A file that no run holds is deleted by upkeep like other contents that are not used, an hour after its last use at the
+earliest; a file that a run holds is deleted after the last of these runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+import orjson
+
+from executor.errors import BadRequest, BlockError, FileNotYours, LimitExceeded, NotFound, StoreError
+from executor.kernel.store.contract import Store
+from executor.kernel.store.files import FILES_MAX, PART_BYTES, FileHead, decode_head, files_in, key_of, names_files
+from executor.kernel.store.people import Reach, present_reach
+from executor.kernel.values.file import File, clean_media_type, clean_name, file_of, files_of, is_file, is_file_id
+
+MEBIBYTE: Final = 1024 * 1024
+BYTES_MAX: Final = 100 * MEBIBYTE  # for a file, without a setting
+READ_BYTES_MAX: Final = 16 * MEBIBYTE  # for a file that a block reads into memory at once
+UPLOAD_HINT: Final = "Upload the file with POST /api/files, and use what that returns. Unused uploads are deleted."
+
+
+class Admitted(NamedTuple):
+    """A value from outside, and the files that come with it."""
+
+    value: Any
+    files: tuple[str, ...] = ()
+
+
+class Files:
+    """The files of one process. `key` signs who has stored a file; signatures by `old_keys` are valid as well.
+    `bytes_max`: of a file; `redact` removes secrets from a text."""
+
+    def __init__(
+        self,
+        store: Store,
+        now_ms: Callable[[], int],
+        key: bytes,
+        bytes_max: int = BYTES_MAX,
+        redact: Callable[[str], str] = lambda text: text,
+        old_keys: Sequence[bytes] = (),
+    ) -> None:
+        self._store = store
+        self._now_ms = now_ms
+        self._key = key
+        self._old_keys = old_keys
+        self.redact = redact
+        self.bytes_max = bytes_max
+
+    async def save(
+        self,
+        content: AsyncIterable[bytes],
+        name: str,
+        media_type: str | None = None,
+        *,
+        run: str | None = None,
+        bytes_max: int | None = None,
+    ) -> File:
+        """Store a file; with a run, it holds the file. Raises LimitExceeded (file_too_large), NotFound: the run was
+        deleted."""
+        bytes_max = self.bytes_max if bytes_max is None else min(bytes_max, self.bytes_max)
+        whole, size = hashlib.sha256(), 0
+        parts: list[str] = []
+        buffer = bytearray()
+        async for chunk in content:
+            size += len(chunk)
+            if size > bytes_max:
+                raise too_large(bytes_max)
+            buffer += chunk
+            while len(buffer) >= PART_BYTES:
+                part = bytes(memoryview(buffer)[:PART_BYTES])
+                del buffer[:PART_BYTES]
+                parts.append(await self._put(part, run, whole))
+        if buffer:
+            parts.append(await self._put(bytes(buffer), run, whole))
+        name = clean_name(name)
+        head = FileHead(name, clean_media_type(media_type, name), size, whole.hexdigest(), tuple(parts))
+        encoded = msgspec.json.encode(head)
+        id = key_of("file", encoded)
+        await self._put_rows([(id, encoded)], run)
+        return file_of(id, head)
+
+    async def head(self, id: str) -> FileHead:
+        """Raises NotFound."""
+        content = await self._store.get_blob(id) if is_file_id(id) else None
+        if content is None:
+            raise NotFound("There is no such file.", code="file_not_found", hint=UPLOAD_HINT)
+        return decode_head(content)
+
+    async def content(self, head: FileHead, start: int = 0, end: int | None = None) -> AsyncIterator[bytes]:
+        """Yield the bytes from `start` to before `end`. Raises NotFound if the file was deleted meanwhile."""
+        end = head.size if end is None else min(end, head.size)
+        for n in range(start // PART_BYTES, -(-end // PART_BYTES)):
+            part = await self._store.get_blob(head.parts[n])
+            if part is None:
+                raise NotFound("The file was deleted.", code="file_not_found")
+            yield part[max(start - n * PART_BYTES, 0) : end - n * PART_BYTES]
+
+    async def admit(self, value: Any, at: str = "", reach: Reach | None = None) -> Admitted:
+        """Admit a value from outside: only the id of each file in it counts, and the rest is replaced by the stored
+        data. None of these files is deleted soon. `at`: the pointer of the value. `reach`: of a sender without an act.
+        Raises BadRequest, FileNotYours."""
+        reach = reach or present_reach()
+        if not _may_have_files(value):
+            return Admitted(value)
+        try:
+            encoded = orjson.dumps(value)
+        except (TypeError, RecursionError):  # not JSON, which is reported where it is checked
+            return Admitted(value)
+        if not names_files(encoded):
+            return Admitted(value)
+        named = files_in(encoded)
+        if len(named) >= FILES_MAX:
+            raise BadRequest(f"More than {FILES_MAX - 1} files are named.", code="too_many_files", pointer=at)
+        value = orjson.loads(encoded)
+        given = list(files_of(value))
+        if reach is not None:
+            named = await self._within(reach, named, given, at)
+        found = frozenset(await self._store.hold_files(named, None, self._now_ms()))
+        for pointer, each in given:
+            if each["id"] not in found:
+                message = "There is no file with this id."
+                raise BadRequest(message, code="file_not_found", pointer=f"{at}{pointer}/id", hint=UPLOAD_HINT)
+            stored = file_of(each["id"], await self.head(each["id"])).value
+            each.clear()
+            each.update(stored)
+        return Admitted(value, tuple(id for id in named if id in found))
+
+    async def _within(
+        self, reach: Reach, named: Sequence[str], given: Sequence[tuple[str, dict[str, Any]]], at: str
+    ) -> list[str]:
+        """Return the ids that may be used. A value that is not a file is a text. Raises FileNotYours, even if there is
+        no such file."""
+        proved = {each["id"] for _, each in given if self._is_proved(each, reach.uploaders)}
+        usable = [id for id in named if id in proved or await self._store.holds_file(id, reach.workflows)]
+        for pointer, each in given:
+            if each["id"] not in usable:
+                raise FileNotYours(
+                    "You may not use this file: it is in no run that you may see, and you did not upload it.",
+                    pointer=f"{at}{pointer}/id",
+                    hint="Upload it with POST /api/files, and send all that this returns, `proof` too.",
+                )
+        return usable
+
+    def proof(self, id: str, uploader: str) -> str:
+        """Return a proof that `uploader` has stored the file. It is the member `proof` of a file value."""
+        return _proof(self._key, id, uploader)
+
+    def _is_proved(self, value: Mapping[str, Any], uploaders: Sequence[str]) -> bool:
+        sent = value.get("proof")
+        if not isinstance(sent, str):
+            return False
+        id = value["id"]
+        proofs = [_proof(key, id, uploader) for key in (self._key, *self._old_keys) for uploader in uploaders]
+        return any(hmac.compare_digest(proof.encode(), sent.encode("utf-8", "surrogatepass")) for proof in proofs)
+
+    async def of_run(self, run: str, encoded: bytes) -> list[str]:
+        """Return the files that this JSON names and the run holds."""
+        named = files_in(encoded)
+        return await self._store.files_of_run(run, named) if named else []
+
+    async def hold(self, run: str, ids: Sequence[str]) -> None:
+        """Let the run hold these files, if they exist."""
+        if ids:
+            await self._store.hold_files(ids, run, self._now_ms())
+
+    async def _put(self, part: bytes, run: str | None, whole: Any) -> str:
+        key = await asyncio.to_thread(_hashed, part, whole) if len(part) > MEBIBYTE // 8 else _hashed(part, whole)
+        await self._put_rows([(key, part)], run)
+        return key
+
+    async def _put_rows(self, rows: list[tuple[str, bytes]], run: str | None) -> None:
+        if not await self._store.put_parts(rows, run, self._now_ms()):
+            raise NotFound("The run was deleted.", code="run_not_found")
+
+
+class FilesOfRun:
+    """The files of a run for its blocks: `ctx.files`. All methods raise BlockError."""
+
+    def __init__(self, files: Files, run: str) -> None:
+        self._files = files
+        self._run = run
+        self.bytes_max = files.bytes_max
+
+    async def save(
+        self,
+        content: AsyncIterable[bytes] | bytes,
+        name: str,
+        media_type: str | None = None,
+        *,
+        bytes_max: int | None = None,
+    ) -> File:
+        """Store a file for this run. A block outputs `File.value`. Secrets are removed from bytes that are text, and
+        from the name; not from content that comes in pieces."""
+        name = self._files.redact(name)
+        if isinstance(content, bytes):
+            content = _once(await asyncio.to_thread(_without_secrets, content, self._files.redact))
+        try:
+            return await self._files.save(content, name, media_type, run=self._run, bytes_max=bytes_max)
+        except LimitExceeded as error:
+            raise BlockError(error.message, code=error.code, retryable=False, hint=error.hint) from error
+        except (NotFound, StoreError) as error:
+            raise BlockError(f"the file could not be stored: {error.message}", code="file_not_stored") from error
+
+    async def find(self, value: Any) -> File:
+        """Return the file that a value names."""
+        return file_of(value["id"], await self._head(value))
+
+    async def read(self, value: Any, bytes_max: int = READ_BYTES_MAX) -> bytes:
+        """Return the content of the file that a value names. Raises BlockError(file_too_large) if it has more bytes."""
+        head = await self._head(value)
+        if head.size > bytes_max:
+            raise BlockError(
+                f"the file {head.name!r} has {head.size:,} bytes; at most {bytes_max:,} can be read here",
+                code="file_too_large",
+                retryable=False,
+            )
+        return b"".join([part async for part in self._content(head)])
+
+    async def stream(self, value: Any) -> tuple[File, AsyncIterator[bytes]]:
+        """Return the file and its content part by part, for files of any size."""
+        head = await self._head(value)
+        return file_of(value["id"], head), self._content(head)
+
+    async def _head(self, value: Any) -> FileHead:
+        if not is_file(value):
+            raise BlockError("this is not a file", code="not_a_file", retryable=False, hint=NOT_A_FILE_HINT)
+        try:
+            if not await self._files.of_run(self._run, orjson.dumps(value["id"])):
+                raise BlockError(
+                    "this run has no such file", code="file_not_found", retryable=False, hint=FILES_OF_RUN_HINT
+                )
+            return await self._files.head(value["id"])
+        except NotFound as error:
+            raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
+        except StoreError as error:
+            raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
+
+    async def _content(self, head: FileHead) -> AsyncIterator[bytes]:
+        try:
+            async for part in self._files.content(head):
+                yield part
+        except NotFound as error:
+            raise BlockError("the file no longer exists", code="file_not_found", retryable=False) from error
+        except StoreError as error:
+            raise BlockError(f"the file could not be read: {error.message}", code="file_not_read") from error
+
+
+NOT_A_FILE_HINT: Final = 'A file is an object with "type": "file" and an id: refer to all of it, <start.invoice>.'
+
+
+FILES_OF_RUN_HINT: Final = (
+    "A run has the files of its input, of answers and signals to it, and those that its blocks and child runs make. "
+    "An id from anywhere else names none."
+)
+
+
+def _proof(key: bytes, id: str, uploader: str) -> str:
+    return hmac.new(key, f"{uploader}\0{id}".encode(), hashlib.sha256).hexdigest()
+
+
+def too_large(bytes_max: int) -> LimitExceeded:
+    size = f"{bytes_max // MEBIBYTE} MiB" if bytes_max % MEBIBYTE == 0 else f"{bytes_max:,} bytes"
+    return LimitExceeded(
+        f"The file is larger than {size}.", code="file_too_large", hint="WEFT_FILE_MAX of the server is the bound."
+    )
+
+
+def _without_secrets(content: bytes, redact: Callable[[str], str]) -> bytes:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError:
+        return content
+    clean = redact(text)
+    return content if clean == text else clean.encode()
+
+
+def _hashed(part: bytes, whole: Any) -> str:
+    whole.update(part)
+    return key_of("part", part)
+
+
+def _may_have_files(value: Any) -> bool:
+    return isinstance(value, (dict, list)) and bool(value)
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    for start in range(0, len(content), PART_BYTES):
+        yield content[start : start + PART_BYTES]

@@ -1,0 +1,355 @@
+"""All payloads of one run, by where they were made: the outputs of each open scope, the rounds of each container,
+variables.
+
+The core decides what runs and never sees a payload; this is the other half. Outputs stay encoded until one is
+read. What cannot be read any more is dropped as soon as its scope closes, so a loop holds its running iteration, the
+one before it, and the results. Every call is O(1) in the size of the run (and O(depth) in the nesting, at most 10).
+
+Which reference reads what is settled by the compiler (`compiler.plan.Ref`); `lookup` only walks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from compiler.keys import NodeKey, Path
+from compiler.plan import Plan, Ref
+from compiler.references import normalize
+from executor.errors import BlockError
+from executor.kernel.values import variables as paths
+from executor.kernel.values.cells import Cell, ContainerCells, ScopeCells, held_bytes
+from executor.kernel.values.payload import MISSING, copy, trimmed
+
+
+class _Results(msgspec.Struct):
+    results: msgspec.Raw
+
+
+class Values:
+    """See the module text. Not thread-safe: it belongs to the task that runs the run.
+
+    `input` and what `lookup` returns for blocks and items are shared: copy before changing (`payload.copy`).
+    """
+
+    def __init__(self, plan: Plan, input: Any, env: Mapping[str, str]) -> None:
+        self.plan = plan
+        self.input = input
+        self.env = env
+        self.variables: dict[str, Any] = copy(plan.variables)
+        self.root = ScopeCells()
+        self._wired_handles = plan.wired_handles
+
+    # what happened
+
+    def succeeded(self, key: NodeKey, output: bytes, route: str | None = "out") -> None:
+        """Record an output (JSON). A break block marks its loop."""
+        path, node = key
+        self._open(path).cells[node] = Cell(output, ends=self.ends(node, route))
+        if self.plan.nodes[node].type == "break":
+            self.break_at(path)
+
+    def passed(self, key: NodeKey) -> None:
+        """Passed over by skip_if, or failed with on_error: continue: the output is null."""
+        self._record_output(key, b"null", "out")
+
+    def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
+        """Set the output to {"error": error}, for the blocks after the error handle."""
+        self._record_output(key, trimmed(orjson.dumps({"error": error})), "error")
+
+    def ends(self, node: int, route: str | None) -> bool:
+        """Returns True if a node that leaves by this handle counts among the ends of its region, if it is one of
+        them."""
+        return route not in self._wired_handles.get(node, ())
+
+    def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
+        """A start sentinel is done. `items`: the JSON list that `<loop.item>` reads, when it runs over a collection."""
+        path, node = start_key
+        self._open(path).containers[self.plan.nodes[node].body] = ContainerCells(count, items)
+
+    def cleanup_opened(self, key: NodeKey, region: int, outcome: str) -> None:
+        """The cleanup of the container with this end sentinel begins. `outcome`: how the container has ended."""
+        container = self._open(key[0]).containers[region] = ContainerCells(1, None)
+        container.outcome = outcome
+
+    def patch(self, ops: Sequence[Sequence[Any]]) -> None:
+        """Apply `[op, path, value]` patches to the variables, all or (BlockError) none."""
+        paths.apply(self.variables, ops)
+
+    def break_at(self, path: Path) -> None:
+        """Mark the innermost loop scope of `path`: the loop ends with this iteration. No loop there: nothing
+        happens."""
+        found = self._loop_of(path)
+        if found is not None:
+            container, index = found
+            container.broken = index
+
+    def broke(self, path: Path) -> bool:
+        """Did a break block run in the innermost loop scope of `path`? Give the scope that ended, not its sentinel's
+        path."""
+        found = self._loop_of(path)
+        return found is not None and found[0].broken == found[1]
+
+    def scope_closed(self, path: Path, error: Mapping[str, Any] | None = None) -> None:
+        """An iteration or branch is over: collect its result and let go of its outputs. The second time does nothing.
+        `error`: an unhandled failure that the parallel's on_branch_error turns into this branch's result."""
+        region_index, index = path[-1]
+        region = self.plan.regions[region_index]
+        parent = self._open(path[:-1])
+        container = parent.containers.get(region_index)
+        if container is None:
+            container = parent.containers[region_index] = ContainerCells(index + 1, None)
+        if index in container.results or index <= container.last_index:
+            return
+        scope = container.open.pop(index, None) or ScopeCells()
+        if error is None:
+            container.results[index] = self._result(region_index, scope)
+        else:
+            collected = region.on_branch_error == "collect"
+            container.results[index] = trimmed(orjson.dumps({"error": error})) if collected else b"null"
+        if region.kind == "loop":
+            container.last, container.last_index = scope, index
+            container.done = index + 1
+        else:
+            container.done += 1
+            if region_index in self.plan.retained:
+                container.retained[index] = scope
+
+    def _result(self, region: int, scope: ScopeCells) -> bytes:
+        """Return the result of an iteration or branch: the outputs of its last blocks."""
+        ran = (scope.cells.get(node) for node in self.plan.regions[region].all_ends)
+        outputs = [cell.brief for cell in ran if cell is not None and cell.ends]
+        if self.plan.regions[region].single and len(outputs) < 2:
+            return outputs[0] if outputs else b"null"
+        return b"[" + b",".join(outputs) + b"]"
+
+    def exit(self, end_key: NodeKey) -> bytes:
+        """The output of a container that is done, recorded as the output of its end sentinel:
+        {"results": [...]} in order of iterations or branches, loops also "last": {block name: output} of the last
+        one."""
+        path, node = end_key
+        region = self.plan.regions[self.plan.nodes[node].body]
+        container = self._open(path).containers.get(self.plan.nodes[node].body)
+        results: list[bytes] = []
+        if container is not None:
+            rounds = container.done if region.kind == "loop" else container.count
+            results = [container.results.get(index, b"null") for index in range(rounds)]
+        brief = b'{"results":[' + b",".join(results) + b"]}"
+        output = brief
+        if region.kind == "loop":
+            output = brief[:-1] + b',"last":' + self._last_outputs(container, region.first, len(region.nodes)) + b"}"
+        self._exit(end_key, Cell(output, brief))
+        return output
+
+    def exited(self, end_key: NodeKey, output: bytes) -> None:
+        """The same from a recorded output."""
+        try:
+            results = bytes(msgspec.json.decode(output, type=_Results).results)
+        except msgspec.ValidationError:  # passed over, or failed: null, or an error
+            self._exit(end_key, Cell(output))
+        else:
+            self._exit(end_key, Cell(output, b'{"results":' + results + b"}"))
+
+    # what can be read
+
+    def lookup(self, ref: Ref, path: Path) -> Any:
+        """Return the value of `ref` for a reader in scope `path`: a JSON value, its default if that would be null, or
+        MISSING. Raises BlockError(reference_failed) for an unknown field of a strict reference; see `_block`."""
+        match ref.kind:
+            case "block":
+                value = self._block(ref, path)
+            case "scope":
+                value = self._scope_field(ref, path)
+            case "variable":
+                value = copy(paths.read(self._variable(ref.path[0]), ref.path[1:]))
+            case "input":
+                value = paths.read(self.input, ref.path)
+            case "env":
+                value = self.env.get(str(ref.path[0]), MISSING)
+        if ref.default is not None and (value is MISSING or value is None):
+            return orjson.loads(ref.default)
+        return value
+
+    def size(self, path: Path, region: int) -> int:
+        """Return how many rounds the start sentinel in scope `path` set for its body `region`; 0 before that."""
+        scope = self._find(path)
+        container = scope.containers.get(region) if scope is not None else None
+        return container.count if container is not None else 0
+
+    def run_output(self, ran: Collection[int]) -> Any:
+        """Output of the single end block among the nodes that ran, else an object by block name, {} when there is
+        none."""
+        cells = [(n, self.root.cells[n]) for n in self.plan.regions[0].all_ends if n in ran and n in self.root.cells]
+        if len(cells) == 1:
+            return orjson.loads(cells[0][1].data)
+        output: dict[str, Any] = {}
+        for number, cell in cells:
+            node = self.plan.nodes[number]
+            output[node.block if node.name in output else node.name] = orjson.loads(cell.data)
+        return output
+
+    def held_bytes(self) -> int:
+        """Return the bytes of the outputs that can still be read. Takes time with their number."""
+        return held_bytes(self.root)
+
+    # references
+
+    def _block(self, ref: Ref, path: Path) -> Any:
+        """A block that did not run in the scope meant is MISSING, whatever field is asked for; so is every field
+        below null. What it did put out is walked: a field that is not there is MISSING, or an error when the
+        reference is strict and has no default. `output` may stand between the block and its fields."""
+        cell = self._cell(ref, path)
+        if cell is None:
+            return MISSING
+        value = cell.value
+        fields = ref.path
+        if fields and fields[0] == "output" and not (isinstance(value, dict) and "output" in value):
+            fields = fields[1:]
+        found = paths.read(value, fields)
+        if found is MISSING and ref.strict and ref.default is None and value is not None:
+            raise _unknown_field(ref, value, fields)
+        return found
+
+    def _cell(self, ref: Ref, path: Path) -> Cell | None:
+        chain = self.plan.chains[self.plan.region_of[ref.node]]
+        scope: ScopeCells | None = self.root
+        inside = True
+        for depth, region in enumerate(chain):
+            container = scope.containers.get(region) if scope is not None else None
+            if container is None:
+                return None
+            inside = inside and depth < len(path) and path[depth][0] == region
+            if not inside:  # seen from outside: the newest iteration (the branches of a parallel are not to be seen)
+                scope = container.scope(container.newest()) if self.plan.regions[region].kind != "parallel" else None
+                continue
+            index = path[depth][1]
+            if ref.mode == "previous" and region == ref.region:
+                index -= 1
+            scope = container.scope(index)
+        return scope.cells.get(ref.node) if scope is not None else None
+
+    def _scope_field(self, ref: Ref, path: Path) -> Any:
+        depth = len(self.plan.chains[ref.region]) - 1
+        inside = len(path) > depth and path[depth][0] == ref.region
+        scope = self._find(path[:depth])
+        container = scope.containers.get(ref.region) if scope is not None else None
+        # From outside only a loop's own test reads these; it stands before the next iteration.
+        index = path[depth][1] if inside else container.newest() + 1 if container is not None else 0
+        is_loop = self.plan.regions[ref.region].kind == "loop"
+        value: Any = MISSING
+        match ref.path[0]:
+            case "index" | "iteration":
+                value = index
+            case "item" if container is not None:
+                items = container.items
+                value = items[index] if items is not MISSING and index < len(items) else MISSING
+            case "items" if container is not None:
+                value = container.items
+            case "results" if is_loop and container is not None:
+                value = container.results_so_far()
+                over = [open for open in container.open if container.done <= open < index]
+                if over:  # a reader changes nothing: they are closed by its event
+                    results = (self._result(ref.region, container.open[open]) for open in over)
+                    value = [*value, *map(orjson.loads, results)]
+            case "results" if is_loop:
+                value = []
+            case "outcome" if container is not None:
+                value = container.outcome
+            case "break":
+                value = container is not None and container.broken == index
+        return paths.read(value, ref.path[1:])
+
+    def _variable(self, name: str | int) -> Any:
+        if name in self.variables:
+            return self.variables[str(name)]
+        wanted = normalize(str(name))
+        if not wanted:
+            return MISSING
+        return next((value for key, value in self.variables.items() if normalize(key) == wanted), MISSING)
+
+    # scopes
+
+    def _find(self, path: Path) -> ScopeCells | None:
+        scope: ScopeCells | None = self.root
+        for region, index in path:
+            container = scope.containers.get(region) if scope is not None else None
+            scope = container.scope(index) if container is not None else None
+        return scope
+
+    def _open(self, path: Path) -> ScopeCells:
+        """The scope at `path`, made on first use."""
+        scope = self.root
+        for region, index in path:
+            container = scope.containers.get(region)
+            if container is None:
+                container = scope.containers[region] = ContainerCells(index + 1, None)
+            inner = container.scope(index)
+            if inner is None:
+                inner = container.open[index] = ScopeCells()
+            scope = inner
+        return scope
+
+    def _loop_of(self, path: Path) -> tuple[ContainerCells, int] | None:
+        """The container of the innermost loop scope of `path`, and its iteration there."""
+        for depth in range(len(path) - 1, -1, -1):
+            region, index = path[depth]
+            if self.plan.regions[region].kind == "loop":
+                scope = self._open(path[:depth])
+                container = scope.containers.get(region)
+                if container is None:
+                    container = scope.containers[region] = ContainerCells(index + 1, None)
+                return container, index
+        return None
+
+    def _record_output(self, key: NodeKey, output: bytes, route: str) -> None:
+        """Record what stands for an output. References name a container by its end sentinel, even when its start
+        failed."""
+        path, number = key
+        node = self.plan.nodes[number]
+        if node.sentinel == "start":
+            number = self.plan.regions[node.body].end
+        self._open(path).cells[number] = Cell(output, ends=self.ends(number, route))
+
+    def _exit(self, end_key: NodeKey, cell: Cell) -> None:
+        path, node = end_key
+        scope = self._open(path)
+        scope.cells[node] = cell
+        container = scope.containers.get(self.plan.nodes[node].body)
+        if container is not None:  # only the last iteration can be read from outside, the results are in the output
+            container.release()
+
+    def _last_outputs(self, container: ContainerCells | None, first: int, size: int) -> bytes:
+        """JSON object of the outputs of the last iteration, in plan order; a name used twice gives way to the block
+        id."""
+        if container is None or container.last is None:
+            return b"{}"
+        outputs: dict[str, bytes] = {}
+        for number in range(first, first + size):
+            node = self.plan.nodes[number]
+            cell = container.last.cells.get(number)
+            if cell is not None and node.sentinel != "start":
+                outputs[node.block if node.name in outputs else node.name] = cell.data
+        return b"{" + b",".join(orjson.dumps(name) + b":" + data for name, data in outputs.items()) + b"}"
+
+
+def _unknown_field(ref: Ref, value: Any, fields: Sequence[str | int]) -> BlockError:
+    """Names the first field that is not there, and those that are."""
+    holder = value
+    missing: str | int = ""
+    for field in fields:
+        missing = field
+        inner = paths.read(holder, (field,))
+        if inner is MISSING:
+            break
+        holder = inner
+    name = ref.text.split("??")[0].split(".")[0].split("[")[0].strip()
+    known = ", ".join(holder) if isinstance(holder, dict) and holder else "none"
+    return BlockError(
+        f'"{missing}" doesn\'t exist on block "{name}". Available fields: {known}',
+        code="reference_failed",
+        retryable=False,
+        hint=f"<{ref.text}> cannot be read; add a default with ?? if the field may be missing.",
+    )

@@ -1,0 +1,1 @@
+"""One process: claims runs, keeps their leases, and talks with other processes."""

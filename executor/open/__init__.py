@@ -1,0 +1,1 @@
+"""Opens an engine: for a server, inside a program, in tests."""

@@ -1,0 +1,256 @@
+"""weft inside another Python program: an engine with everything it needs, without the server. `weft.open` is this.
+
+    async with open_engine("runs.db", functions={"quote": quote}) as engine:
+        run = await engine.run(document, {"amount": 12}, timeout_s=60)
+        print(run.status, run.output)
+
+Several programs, and a server, may share the database. The arguments here correspond to the server's settings."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from functools import cache, wraps
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
+
+from compiler.tracing.workflow import FunctionWorkflow
+from executor.blocks.connectors.load import connectors
+from executor.blocks.databases.databases import POSTGRES
+from executor.blocks.http.binding import checked_hosts
+from executor.blocks.http.client import GuardedClient
+from executor.blocks.runners.runners import Runners
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import MailSettings, Services
+from executor.blocks.types.python import Python
+from executor.blocks.types.python_modules import steps_of
+from executor.blocks.types.registry import Registry
+from executor.blocks.vault import key_file
+from executor.blocks.vault.command import External
+from executor.errors import BadRequest, DatabaseUnavailable, WrongKey
+from executor.kernel.handler.base import Block
+from executor.kernel.store.contract import Store
+from executor.kernel.store.driver import needs_psycopg
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.worker.bus import Bus
+from executor.open.engine import GC_THRESHOLDS, Engine
+
+# Here one run may be all there is to do: each of its steps waits for its commit, and switching to another thread and
+# back would take as long as a fast disk needs. A server has other clients, which must not wait for the disk.
+COMMIT_HERE_BELOW_S = 0.001
+# A program with more has a collection of its own to think of: 250,000 objects take about a tenth of a second.
+COLLECTED_MAX = 250_000
+# Python's default thresholds, by version. A program that has set others keeps them.
+PYTHONS_THRESHOLDS: Final = ((700, 10, 10), (2000, 10, 0), (2000, 10, 10))
+USE: Final = "write `async with weft.open(...) as engine:` in an `async def`, and start that with asyncio.run()"
+P = ParamSpec("P")
+
+
+class Opening(AbstractAsyncContextManager[Engine]):
+    """The result of `weft.open`, for `async with`."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[Engine]) -> None:
+        self._opened = opened
+
+    async def __aenter__(self) -> Engine:
+        engine = await self._opened.__aenter__()
+        engine.opened_by = self  # a reference to the engine alone keeps it open
+        return engine
+
+    async def __aexit__(self, *error: Any) -> bool | None:
+        return await self._opened.__aexit__(*error)
+
+    if not TYPE_CHECKING:  # a type checker reports these uses itself
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"weft.open() has no {name!r}: {USE}")
+
+        def __enter__(self) -> NoReturn:
+            raise TypeError(f"weft.open() cannot be used with a plain `with`: {USE}")
+
+        def __exit__(self, *error: object) -> None: ...
+
+        def __await__(self) -> NoReturn:
+            raise TypeError(f"weft.open() cannot be awaited: {USE}")
+
+
+def _opening(function: Callable[P, AsyncGenerator[Engine, None]]) -> Callable[P, Opening]:
+    make = asynccontextmanager(function)
+
+    @wraps(function)
+    def opening(*args: P.args, **kwargs: P.kwargs) -> Opening:
+        return Opening(make(*args, **kwargs))
+
+    return opening
+
+
+@_opening
+async def open_engine(
+    database: str | Path | None = None,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    workflows: Iterable[FunctionWorkflow[Any, Any]] = (),
+    blocks: Iterable[Block] = (),
+    env: Mapping[str, str] | None = None,
+    secrets: Iterable[str] | Mapping[str, Iterable[str]] = (),
+    allow_private: Iterable[str] = (),
+    mail: MailSettings | None = None,
+    base_url: str = "http://127.0.0.1:8765",
+    secret: bytes | None = None,
+    processes: int | None = None,
+    dask: str | None = None,
+    sqlite_folders: Iterable[str | Path] = (),
+    tune_gc: bool = True,
+) -> AsyncGenerator[Engine, None]:
+    """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
+
+    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a file in a temporary
+                   folder, removed at the end
+    functions      the functions that blocks of type `python` may call, by name
+    workflows      functions with `@weft.workflow`, whose steps are among these functions; those that others of them
+                   call are stored
+    blocks         more block types, beside those of installed packages
+    env, secrets   the values that `${NAME}` reads, and the names among them that are secrets: they are kept out of
+                   records. With the hosts of each, `{"API_KEY": ["api.example.com"]}`, the rules of stored secrets hold
+                   for them; a list of names trusts the documents with the values
+    allow_private  networks and `host:port` that `http` blocks may reach although they are private
+    base_url       the address in resume links: the server on the same database, if there is one
+    secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
+                   SQLite file, `runs.key` beside `runs.db`, which is made if it is missing and which a server on
+                   the same file uses too. On PostgreSQL there is no such file: without it links end with this program,
+                   which can store no secrets, and approvals are answered by run and node
+    processes      child processes at the same time, for blocks with `policy.runner: process`; None for one a core
+    dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
+    sqlite_folders  folders with the SQLite files that `sql` blocks may open
+    tune_gc        lets Python's garbage collector run less often while an engine is open in this process, as `weft
+                   serve` does: it takes a large part of the time with thousands of open runs. Thresholds that the
+                   program has set itself stay
+
+    Raises StoreError if the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
+    Raises TraceError if a workflow cannot become a document.
+    """
+    given = dict(env or {})
+    kept = _kept(given, secrets) if isinstance(secrets, Mapping) else {}
+    with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
+        sandbox = Sandbox()
+        flows = list(workflows)
+        called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
+        registry = _registry(called, blocks, sandbox)
+        _collect_imported()
+        engine = await Engine.open(
+            store,
+            registry=registry,
+            services=Services(
+                sandbox=sandbox,
+                http=GuardedClient(allow_private=tuple(allow_private)),
+                mail=mail or MailSettings(),
+                env={name: value for name, value in given.items() if name not in kept},
+                secrets=frozenset() if isinstance(secrets, Mapping) else frozenset(secrets),
+                kept=kept,
+                base_url=base_url,
+                runners=Runners(processes=processes, dask=dask),
+                sqlite_folders=tuple(str(folder) for folder in sqlite_folders),
+                own_database=path,
+            ),
+            secret=secret,
+            bus=bus,
+        )
+        try:
+            await engine.workflows.give(flows)
+            yield engine
+        finally:
+            await engine.close()
+
+
+def _kept(env: Mapping[str, str], hosts: Mapping[str, Iterable[str]]) -> dict[str, External]:
+    """Raises BadRequest: a host is none, or a name has no value."""
+    for name in hosts:
+        if name not in env:
+            raise BadRequest(f"secrets names {name[:100]!r}, which is not in env", code="secret_name_invalid")
+    return {name: External(env[name], checked_hosts(list(its))) for name, its in hosts.items()}
+
+
+def _registry(called: Mapping[str, Callable[..., Any]], blocks: Iterable[Block], sandbox: Sandbox) -> Registry:
+    """`called`: by blocks of type `python`; without functions there is no such type."""
+    return Registry.load([*connectors(), *blocks, *([Python(called)] if called else ())], sandbox=sandbox)
+
+
+@cache
+def _collect_imported() -> None:
+    """Collect garbage, once in a process. The collector would otherwise look at all imported objects, tens of
+    thousands, among the first runs: 100 of them took a third longer for that. Its settings are not changed."""
+    if gc.isenabled() and len(gc.get_objects()) <= COLLECTED_MAX:
+        gc.collect()
+
+
+_tuned: list[tuple[int, int, int]] = []  # for each open engine, the thresholds that were there before the first
+
+
+@contextmanager
+def _tuned_gc(wanted: bool) -> Iterator[None]:
+    """Set the thresholds of the collector while engines are open. The last one that closes resets them."""
+    if not wanted or not (_tuned or gc.get_threshold() in PYTHONS_THRESHOLDS):
+        yield
+        return
+    _tuned.append(_tuned[0] if _tuned else gc.get_threshold())
+    gc.set_threshold(*GC_THRESHOLDS)
+    try:
+        yield
+    finally:
+        before = _tuned.pop()
+        if not _tuned and gc.get_threshold() == GC_THRESHOLDS:
+            gc.set_threshold(*before)
+
+
+@contextmanager
+def _store(database: str | Path | None) -> Iterator[tuple[Store, Bus | None, str | None]]:
+    """Open the store of the database, with the bus to other processes on it, and the path of its file."""
+    if isinstance(database, str) and database.lower().startswith(POSTGRES):
+        with needs_psycopg():
+            from executor.kernel.store.postgres.bus import PostgresBus
+            from executor.kernel.store.postgres.connection import check_address
+            from executor.kernel.store.postgres.store import PostgresStore
+        check_address("the database", database)
+        yield PostgresStore(database), PostgresBus(database), None
+    else:
+        with _path(database) as path:
+            yield SQLiteStore(path, commit_here_below_s=COMMIT_HERE_BELOW_S), None, str(path)
+
+
+@contextmanager
+def _key(secret: bytes | None, path: str | None) -> Iterator[bytes | None]:
+    """Yield the key of the engine on the file at `path`. A new key that is not the database's is removed again."""
+    if secret is not None or path is None:
+        yield secret
+        return
+    file = key_file.key_path(path)
+    key, is_new = key_file.read_or_make(file)
+    try:
+        yield key
+    except WrongKey as error:
+        if is_new:
+            file.unlink()
+        hint = "pass the key of this database as secret=; it is WEFT_SECRET_KEY of its server, or its key file"
+        raise WrongKey(error.message, hint=hint) from None
+
+
+@contextmanager
+def _path(database: str | Path | None) -> Iterator[Path]:
+    """Yield the path of the file, in a folder that exists."""
+    if database is None:
+        with TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder, "weft.db")
+    else:
+        path = Path(database)
+        try:
+            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            message = f"the folder {path.parent} of the database cannot be made: {error.strerror or error}"
+            raise DatabaseUnavailable(
+                message, hint="choose a path in a folder that this program may write to"
+            ) from None
+        if path.is_dir():
+            raise DatabaseUnavailable(f"{path} is a folder", hint=f"name a file in it, such as {path / 'weft.db'}")
+        yield path

@@ -1,0 +1,340 @@
+"""The engine: opens a store, starts the tasks that work on it, closes it. The entry point of the server, the command
+line and tests.
+
+    engine = await Engine.open(store, services=services, registry=registry, secret=secret)  # or embed.open_engine
+    submitted = await engine.submit(document, input={"amount": 12})
+    async for records in engine.follow(submitted.run): ...
+    await engine.answer(wait.link, {"note": "fine"}, action="approve", by="Ada")
+
+Every method belongs to a topic: `engine.runs`, `engine.workflows`, `engine.waits`. Their shared parts are in
+`engine.parts`. Every method that changes something returns only after the change is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Callable, Coroutine, Generator, Sequence
+from functools import wraps
+from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+
+from msgspec import Struct
+
+from compiler.compile import DEFAULT_LIMITS
+from compiler.diagnostics import CompileError
+from compiler.document import Limits
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.blocks.vault.sealing import Keys
+from executor.errors import (
+    BadRequest,
+    Conflict,
+    DatabaseUnavailable,
+    DatabaseWriteFailed,
+    LimitExceeded,
+    NotFound,
+    StoreError,
+)
+from executor.kernel.process.clock import Clock, SystemClock
+from executor.kernel.process.database_clock import DatabaseClock
+from executor.kernel.run.links import Links
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.contract import Store
+from executor.kernel.store.placement import DEFAULT_POOL
+from executor.kernel.worker.bus import Bus, Wakes
+from executor.kernel.worker.worker import RENEWALS_PER_LEASE, RUNS_MAX, Worker
+from executor.service.notifications.alerts import Alerts
+from executor.service.notifications.outbox import Notifications
+from executor.service.telemetry.exporter import Traces
+from executor.service.topics.callbacks import Callbacks
+from executor.service.topics.chats import Chats
+from executor.service.topics.connections import Connections
+from executor.service.topics.connectors import Connectors
+from executor.service.topics.drafts import Drafts
+from executor.service.topics.environment import Environment
+from executor.service.topics.events import Events
+from executor.service.topics.history import History
+from executor.service.topics.lifecycle import Lifecycle
+from executor.service.topics.load import Load
+from executor.service.topics.memory import MemoryTopic
+from executor.service.topics.runs import Runs
+from executor.service.topics.secrets import Secrets
+from executor.service.topics.signals import Signals
+from executor.service.topics.tool_servers import ToolServers
+from executor.service.topics.usage import Usage
+from executor.service.topics.waits import Waits
+from executor.service.topics.workflows import Workflows
+from executor.service.triggers.forms import Forms
+from executor.service.triggers.schedules import Schedules
+from executor.service.triggers.webhooks import Webhooks
+from executor.service.upkeep.task import Upkeep
+
+READY_S = 1.0
+# A worker looks for waiting runs when it starts, and only then makes new ones its own, in one commit each. It needs a
+# millisecond; a database that is locked does not delay opening by more than this.
+FIRST_LOOK_S = 1.0
+
+GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a process that executes runs
+# Errors of the caller, and of a database that is closed or not there.
+OF_CALLERS: Final = (BadRequest, CompileError, Conflict, LimitExceeded, NotFound, StoreError)
+P = ParamSpec("P")
+R = TypeVar("R")
+T = TypeVar("T")
+
+
+class Shortcut(Generic[T]):
+    """A method of a topic as one of the engine."""
+
+    def __init__(self, method: Callable[[Engine], T]) -> None:
+        self._method = method
+
+    def __get__(self, engine: Engine, owner: type[Engine]) -> T:
+        return self._method(engine)
+
+
+class AwaitedShortcut(Generic[P, R]):
+    """The same for an `async def`. Errors of the caller end in the caller's line, without the frames of weft; using the
+    result without `await` raises an error that explains it."""
+
+    def __init__(self, method: Callable[[Engine], Callable[P, Coroutine[Any, Any, R]]]) -> None:
+        self._method = method
+
+    def __get__(self, engine: Engine, owner: type[Engine]) -> Callable[P, Coroutine[Any, Any, R]]:
+        method = self._method(engine)
+
+        @wraps(method)
+        def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+            return _Awaited(method(*args, **kwargs))
+
+        return call
+
+
+class _Awaited(Coroutine[Any, Any, R]):
+    __slots__ = ("_coroutine", "_driven")
+
+    def __init__(self, coroutine: Coroutine[Any, Any, R]) -> None:
+        self._coroutine = coroutine
+        self._driven: Generator[Any, Any, R] | None = None
+
+    def __await__(self) -> Generator[Any, Any, R]:
+        try:
+            return (yield from self._coroutine.__await__())
+        except OF_CALLERS as error:
+            raise error.with_traceback(None)  # noqa: B904 - it is the same error
+
+    def send(self, value: Any) -> Any:
+        self._driven = self._driven or self.__await__()
+        return self._driven.send(value)
+
+    def throw(self, *error: Any) -> Any:
+        self._driven = self._driven or self.__await__()
+        return self._driven.throw(*error)
+
+    def close(self) -> None:
+        if self._driven is not None:
+            self._driven.close()
+        self._coroutine.close()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith(("cr_", "__")):  # for the repr of tasks, and debuggers
+            return getattr(self._coroutine, name)
+        call = str(getattr(self._coroutine, "__qualname__", "")).rpartition(".")[2]
+        raise AttributeError(f"the result of engine.{call}() is not here yet: put `await` in front of the call")
+
+
+class Figures(Struct, frozen=True):
+    """`runs` in memory and `attempts` under way; counters since the start: `claims` of runs, new ones included, and
+    `commits`, each of a group of changes."""
+
+    runs: int
+    attempts: int
+    claims: int
+    commits: int
+
+
+class Engine:
+    """An open database and the tasks that work on it: `engine.runs`, `.events`, `.workflows`, `.drafts`, `.waits`,
+    `.signals`, `.callbacks`, `.lifecycle`, `.history`, `.schedules`, `.webhooks`, `.secrets`, `.connections`,
+    `.memory`, `.usage`, `.upkeep`; and shortcuts for the most common calls: `submit`, `run`, `stream`, `follow`,
+    `answer`, `signal`, `cancel`. Made by `weft.open`."""
+
+    def __init__(self, parts: Parts, worker: Worker) -> None:
+        self.parts = parts
+        self.opened_by: object = None  # kept, as it closes the engine when it is freed
+        self.store = parts.store
+        self.schedules = Schedules(parts)
+        self.webhooks = Webhooks(parts)
+        self.forms = Forms(parts, self.webhooks)
+        self.workflows = Workflows(parts, self.schedules.scheduler)
+        self.events = Events(parts)
+        self.waits = Waits(parts)
+        self.signals = Signals(parts)
+        self.callbacks = Callbacks(parts, self.waits)
+        self.runs = Runs(parts, self.waits, self.workflows)
+        self.chats = Chats(parts, self.webhooks, self.runs)
+        self.lifecycle = Lifecycle(parts, self.runs)
+        self.drafts = Drafts(parts, self.runs, self.workflows)
+        self.history = History(parts)
+        self.environment = Environment(parts)
+        self.secrets = Secrets(parts)
+        self.memory = MemoryTopic(parts)
+        self.usage = Usage(parts)
+        self.load = Load(parts)
+        self.traces = Traces(parts)
+        self.connections = Connections(parts)
+        self.connectors = Connectors(parts)
+        self.tool_servers = ToolServers(parts)
+        self.upkeep = Upkeep(parts)
+        self.notifications = Notifications(parts, self.waits, worker.lease_ms)
+        self.alerts = Alerts(parts, self.runs, worker.lease_ms)
+        self._worker = worker
+        self._wakes: Wakes | None = None
+
+    # Shortcuts for the most common calls, documented at the methods of the topics.
+    submit = AwaitedShortcut(lambda engine: engine.runs.submit)
+    run = AwaitedShortcut(lambda engine: engine.runs.run)
+    wait_finished = AwaitedShortcut(lambda engine: engine.runs.wait_finished)
+    cancel = AwaitedShortcut(lambda engine: engine.runs.cancel)
+    follow = Shortcut(lambda engine: engine.events.follow)
+    stream = Shortcut(lambda engine: engine.events.stream)
+    answer = AwaitedShortcut(lambda engine: engine.waits.answer)
+    signal = AwaitedShortcut(lambda engine: engine.signals.send)
+
+    @classmethod
+    async def open(
+        cls,
+        store: Store,
+        *,
+        registry: Registry,
+        services: Services,
+        secret: bytes | None = None,
+        old_secrets: Sequence[bytes] = (),
+        key_is_lost: bool = False,
+        clock: Clock | None = None,
+        work: bool = True,
+        lease_ms: int = 15_000,
+        documents: Limits = DEFAULT_LIMITS,
+        pools: Sequence[str] = (DEFAULT_POOL,),
+        runs_max: int = RUNS_MAX,
+        bus: Bus | None = None,
+    ) -> Self:
+        """Open the store and start working; a worker that has started has looked for waiting runs, if the database let
+        it.
+
+        `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which can store
+        no secrets then. `old_secrets`: earlier ones; what was made with them stays valid until `secrets.rekey` has
+        given it a time. `key_is_lost`: the database takes this key instead of a lost one. `clock`: by default that of
+        the database server, or of this machine where there is none. `work=False`: a front that submits and reads while
+        other processes run. `documents`: how large documents may be. `pools`: whose runs it executes, `runs_max`: how
+        many at a time. `bus`: to the other processes on the database."""
+        await store.open()
+        parts = Parts.make(
+            store,
+            registry=registry,
+            services=services,
+            clock=clock or await _clock_of(store, lease_ms),
+            links=Links(secret or secrets.token_bytes(32), services.base_url, old_secrets if secret else ()),
+            documents=documents,
+            keys=None if secret is None else Keys(secret, *old_secrets),
+            lease_ms=lease_ms,
+        )
+        if secret is not None:
+            try:
+                await parts.key_times.check(key_is_lost)
+            except BaseException:
+                await store.close()
+                raise
+        await parts.vault.learn()
+        engine = cls(parts, Worker(parts, lease_ms=lease_ms, pools=pools, runs_max=runs_max))
+        if bus is not None:
+            changed = engine.schedules.scheduler.changed_elsewhere
+            engine._wakes = Wakes(bus, parts, works=work, look=engine.events.look, schedules=changed)
+            engine._wakes.open()
+        if work:
+            engine._worker.start()
+            engine.notifications.start()
+            engine.traces.start()
+            engine.alerts.start()
+            engine.schedules.scheduler.start()
+            try:
+                await engine._worker.first_look(FIRST_LOOK_S)
+            except BaseException:  # its caller leaves
+                await engine.close(grace_s=0)
+                raise
+        return engine
+
+    async def stop_working(self, grace_s: float = 8.0) -> None:
+        """Start nothing more and free leases and claims. Everything else still works, but no write waits long for the
+        lock of another process. Running handlers get `grace_s` to end."""
+        self.store.stop_retrying()
+        await self.schedules.scheduler.stop()
+        await self.upkeep.stop()
+        await asyncio.gather(self.notifications.stop(grace_s), self.alerts.stop(grace_s), self._worker.stop(grace_s))
+        await self.traces.stop()
+
+    async def close(self, grace_s: float = 8.0) -> None:
+        """Stop working and close the store."""
+        await self.stop_working(grace_s)
+        await self.webhooks.stop()
+        await self.events.stop()
+        await self.runs.stop()
+        self.parts.timers.close()
+        await self.parts.connections.close()
+        await self.parts.services.close()
+        if self._wakes is not None:
+            await self._wakes.close()
+        if isinstance(self.parts.clock, DatabaseClock):
+            await self.parts.clock.stop()
+        await self.store.close()
+
+    @property
+    def worker_name(self) -> str:
+        """The name in the leases of this process."""
+        return self._worker.name
+
+    @property
+    def pools(self) -> tuple[str, ...]:
+        """The pools from which this process claims runs: none if it executes none."""
+        return self._worker.pools if self._worker.is_started else ()
+
+    @property
+    def figures(self) -> Figures:
+        """Activity of this process, for metrics."""
+        return Figures(*self._worker.active(), claims=self._worker.claims, commits=self.store.stats.commits)
+
+    async def healthy(self) -> None:
+        """Raises when this process must be started again: its database was replaced by another one. It asks nothing of
+        the database. A supervisor that restarts a process because its database is down makes the outage longer."""
+        self.store.check_identity()
+
+    async def readable(self, within_s: float = READY_S) -> None:
+        """Raises when the database cannot be read within this time."""
+        try:
+            async with asyncio.timeout(within_s):
+                await self.store.ping_read()
+        except TimeoutError:
+            raise DatabaseUnavailable(f"the database answered nothing within {within_s:g} s") from None
+
+    async def ready(self, within_s: float = READY_S) -> None:
+        """Raises when the database cannot be written to within this time."""
+        self.store.check_identity()
+        try:
+            async with asyncio.timeout(within_s):
+                await self.store.ping()
+        except TimeoutError:
+            raise DatabaseWriteFailed(f"the database took no write within {within_s:g} s") from None
+
+
+async def _clock_of(store: Store, lease_ms: int) -> Clock:
+    """Return the clock of the database server, measured at each heartbeat, or of this machine where there is none."""
+    if await store.time_us() is None:
+        return SystemClock()
+
+    async def ask() -> int:
+        now_us = await store.time_us()
+        assert now_us is not None
+        return now_us
+
+    clock = DatabaseClock(ask)
+    await clock.begin(lease_ms / 1000 / RENEWALS_PER_LEASE)
+    return clock

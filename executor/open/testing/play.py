@@ -1,0 +1,113 @@
+"""Plays a run to its end: time passes when nothing else happens, and questions are answered."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from executor.kernel.store.rows import TERMINAL
+from executor.open.engine import Engine
+from executor.open.testing.clock import ManualClock, settled
+from executor.service.views import RunView, WaitView
+
+STUCK_S: Final = 10.0  # without any progress
+IDLE_S: Final = 0.25  # idle time of a run in memory, such as one that waits to try again
+_TURNS_MAX: Final = 10_000
+
+Answers = Mapping[str, Any]
+BeforeMove = Callable[[int], None]
+
+
+class Stuck(AssertionError):
+    """The run waits for something that the test does not bring."""
+
+
+async def finish(
+    engine: Engine, run: str, answers: Answers | None = None, *, before_move: BeforeMove | None = None
+) -> RunView:
+    """Play the run to its end and return it. Its clock, a ManualClock, is moved to the next due time. `answers` are the
+    answers to waits, by the id of the block that waits:
+
+    approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}` form, question    the fields
+    signal, callback  the payload, any JSON value attention         `retry`, `done` or `fail`; `retry` without an answer
+
+    A function gets the WaitView and returns one of these. Raises Stuck."""
+    clock = engine.parts.clock
+    if not isinstance(clock, ManualClock):
+        raise TypeError("finish moves a ManualClock: open the engine with weft.testing.engine")
+    loop = asyncio.get_running_loop()
+    seq, since_s = -1, loop.time()
+    answered: set[tuple[str, str]] = set()
+    for _ in range(_TURNS_MAX):
+        await settled(engine, within_s=1.0)
+        view = await engine.runs.view(run)
+        if view.status in TERMINAL:
+            return view
+        if view.seq != seq:
+            seq, since_s = view.seq, loop.time()
+        if engine.figures.attempts:
+            since_s = loop.time()  # a handler is at work: it has a time limit of its own
+            continue
+        if await _answer(engine, run, answers or {}, answered):
+            continue
+        if view.status != "waiting" and loop.time() - since_s < IDLE_S:
+            continue  # it is about to do something: time would pass in the middle of it
+        due_ms = await _next_due_ms(engine)
+        if due_ms is not None:
+            if before_move is not None:
+                before_move(due_ms)
+            clock.set(max(due_ms, clock.now_ms()))
+        elif loop.time() - since_s > STUCK_S:
+            open = [f"{wait.key} ({wait.kind})" for wait in view.waits] or ["nothing that can be seen"]
+            raise Stuck(f"the run waits for {', '.join(open)}, and nothing is due")
+    raise Stuck("the run does not end")
+
+
+async def _next_due_ms(engine: Engine) -> int | None:
+    """Return the next time for which this process waits, or that of a run not in memory. For one in memory the store
+    only has the end of its lease, which is not awaited."""
+    found = [engine.parts.timers.next_due_ms, None if engine.figures.runs else await engine.store.next_due()]
+    times = [time for time in found if time is not None]
+    return min(times) if times else None
+
+
+async def _answer(engine: Engine, run: str, answers: Answers, answered: set[tuple[str, str]]) -> bool:
+    """Answer one of the open waits of the run and of those below it. False: there are none, or they come by
+    themselves."""
+    view = await engine.runs.view(run)
+    for wait in [*view.waits, *view.child_waits]:
+        if wait.kind in ("timer", "child") or (wait.run, wait.id) in answered:
+            continue
+        block = wait.block
+        if block not in answers and wait.kind != "attention":
+            if wait.expires_at_ms is not None:
+                continue
+            hint = f'answers={{"{block}": ...}}'
+            raise Stuck(f"block {block!r} waits for {_ASKED.get(wait.kind, wait.kind)}, and there is no answer: {hint}")
+        answer = answers.get(block, "retry")
+        answered.add((wait.run, wait.id))
+        await _send(engine, wait, answer(wait) if callable(answer) else answer)
+        return True
+    return False
+
+
+_ASKED: Final = {"approval": "an approval", "form": "a form", "signal": "a signal", "webhook": "a callback"}
+
+
+async def _send(engine: Engine, wait: WaitView, answer: Any) -> None:
+    if wait.kind == "signal":
+        assert wait.name is not None, "a wait for a signal has its name"
+        key = f"test:{wait.id}"
+        await engine.signal(wait.run, wait.name, answer, correlation=wait.correlation, dedupe_key=key)
+        return
+    assert wait.link is not None, "a wait that can be answered has a link"
+    if wait.kind == "webhook":
+        await engine.callbacks.receive(wait.link.rpartition("/")[2], answer, {})
+        return
+    action, fields = None, answer
+    if isinstance(answer, str):
+        action, fields = answer, {}
+    elif isinstance(answer, Mapping) and "action" in answer:
+        action, fields = answer["action"], answer.get("fields") or {}
+    await engine.answer(wait.link, fields, action, by="weft.testing")

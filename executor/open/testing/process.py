@@ -1,0 +1,171 @@
+"""A process of a crash test: opens the database, starts the run or finds it, plays it to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Self
+
+import orjson
+from msgspec import Struct, field
+
+from executor.blocks.connectors.load import connectors
+from executor.blocks.sandbox.sandbox import Sandbox
+from executor.blocks.services import Services
+from executor.blocks.types.python import Python
+from executor.blocks.types.registry import Registry
+from executor.kernel.handler.base import Block
+from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.open.engine import Engine
+from executor.open.testing.clock import BEGIN_MS, ManualClock
+from executor.open.testing.engines import LEASE_MS, SECRET
+from executor.open.testing.outside import Outside
+from executor.open.testing.play import finish
+from executor.open.testing.watched import Entered, WatchedClient, watched
+
+DATABASE: Final = "weft.db"
+_KEY: Final = "crash-test"
+_RESULT: Final = "result.json"
+_CLOCK: Final = "clock"
+
+
+class Workflow(Struct, frozen=True):
+    """The workflow to run. See crash_everywhere."""
+
+    document: Any
+    input: Any
+    blocks: list[Any]
+    functions: dict[str, Any]
+    answers: dict[str, Any]
+    env: dict[str, str]
+    secrets: tuple[str, ...]
+    allow_private: tuple[str, ...]
+    outside: Outside
+
+
+class Result(Struct, frozen=True):
+    """The end of the run. `nodes`: statuses by key; `repeated`: keys that had succeeded before this process began, and
+    that it ran; `asked`: blocks with a question about a lost attempt."""
+
+    run: str
+    status: str
+    output: Any
+    error: str | None
+    variables: dict[str, Any]
+    nodes: dict[str, str]
+    repeated: tuple[str, ...] = ()
+    asked: tuple[str, ...] = field(default=())
+
+    def end(self) -> dict[str, Any]:
+        """Return the part that is compared. The id of the run is different each time."""
+        told = {
+            "status": self.status,
+            "output": self.output,
+            "error": None if self.error is None else self.error.partition(":")[0],
+            "variables": self.variables,
+            "nodes": self.nodes,
+        }
+        text = orjson.dumps(told, option=orjson.OPT_SORT_KEYS).replace(self.run.encode(), b"<run>")
+        found: dict[str, Any] = orjson.loads(text)
+        return found
+
+    @classmethod
+    def read(cls, folder: Path) -> Self:
+        return cls(**orjson.loads((folder / _RESULT).read_bytes()))
+
+
+class Process:
+    """One on the database in `folder`. `fault` is called at each point of a commit, once it has opened."""
+
+    def __init__(self, workflow: Workflow, folder: Path, fault: Callable[[str], None] | None = None) -> None:
+        self._workflow = workflow
+        self._folder = folder
+        self._fault = fault
+        self._armed = False
+
+    async def play(self) -> None:
+        """Writes the Result."""
+        had = set() if self._fault is not None else await self._succeeded()
+        entered = Entered(self._folder / f"entered-{'killed' if self._fault else 'played'}")
+        clock = ManualClock(self._begin_ms())
+        self._note(clock.now_ms())
+        engine = await self._open(clock, entered)
+        try:
+            self._armed = True
+            run = (await engine.submit(self._workflow.document, input=self._workflow.input, idempotency_key=_KEY)).run
+            view = await finish(engine, run, self._workflow.answers, before_move=self._note)
+            waits = await engine.waits.list(run=run, status=None)
+            result = Result(
+                run=run,
+                status=view.status,
+                output=view.output,
+                error=None if view.error is None else f"{view.error['code']}: {view.error['message']}",
+                variables=view.variables,
+                nodes={node.key: node.status for node in view.nodes},
+                repeated=tuple(sorted(had & set(entered.keys()))),
+                asked=tuple(sorted({wait.block for wait in waits if wait.kind == "attention"})),
+            )
+            (self._folder / _RESULT).write_bytes(orjson.dumps({name: getattr(result, name) for name in _FIELDS}))
+        finally:
+            self._armed = False
+            await engine.close(grace_s=0)
+
+    async def make(self) -> None:
+        """Make the database, with nothing in it."""
+        store = SQLiteStore(self._folder / DATABASE)
+        await store.open()
+        await store.close()
+
+    async def _succeeded(self) -> set[str]:
+        """Return the keys of nodes that an earlier process has run."""
+        if not (self._folder / _CLOCK).exists():
+            return set()
+        engine = await self._open(ManualClock(self._begin_ms()), Entered(self._folder / "none"), work=False)
+        try:
+            found: set[str] = set()
+            for run in await engine.store.list_runs():
+                view = await engine.runs.view(run.id)
+                found |= {node.key for node in view.nodes if node.status == "succeeded"}
+            return found
+        finally:
+            await engine.close(grace_s=0)
+
+    async def _open(self, clock: ManualClock, entered: Entered, work: bool = True) -> Engine:
+        workflow = self._workflow
+        sandbox = Sandbox(threads=1)
+        http = WatchedClient(workflow.allow_private)
+        http.outside = workflow.outside
+        python = [Python(workflow.functions)] if workflow.functions else []
+        installed = Registry.load([*connectors(), *python, *workflow.blocks], sandbox=sandbox)
+        blocks: list[Block] = [installed.handler(type) for type in installed.types()]
+        return await Engine.open(
+            SQLiteStore(self._folder / DATABASE, fault=self._point),
+            registry=Registry(watched(blocks, entered), sandbox),
+            services=Services(
+                sandbox=sandbox,
+                http=http,
+                env=workflow.env,
+                secrets=frozenset(workflow.secrets),
+                base_url="http://test",
+            ),
+            secret=SECRET,
+            clock=clock,
+            lease_ms=LEASE_MS,
+            work=work,
+        )
+
+    def _point(self, name: str) -> None:
+        if self._armed and self._fault is not None:
+            self._fault(name)
+
+    def _begin_ms(self) -> int:
+        """Return a time after the end of the lease of the process that was killed."""
+        path = self._folder / _CLOCK
+        last_ms = int(path.read_text()) if path.exists() else BEGIN_MS
+        return last_ms + LEASE_MS + 1
+
+    def _note(self, now_ms: int) -> None:
+        (self._folder / _CLOCK).write_text(str(now_ms))
+
+
+_FIELDS: Final = Result.__struct_fields__

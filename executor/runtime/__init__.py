@@ -1,1 +1,0 @@
-"""asyncio around the core: no policy here. Read `loop.py` first."""

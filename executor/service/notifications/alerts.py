@@ -1,0 +1,198 @@
+"""Alerts on their way: one task of the engine that groups new alerts, sends them, and starts error workflows;
+`engine.alerts`.
+
+The causes are in the database already (`executor.kernel.run.alerts`). Here all that is due for one address becomes one
+message, and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. Messages
+are claimed, sent and settled as those about waits are, at least once, with the same key in each try. The run of an
+error workflow has the run that failed in its idempotency key, so there is only one, even after several tries.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Any, Final
+
+import orjson
+
+from compiler.diagnostics import CompileError
+from executor.blocks.types.email import compose, post
+from executor.errors import BlockError, Conflict, QueueFull, StoreError, WeftError
+from executor.kernel.process.repeated import OUTAGE
+from executor.kernel.process.task import BackgroundTask
+from executor.kernel.read.elsewhere import MESSAGES
+from executor.kernel.run.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.alerts import AlertMessage, AlertStatus
+from executor.service.notifications.alert_texts import alert_body, error_input, mail_of
+from executor.service.notifications.claims import STOP_S, Claim, Claims
+from executor.service.notifications.sending import (
+    ATTEMPTS_MAX,
+    ERROR_CHARS_MAX,
+    IDLE_MAX_S,
+    back_off_ms,
+    post_signed,
+)
+from executor.service.topics.runs import Runs
+
+log = logging.getLogger("weft.notifications")
+
+EVERY_MS: Final = 300_000  # between two messages to one address
+SENDING_MAX: Final = 8  # at the same time
+SHOWN_MAX: Final = 20  # alerts in a message; the others are counted
+LOOK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
+
+
+class Alerts:
+    def __init__(self, parts: Parts, runs: Runs, lease_ms: int) -> None:
+        self._parts = parts
+        self._runs = runs
+        self._store = parts.store
+        self._clock = parts.clock
+        self._settings = parts.services.alerts
+        self._looked_ms = 0
+        self._claims: Claims[AlertMessage] = Claims(
+            "alerts", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=parts.hub.alerts, log=log
+        )
+        self._task = BackgroundTask(
+            "alerts", self._step, failed="alerts cannot be sent", log=log, wake=parts.hub.alerts
+        )
+
+    def start(self) -> None:
+        self._clock.on_jump(self._task.wake.set)
+        self._task.start()
+        self._claims.start()
+
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Claim no more, and hand over unsent messages when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
+        await self._task.stop()
+        if await self._claims.stop(grace_s):
+            self._parts.elsewhere.tell(MESSAGES, "")
+
+    async def _step(self) -> float:
+        """Do one round. Returns the seconds until the next."""
+        now_ms = self._clock.now_ms()
+        await self._look_at_queue(now_ms)
+        await self._store.group_alerts(now_ms, EVERY_MS)
+        room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
+        messages = await self._store.claim_alert_messages(now_ms, lease_ms, room) if room else []
+        for message in messages:
+            self._claims.begin(message, self._try, f"alert {message.id}")
+        if messages:
+            return 0
+        due_ms = await self._store.next_alert_ms() if room else None
+        if due_ms is None or due_ms <= now_ms:  # the latter: its message has to wait for the one before
+            return IDLE_MAX_S
+        return min(IDLE_MAX_S, (due_ms - now_ms) / 1000 + 0.001)
+
+    async def _keep(self, message: AlertMessage, until_ms: int, counts: bool) -> bool:
+        return await self._store.keep_alert_message(message.id, message.attempts, until_ms, counts)
+
+    async def _look_at_queue(self, now_ms: int) -> None:
+        late_ms = self._settings.queued_ms
+        if late_ms is None or 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
+            return
+        self._looked_ms = now_ms
+        for run in await self._store.queued_since(now_ms - late_ms):
+            alerts = alerts_of_queued(run.id, run.workflow, run.created_at_ms, now_ms, self._settings)
+            await self._store.add_alerts(alerts)
+
+    # --- one message ---
+
+    async def _try(self, claim: Claim[AlertMessage]) -> None:
+        """Try to send a message once. A failure is recorded."""
+        message = claim.row
+        try:
+            error = await self._attempt(claim)
+            if error is None:
+                await self._record(claim, "sent")
+                return
+            shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
+            if error.retryable and message.attempts < ATTEMPTS_MAX:
+                await self._record(claim, "pending", back_off_ms(message.attempts, random.random()), shown)
+                return
+            what = f"the error workflow {message.target}" if message.channel == "workflow" else "an alert"
+            log.warning("%s was abandoned: %s", what, shown)
+            await self._record(claim, "failed", None, shown)
+        except StoreError as failure:
+            OUTAGE.log(log, failure, "alerts were left for later")
+
+    async def _record(
+        self, claim: Claim[AlertMessage], status: AlertStatus, after_ms: int | None = None, error: str | None = None
+    ) -> None:
+        """Raises StoreError."""
+        message, now_ms = claim.row, self._clock.now_ms()
+        due_ms = None if after_ms is None else now_ms + after_ms
+
+        async def record() -> None:
+            await self._store.settle_alert_message(message.id, message.attempts, status, now_ms, due_ms, error)
+
+        await self._claims.settle(claim, record)
+
+    async def _attempt(self, claim: Claim[AlertMessage]) -> BlockError | None:
+        """Return why it was not sent, or None if it was. Raises StoreError."""
+        message = claim.row
+        try:
+            if message.channel == "workflow":
+                claim.sends = True
+                await self._start_error_workflow(message)
+            else:
+                await self._send(claim)
+        except BlockError as error:
+            return error
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("alert %s cannot be sent", message.id)
+            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
+        return None
+
+    async def _start_error_workflow(self, message: AlertMessage) -> None:
+        """Raises BlockError, StoreError."""
+        failed = await self._store.get_run(message.run_id)
+        if failed is None:  # deleted meanwhile, with all that was to come of it
+            return
+        key = f"{ERROR_KEY}{failed.id}"
+        if await self._store.runs_by_key(message.target, key, key, 1):
+            return  # by a process that ended before it could record it
+        try:
+            await self._runs.submit(
+                message.target, input=error_input(failed, self._parts.services.base_url), idempotency_key=key
+            )
+        except Conflict:
+            return  # started by another process just now, from another version
+        except StoreError:
+            raise
+        except QueueFull as error:
+            raise BlockError(error.message, code=error.code, retryable=True) from error
+        except (WeftError, CompileError) as error:
+            raise BlockError(str(error), code="error_workflow", retryable=False) from error
+
+    async def _send(self, claim: Claim[AlertMessage]) -> None:
+        """Raises BlockError, StoreError."""
+        message = claim.row
+        alerts = await self._store.alerts_of(message.id, SHOWN_MAX)
+        counts = await self._store.count_alerts_of(message.id)
+        if not alerts:  # the runs were deleted meanwhile
+            return
+        errors: dict[str, Any] = {}
+        for alert in alerts:
+            run = await self._store.get_run(alert.run_id) if alert.kind == "run.failed" else None
+            if run is not None and run.error is not None:
+                errors[alert.run_id] = orjson.loads(run.error)
+        base_url, services = self._parts.services.base_url, self._parts.services
+        claim.sends = True
+        if message.channel == "email":
+            to = list(self._settings.email) if message.target == INSTALLATION else message.target.split(",")
+            subject, text = mail_of(alerts, counts, errors, base_url)
+            params = {"to": to, "subject": subject, "body": text}
+            mail, recipients = compose(params, services.mail.sender, message.id, message.created_at_ms)
+            if refused := await post(mail, recipients, services, f"alert {message.id}"):
+                raise BlockError(
+                    f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
+                )
+            return
+        url = (self._settings.webhook or "") if message.target == INSTALLATION else message.target
+        body = alert_body(message.id, alerts, counts, errors, base_url)
+        await post_signed(self._parts, url, "POST", {}, body, "notifications", f"alert:{message.id}")

@@ -1,0 +1,201 @@
+"""The outbox: one task of the engine that claims due messages and sends them; `engine.notifications`.
+
+At least once: a message is claimed (`claims`), sent, and settled. A process that dies in between leaves it to the next
+one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No run
+waits for a message, and a message that cannot be sent fails nothing: its error is shown with its wait.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Mapping
+from typing import Any, Final
+
+from executor.blocks.http.binding import RulesOf
+from executor.blocks.types.email import compose, post
+from executor.errors import BlockError, NotFound, StoreError
+from executor.kernel.process.repeated import OUTAGE
+from executor.kernel.process.task import BackgroundTask
+from executor.kernel.read.elsewhere import MESSAGES
+from executor.kernel.run.links import Signed
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.rows import JOB_CHANNEL, NotificationRow, NotificationStatus
+from executor.kernel.values.redact import sealed_names, unseal
+from executor.service.notifications.claims import STOP_S, Claim, Claims
+from executor.service.notifications.jobs import KubernetesJobs
+from executor.service.notifications.messages import mail_body, mail_subject, request_body, webhook_body
+from executor.service.notifications.sending import (
+    ATTEMPTS_MAX,
+    ERROR_CHARS_MAX,
+    IDLE_MAX_S,
+    back_off_ms,
+    post_signed,
+)
+from executor.service.topics.callbacks import Callbacks
+from executor.service.topics.waits import Waits
+from executor.service.views import WaitView
+
+log = logging.getLogger("weft.notifications")
+
+SENDING_MAX: Final = 16  # at the same time
+# The wait has ended since the message was claimed: it is not sent, and nothing went wrong.
+OVER: Final = BlockError("the wait has ended", retryable=False)
+
+
+class Notifications:
+    def __init__(self, parts: Parts, waits: Waits, lease_ms: int) -> None:
+        self._parts = parts
+        self._waits = waits
+        self._store = parts.store
+        self._clock = parts.clock
+        self._wake = parts.hub.messages
+        self._jobs = KubernetesJobs(waits, Callbacks(parts, waits))
+        self._claims: Claims[NotificationRow] = Claims(
+            "notifications", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=self._wake, log=log
+        )
+        self._task = BackgroundTask(
+            "notifications", self._send_due, failed="the outbox cannot be read", log=log, wake=self._wake
+        )
+
+    def start(self) -> None:
+        self._clock.on_jump(self._wake.set)
+        self._task.start()
+        self._claims.start()
+
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Claim no more, and hand over unsent messages when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
+        await self._task.stop()
+        if await self._claims.stop(grace_s):
+            self._parts.elsewhere.tell(MESSAGES, "")
+
+    # --- the loop ---
+
+    async def _send_due(self) -> float:
+        """Start to send due messages. Returns the seconds until more may be due."""
+        room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
+        rows = await self._store.claim_notifications(self._clock.now_ms(), lease_ms, room) if room else []
+        for row in rows:
+            self._claims.begin(row, self._try, f"message {row.run_id}:{row.wait_id}:{row.n}")
+        if rows:
+            return 0
+        due_ms = await self._store.next_notification_ms() if room else None
+        if due_ms is None:
+            return IDLE_MAX_S
+        return min(IDLE_MAX_S, max(0.0, (due_ms - self._clock.now_ms()) / 1000) + 0.001)
+
+    async def _keep(self, row: NotificationRow, until_ms: int, counts: bool) -> bool:
+        return await self._store.keep_notification(row.run_id, row.wait_id, row.n, row.attempts, until_ms, counts)
+
+    # --- one message ---
+
+    async def _try(self, claim: Claim[NotificationRow]) -> None:
+        """Try to send a message once. A failure is recorded."""
+        row = claim.row
+        try:
+            if row.channel == JOB_CHANNEL:
+                await self._attend(claim)
+                return
+            error = await self._attempt(claim)
+            if error is None:
+                await self._record(claim, "sent")
+            elif error is OVER:
+                await self._record(claim, "cancelled")
+            else:
+                shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
+                if error.retryable and row.attempts < ATTEMPTS_MAX:
+                    await self._record(claim, "pending", back_off_ms(row.attempts, random.random()), shown)
+                else:
+                    log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
+                    await self._record(claim, "failed", None, shown)
+        except StoreError as failure:
+            OUTAGE.log(log, failure, "messages about waits were left for later")
+
+    async def _attend(self, claim: Claim[NotificationRow]) -> None:
+        """Raises StoreError."""
+        target, _ = await self._opened(claim.row)
+        claim.sends = True
+        status, after_ms, problem = await self._jobs.attend(claim.row, target)
+        shown = problem and self._parts.redactor.redact_cut(problem)[:ERROR_CHARS_MAX]
+        await self._record(claim, status, after_ms, shown)
+
+    async def _record(
+        self,
+        claim: Claim[NotificationRow],
+        status: NotificationStatus,
+        after_ms: int | None = None,
+        error: str | None = None,
+    ) -> None:
+        """Raises StoreError."""
+        row, now_ms = claim.row, self._clock.now_ms()
+        due_ms = None if after_ms is None else now_ms + after_ms
+
+        async def record() -> None:
+            await self._store.settle_notification(
+                row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
+            )
+
+        await self._claims.settle(claim, record)
+
+    async def _attempt(self, claim: Claim[NotificationRow]) -> BlockError | None:
+        """Return why it was not sent, or None if it was. Raises StoreError."""
+        row = claim.row
+        try:
+            wait = await self._waits.get(row.run_id, row.wait_id)
+            if wait.status != "pending":
+                return OVER
+            target, rules = await self._opened(row)
+            claim.sends = True
+            with self._parts.vault.bound(rules):
+                await self._send(row, wait, target)
+        except BlockError as error:
+            return error
+        except NotFound:  # its run was deleted meanwhile
+            return OVER
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("a message about %s of run %s cannot be sent", row.wait_id, row.run_id)
+            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
+        return None
+
+    async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], RulesOf]:
+        """Return the target with the present secrets, and their rules. Raises BlockError, StoreError."""
+        vault = self._parts.vault
+        names = sealed_names(row.content)
+        rules = await vault.open(names) if names else {}
+        return unseal(row.content, vault.values), rules
+
+    async def _send(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
+        """Raises BlockError."""
+        server = self._parts.services.notify
+        match row.channel:
+            case "email":
+                to = list(server.email) if target.get("server") else target["to"]
+                await self._mail(row, wait, to)
+            case "webhook":
+                url = (server.webhook or "") if target.get("server") else target["url"]
+                await self._request(row, url, "POST", {}, webhook_body(wait))
+            case "request":
+                body = request_body(wait, target.get("body"))
+                await self._request(row, target["url"], target["method"], target["headers"], body)
+            case other:
+                raise BlockError(f"there is no channel {other!r}", retryable=False)
+
+    async def _mail(self, row: NotificationRow, wait: WaitView, to: list[str]) -> None:
+        services = self._parts.services
+        params = {"to": to, "subject": mail_subject(wait), "body": mail_body(wait)}
+        key = f"{row.run_id}:{row.wait_id}:{row.n}"
+        message, recipients = compose(params, services.mail.sender, key, row.created_at_ms)
+        refused = await post(message, recipients, services, f"wait {row.wait_id}")
+        if refused:  # others got it, and must not get it again
+            raise BlockError(
+                f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
+            )
+
+    async def _request(
+        self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
+    ) -> None:
+        what: Signed = "requests" if row.channel == "request" else "notifications"
+        await post_signed(self._parts, url, method, headers, body, what, f"{row.run_id}:{row.wait_id}")

@@ -1,0 +1,77 @@
+"""The journal of a run as readers get it: in batches or one by one, stored or live; `engine.events`."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import orjson
+
+from executor.kernel.journal.codec import data_of, key_of
+from executor.kernel.journal.reader import output_of
+from executor.kernel.read.cursor import Cursor, Pages
+from executor.kernel.read.find import existing_run, find_run
+from executor.kernel.read.hub import Bell, Deltas
+from executor.kernel.read.lookout import Lookout
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import EventFilter, Record
+from executor.service.views import RunEvent
+
+
+class Events:
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._hub = parts.hub
+        self._pages = Pages(parts.store, parts.hub)
+        self._lookout = Lookout(parts.store, parts.hub)
+
+    async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
+        """Yield the journal after seq `after`, in batches, then live; ends after run.finished."""
+        cursor = self.cursor(run, after)
+        try:
+            while (records := await cursor.take()) is not None:
+                if records:
+                    yield records
+                else:
+                    await cursor.wait()
+        finally:
+            cursor.close()
+
+    async def stream(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
+        """Yield the events one after the other, decoded and with outputs. Raises NotFound."""
+        await find_run(self._store, run)
+        async for records in self.follow(run, after):
+            for record in records:
+                yield await _decoded(self._store, run, record)
+
+    def cursor(self, run: str, after: int = 0, bell: Bell | None = None) -> Cursor:
+        """Return a cursor for the same, for a reader that waits for other things as well: they ring the same bell.
+        Close it."""
+        return Cursor(self._store, self._hub, self._pages, self._lookout, run, after, bell)
+
+    def deltas(self, run: str, bell: Bell | None = None, *, so_far: bool = False) -> Deltas:
+        """Return live-only (node key, text) pieces, as handlers emit them; with `so_far` after the earlier text. Close
+        it."""
+        return self._hub.deltas(run, bell, so_far=so_far)
+
+    async def find(self, run: str, where: EventFilter) -> tuple[list[Record], int]:
+        """Return one page of the events that match, and the number of all that match. Raises NotFound."""
+        async with existing_run(self._store, run):
+            return await self._store.find_events(run, where)
+
+    def look(self, run: str | None) -> None:
+        """Note that another process has committed something to this run, or to any if it is None."""
+        self._lookout.changed(run)
+
+    async def stop(self) -> None:
+        await self._lookout.stop()
+
+
+async def _decoded(store: Store, run: str, record: Record) -> RunEvent:
+    """Return the record decoded, with its output, however large. Raises CorruptJournal."""
+    data = data_of(record)
+    output = await output_of(store, record)
+    if output is not None:
+        data.pop("blob", None)
+        data["output"] = orjson.loads(output)
+    return RunEvent(run, record.seq, record.at_ms, record.type, key_of(record), record.attempt, data)

@@ -1,0 +1,301 @@
+"""Forks: a run that continues the beginning of another run's journal, with other outputs if wanted.
+
+A fork copies the records up to the fork point as they are, times included, and the rows of the waits among them, each
+with a token of its own. Work that was under way there starts again here; waits still wait, until the same time. Outputs
+are shared with the other run unless they are edited: then the outputs of the containers around them are computed again.
+Blocks that had used an edited output keep their results, as do variables; later blocks see the new one.
+
+Signals that had come by then and were not consumed are here, too: in both runs a wait of their name consumes them. No
+notification is sent again for a wait that was open there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey, Path, format_key, join_key, parse_key, split_key
+from compiler.plan import Plan
+from executor.errors import BadRequest, BlockError, Conflict
+from executor.kernel.core import facts as f
+from executor.kernel.core.cut import fork_point
+from executor.kernel.core.decide import decide
+from executor.kernel.core.events import (
+    CleanupStopped,
+    Event,
+    NodeFailed,
+    NodeSucceeded,
+    RegionExited,
+    RunStarted,
+    WaitClosed,
+    WaitOpened,
+)
+from executor.kernel.core.evolve import evolve
+from executor.kernel.core.state import DECIDED, RunPhase, State
+from executor.kernel.journal.codec import Codec, data_of
+from executor.kernel.journal.given import is_same
+from executor.kernel.journal.reader import output_of, read
+from executor.kernel.run.links import Links
+from executor.kernel.run.placement import placement_of
+from executor.kernel.store.contract import Store
+from executor.kernel.store.people import present_actor
+from executor.kernel.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
+from executor.kernel.values.fold import Fold
+from executor.kernel.values.payload import encode, split
+from executor.kernel.values.schema import Matches, check_output
+from executor.kernel.values.scope import Values
+from executor.service.topics.fork_answers import kept
+
+SIGNALS_MAX = 1_000_000  # all
+
+
+class Copied(Struct, frozen=True):
+    """The beginning of a journal, decoded as well. `records[n]` is `events[n]`. `next_ms`: when the next event was
+    recorded, or None if there is none yet."""
+
+    records: list[Record]
+    events: list[Event]
+    next_ms: int | None
+
+    def upto(self, count: int) -> Copied:
+        """Return the first `count` events of it."""
+        if count >= len(self.events):
+            return self
+        return Copied(self.records[:count], self.events[:count], self.records[count].at_ms)
+
+
+async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
+    """Return the part of the run that a fork at `seq` takes over; see `fork_point`. It is read up to the seq of `row`,
+    which ends with a whole step: later events may be of another plan."""
+    codec = Codec(plan)
+    records: list[Record] = []
+    events: list[Event] = []
+    async for record in read(store, row.id, upto=row.seq):
+        records.append(record)
+        events.append(codec.to_event(record))
+        if record.seq > seq and fork_point(events, seq) < len(events):  # else events of the same step may follow
+            break
+    cut = fork_point(events, seq)
+    return Copied(records[:cut], events[:cut], records[cut].at_ms if cut < len(records) else None)
+
+
+async def fork(
+    store: Store,
+    plan: Plan,
+    row: RunRow,
+    copied: Copied,
+    outputs: Mapping[str, Any],
+    *,
+    id: str,
+    now_ms: int,
+    links: Links,
+    matches: Matches,
+    idempotency_key: str | None,
+    request_hash: str,
+    files: Sequence[str] = (),
+) -> tuple[NewRun, int]:
+    """Return the new run, to be created, and how many events it takes over: fewer than are copied where an answer of a
+    person does not count for it (`fork_answers`). `outputs`: by node key, in place of recorded ones; `files`: in these.
+    Raises BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing, an
+    answer does not count)."""
+    codec = Codec(plan)
+    edits = await _checked(plan, copied, outputs, matches)
+    changed = await _changed(store, copied, edits)
+    left = await kept(store, plan, row.id, copied.records, copied.events, changed)
+    copied = copied.upto(left.events)
+    records, blobs = await _edited(store, plan, row, copied, edits)
+    started = copied.events[0]
+    assert isinstance(started, RunStarted)
+    # Outputs from a third run are found there; this run continues beyond the stop of the other one.
+    source = started.source_run if started.reuse and started.source_run is not None else row.id
+    # `not_starter` of its approvals is about the person who forks: the outputs may be theirs.
+    started = replace(started, run=id, reuse=left.reuse, source_run=source, stop_after=None, by=present_actor())
+    records[0] = codec.to_record(1, records[0].at_ms, started)
+    state = State.new(plan)
+    for event in [started, *copied.events[1:]]:
+        evolve(plan, state, event)
+        if state.phase is RunPhase.FAILING or state.ending is not None:
+            raise _failing(plan, row.id, event, state.seq)
+    sources = (row.id, source) if source != row.id and _is_read(plan, state, started.reuse) else (row.id,)
+    made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
+    records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
+    opened = _opened(codec, [*copied.events, *made])
+    new = NewRun(
+        id=id,
+        workflow=row.workflow,
+        version=row.version,
+        plan_hash=plan.hash,
+        plan=plan.encoded,
+        input=row.input,
+        records=tuple(records),
+        now_ms=now_ms,
+        idempotency_key=idempotency_key,
+        request_hash=request_hash,
+        document_hash=row.document_hash,
+        draft_id=row.draft_id,
+        draft_rev=row.draft_rev,
+        sources=sources,
+        source_run_id=source,
+        waits=tuple(await _waits(store, row.id, opened, id, links, now_ms)),
+        signals=tuple(await _signals(store, row.id, opened, copied, id)),
+        blobs=blobs,
+        placement=placement_of(plan, orjson.loads(row.input)),
+        files=tuple(files),
+    )
+    return new, len(copied.events)
+
+
+def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
+    """Return True if outputs of the run they are reused from are still to be recorded."""
+    recorded = {*DECIDED, None}  # None once all of the root is recorded
+    return any(state.status_of(plan, ((), node)) not in recorded for node in reused)
+
+
+def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
+    assert isinstance(event, NodeFailed | CleanupStopped)
+    name = format_key(plan, event.key)
+    return Conflict(
+        f"run {run} was failing after event {seq}, where {name} failed: a fork there would fail too",
+        code="fork_failing",
+        hint=f"fork at {seq - 1} or before, or retry {name}",
+        seq=seq - 1,
+        node=name,
+    )
+
+
+# --- edited outputs ---------------------------------------------------------------------------------------------------
+
+
+async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], matches: Matches) -> dict[NodeKey, bytes]:
+    """Return the wanted outputs as JSON, by key; a container by its end. Raises BadRequest."""
+    there = {event.key for event in copied.events if isinstance(event, NodeSucceeded | RegionExited)}
+    edits: dict[NodeKey, bytes] = {}
+    for text, value in outputs.items():
+        pointer = "/outputs/" + text.replace("~", "~0").replace("/", "~1")
+        key = _key(plan, text)
+        if key not in there:
+            raise BadRequest(
+                f"{text!r} has no output in the first {len(copied.events)} events",
+                code="output_not_recorded",
+                pointer=pointer,
+                hint="use the key of a node that has succeeded by then, such as send@review#5",
+            )
+        try:
+            edits[key] = encode(value)
+            await check_output(plan.nodes[key[1]], edits[key], matches)
+        except BlockError as error:
+            raise BadRequest(error.message, code=error.code, pointer=pointer, hint=error.hint) from error
+    return edits
+
+
+async def _changed(store: Store, copied: Copied, edits: Mapping[NodeKey, bytes]) -> set[NodeKey]:
+    """Return the nodes whose edited output differs from the recorded one."""
+    changed = set()
+    for record, event in zip(copied.records, copied.events, strict=True):
+        if isinstance(event, NodeSucceeded | RegionExited) and event.key in edits:
+            recorded = orjson.loads(await output_of(store, record) or b"null")
+            if not is_same(recorded, orjson.loads(edits[event.key])):
+                changed.add(event.key)
+    return changed
+
+
+def _key(plan: Plan, text: str) -> NodeKey | None:
+    node, path = split_key(text)
+    for name in (node, f"{node}:end"):
+        try:
+            return parse_key(plan, join_key(name, path))
+        except ValueError:
+            pass
+    return None
+
+
+async def _edited(
+    store: Store, plan: Plan, row: RunRow, copied: Copied, edits: Mapping[NodeKey, bytes]
+) -> tuple[list[Record], tuple[tuple[str, bytes], ...]]:
+    """Return the records with the edits in them and in the results of the containers around them, and the blobs of
+    those."""
+    records = list(copied.records)
+    if not edits:
+        return records, ()
+    fold = Fold(plan, Values(plan, orjson.loads(row.input), {}))
+    blobs: dict[str, bytes] = {}
+    for index, (record, event) in enumerate(zip(copied.records, copied.events, strict=True)):
+        edit = edits.get(event.key) if isinstance(event, NodeSucceeded | RegionExited) else None
+        again = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
+        output = edit if edit is not None else None if again else await output_of(store, record)
+        made = fold.apply(event, output)
+        if edit is not None or again:
+            final = edit if edit is not None else made
+            assert final is not None
+            records[index] = _with_output(record, final, blobs)
+    return records, tuple(blobs.items())
+
+
+def _holds(plan: Plan, event: RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
+    """Return True if an edited output lies in a scope of the container that left. A reused one has no scopes."""
+    path: Path = event.key[0]
+    body = plan.nodes[event.key[1]].body
+    return not event.reused and any(
+        len(p) > len(path) and p[: len(path)] == path and p[len(path)][0] == body for p, _ in edits
+    )
+
+
+def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Record:
+    data = data_of(record)
+    data.pop("blob", None)
+    data.pop("size", None)
+    inline, blob = split(output)
+    if blob is not None:
+        blobs[blob] = output
+        data |= {"blob": blob, "size": len(output)}
+    return replace(record, output=inline, data=orjson.dumps(data) if data else None)
+
+
+# --- waits and signals ------------------------------------------------------------------------------------------------
+
+
+def _opened(codec: Codec, events: list[Event]) -> dict[str, bool]:
+    """Return the ids of the waits among `events`, and if they are still open after them."""
+    return {
+        codec.wait_id(event.key, event.attempt): isinstance(event, WaitOpened)
+        for event in events
+        if isinstance(event, WaitOpened | WaitClosed)
+    }
+
+
+async def _waits(
+    store: Store, source: str, opened: Mapping[str, bool], run: str, links: Links, now_ms: int
+) -> list[WaitRow]:
+    """Return the rows of the waits: those that are open here are pending, whatever their state in the source."""
+    rows = []
+    for id, is_open in opened.items():
+        row = await store.get_wait(source, id)
+        if row is None:
+            raise Conflict(f"run {source} no longer has a wait '{id}'", code="wait_not_found")
+        row = replace(row, run_id=run, token_hash=links.hash_of(run, id, row.kind))
+        if is_open:
+            row = replace(row, status="pending", response=None, answered_by=None, answered_at_ms=None)
+        elif row.status == "pending" or row.kind == "child":
+            row = replace(row, status="answered", response=None, answered_by=None, answered_at_ms=now_ms)
+        rows.append(row)
+    return rows
+
+
+async def _signals(store: Store, source: str, opened: Mapping[str, bool], copied: Copied, run: str) -> list[SignalRow]:
+    """Return the signals that had come until the event after the copied ones. A signal keeps its consumer if that is
+    copied. A signal that then answered a wait which is open again, and had not come before the last copied event, is
+    left out: this run is there to get another one."""
+    last_ms = copied.records[-1].at_ms
+    found: list[SignalRow] = []
+    for row in await store.list_signals(source, limit=SIGNALS_MAX):
+        consumed = row.consumed_by is not None and opened.get(row.consumed_by) is False
+        early = row.received_at_ms <= last_ms
+        unconsumed = (copied.next_ms is None or row.received_at_ms < copied.next_ms) and row.consumed_by not in opened
+        if consumed or early or unconsumed:
+            by = row.consumed_by if consumed else None
+            found.append(replace(row, run_id=run, seq=len(found) + 1, consumed_by=by))
+    return found

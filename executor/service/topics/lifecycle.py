@@ -1,0 +1,295 @@
+"""New runs that take over results of a run, and moving an open run to another version; `engine.lifecycle`.
+
+A run that has ended does not change: running it again from a block, forking it and retrying a node make a new run."""
+
+from __future__ import annotations
+
+import asyncio
+import secrets
+from collections.abc import Mapping
+from typing import Any, Literal
+
+import orjson
+from msgspec import Struct
+
+from compiler.keys import NodeKey, format_key, join_key, parse_key, split_key
+from compiler.plan import Plan
+from executor.errors import Conflict, NotFound
+from executor.kernel.core import facts as f
+from executor.kernel.core.messages import Migrate, Retry, encode
+from executor.kernel.core.state import State, Status
+from executor.kernel.journal.given import is_same
+from executor.kernel.journal.reader import load_plan
+from executor.kernel.read.find import existing_run, find_version
+from executor.kernel.run.answers import check_input
+from executor.kernel.run.move import Misfit, fit
+from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.people import present_actor
+from executor.kernel.store.rows import TERMINAL, RunRow
+from executor.service.topics.forks import beginning, fork
+from executor.service.topics.runs import Runs
+from executor.service.views import Rerun, Submitted
+from executor.service.views import rerun as rerun_view
+from executor.service.views.rerun import alone_again, outermost_block
+from executor.service.views.why import state_of
+
+# The interval between checks if a run has moved; its owner may be another process.
+LOOK_S = 0.25
+MOVE_WAIT_S = 5.0
+
+How = Literal["now", "from_node", "from_block", "whole_container"]
+
+
+class Forked(Submitted, frozen=True, kw_only=True):
+    """`seq`: the number of events taken over; more than requested if those belong together, fewer if the run had begun
+    to end."""
+
+    seq: int
+
+
+class Retried(Submitted, frozen=True, kw_only=True):
+    """`how` is now (the open run itself: its next attempt need not wait), or a new run: from_block (a block at the root
+    and all after it run again), from_node (inside a container: the nodes after this one run again), whole_container
+    (`block` runs again as a whole, because other nodes had advanced)."""
+
+    how: How
+    block: str
+
+
+class Migrated(Struct, frozen=True):
+    """`moved` False: the run's owner has not answered yet."""
+
+    run: str
+    version: int
+    plan_hash: str
+    moved: bool
+
+
+class Lifecycle:
+    """New runs made from the journal of another one, and moves to another version; `engine.lifecycle`."""
+
+    def __init__(self, parts: Parts, runs: Runs) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._runs = runs
+
+    async def run_from(
+        self, run: str, block: str | None = None, *, input: Any = None, idempotency_key: str | None = None
+    ) -> Submitted:
+        """Start a run that takes over the outputs of `run` before `block` and runs `block` and all that follows from it
+        again; without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict if the block lies inside a
+        container, the run has not ended, answers inside a container are not valid for the new run, or `idempotency_key`
+        was used for a different request."""
+        row, plan = await self._ended(run)
+        matches = self._parts.services.sandbox.matches
+        admitted = await self._parts.files.admit(input, "/input")
+        before = orjson.loads(row.input)
+        checked = before if input is None else await check_input(plan, admitted.value, matches)
+        is_new = not is_same(before, checked)
+        reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
+        now_ms = self._parts.clock.now_ms()
+        start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
+        origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
+        new = new_run(
+            plan,
+            start,
+            origin,
+            checked,
+            idempotency_key=idempotency_key,
+            request_hash=request_hash("rerun", run, block, checked),
+            taken_over=await rerun_view.patches(self._store, plan, run, reuse),
+            files=admitted.files,
+        )
+        stored, created = await self._runs.create(new, plan)
+        return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
+
+    async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
+        """Return what `run_from` would take over and run again. Raises the same NotFound and Conflict."""
+        async with existing_run(self._store, run):
+            _, plan = await self._ended(run)
+            return await rerun_view.preview(self._store, plan, run, block or plan.trigger)
+
+    async def _ended(self, run: str) -> tuple[RunRow, Plan]:
+        async with existing_run(self._store, run) as row:
+            if row.status not in TERMINAL:
+                raise Conflict(
+                    f"run {run} has not ended yet (it is {row.status})",
+                    code="run_not_ended",
+                    hint="cancel it, or wait until it ends",
+                )
+            return row, await load_plan(self._store, row.plan_hash)
+
+    async def fork(
+        self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> Forked:
+        """Make a run that continues from event `seq` of `run`, with these outputs in place of recorded ones. Raises
+        NotFound, BadRequest, Conflict (`seq` is past the end, the run was failing there, a key used before)."""
+        row, plan = await self._run(run)
+        if seq > row.seq:
+            raise Conflict(
+                f"run {run} has no event {seq}; its last event is {row.seq}", code="seq_not_found", seq=row.seq
+            )
+        async with existing_run(self._store, run):
+            copied = await beginning(self._store, plan, row, seq)
+        admitted = await self._parts.files.admit(dict(outputs or {}), "/outputs")
+        now_ms = self._parts.clock.now_ms()
+        new, taken_over = await fork(
+            self._store,
+            plan,
+            row,
+            copied,
+            admitted.value,
+            id=new_run_id(now_ms),
+            now_ms=now_ms,
+            links=self._parts.links,
+            matches=self._parts.services.sandbox.matches,
+            idempotency_key=idempotency_key,
+            request_hash=request_hash("fork", run, seq, admitted.value),
+            files=admitted.files,
+        )
+        stored, created = await self._runs.create(new, plan)
+        return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=taken_over)
+
+    async def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Retried:
+        """Run one node again; see Retried. Raises NotFound; Conflict: the run is open and the node does not wait for
+        its next attempt, or the run has ended and the node never started."""
+        row, plan = await self._run(run)
+        if row.status not in TERMINAL:
+            return await self._retry_now(row, plan, key)
+        first = _first_node(plan, key)
+        if not first[0]:
+            block = plan.nodes[first[1]].block
+            new = await self.run_from(run, block, idempotency_key=idempotency_key)
+            return _retried(new, "from_block", block)
+        async with existing_run(self._store, run):
+            started = await alone_again(self._store, plan, run, first)
+        if started is None:
+            raise Conflict(
+                f"{key} did not start in run {run}, so there is nothing to run again",
+                code="node_not_started",
+                hint=f"run from '{outermost_block(plan, first)}' instead",
+            )
+        seq, alone = started
+        if alone:
+            forked = await self.fork(run, seq - 1, idempotency_key=idempotency_key)
+            return _retried(forked, "from_node", plan.nodes[first[1]].block)
+        block = outermost_block(plan, first)
+        return _retried(await self.run_from(run, block, idempotency_key=idempotency_key), "whole_container", block)
+
+    async def _retry_now(self, row: RunRow, plan: Plan, text: str) -> Retried:
+        state = await state_of(self._store, plan, row)
+        key = _first_node(plan, text)
+        if key not in state.retries:
+            raise Conflict(
+                f"run {row.id} is {row.status}, and {text} is not waiting for its next attempt",
+                code="node_not_retrying",
+                hint=_instead(plan, state, key),
+            )
+        message = encode(Retry(format_key(plan, key)))
+        if not await self._store.post_message(row.id, message, self._parts.clock.now_ms()):
+            raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
+        self._parts.wake(row.id)
+        block = plan.nodes[key[1]].block
+        return Retried(row.id, row.workflow, row.version, row.status, False, how="now", block=block)
+
+    async def migrate(self, run: str, version: int, wait_s: float = MOVE_WAIT_S) -> Migrated:
+        """Move an open run to another version of its workflow. Its owner does it, and this waits for it. Raises
+        NotFound, CompileError; Conflict: the run has ended, is of no stored workflow, follows this version already, or
+        does not fit (`conflicts`)."""
+        row, old = await self._run(run)
+        if row.version is None:
+            raise Conflict(
+                f"run {run} is not a run of a stored workflow, so there is no other version", code="run_has_no_version"
+            )
+        target = await find_version(self._store, row.workflow, version)
+        new = await self._parts.compiler.plan(target.document, old.trigger)
+        if row.status in TERMINAL:
+            raise _ended(row)
+        if (row.plan_hash, row.version) == (new.hash, version):
+            raise Conflict(
+                f"run {run} already uses version {version}",
+                code="migration_same_version",
+                hint="choose another version; `weft workflows NAME` lists them",
+            )
+        await self._check(row, old, new, version)
+        now_ms = self._parts.clock.now_ms()
+        await self._store.put_plan(new.hash, new.encoded, now_ms)
+        message = encode(Migrate(version, new.hash, request=secrets.token_hex(8)))
+        if not await self._store.post_message(run, message, now_ms, new.hash):
+            raise _ended(row)
+        self._parts.wake(run)
+        return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
+
+    async def _moved(self, run: str, new: Plan, version: int, message: bytes, wait_s: float) -> bool:
+        """Raises Conflict when the owner has refused: the run continued meanwhile."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + wait_s
+        while True:
+            signal = self._parts.hub.watch(run)
+            try:
+                waiting = any(row.message == message for row in await self._store.read_inbox(run))
+                row, plan = await self._run(run)
+                if (row.plan_hash, row.version) == (new.hash, version):
+                    return True
+                if not waiting:
+                    await self._check(row, plan, new, version)
+                    raise Conflict(f"run {run} did not move in time: try again", code="migration_refused")
+                if clock() >= until:
+                    return False
+                await asyncio.wait([signal], timeout=LOOK_S)
+            finally:
+                signal.cancel()
+
+    async def _check(self, row: RunRow, old: Plan, new: Plan, version: int) -> None:
+        if row.status in TERMINAL:
+            raise _ended(row)
+        misfits = (await fit(self._store, row, old, new)).misfits
+        if misfits:
+            raise _conflict(row, version, misfits)
+
+    async def _run(self, run: str) -> tuple[RunRow, Plan]:
+        async with existing_run(self._store, run) as row:
+            return row, await load_plan(self._store, row.plan_hash)
+
+
+def _first_node(plan: Plan, text: str) -> NodeKey:
+    """Return the node, or a container's start. Raises NotFound."""
+    node, path = split_key(text)
+    why = f"the plan has no node '{text}'"
+    for name in (f"{node.removesuffix(':end')}:start", node):
+        try:
+            return parse_key(plan, join_key(name, path))
+        except ValueError as error:
+            if plan.node_index(name) is not None:
+                why = str(error)
+    raise NotFound(why, code="node_not_found", hint="a key looks like send@review#5/fan[2]")
+
+
+def _instead(plan: Plan, state: State, key: NodeKey) -> str:
+    if any(wait.kind == "attention" for wait in state.waits.get(key, {}).values()):
+        return "one of its attempts was lost: answer its wait with retry, done or fail"
+    status = state.status_of(plan, key)
+    if status is None or status is Status.PENDING:
+        return "it has not started"
+    return f"it is {status.name.lower()}; once the run has ended, a retry is a new run"
+
+
+def _retried(new: Submitted, how: How, block: str) -> Retried:
+    return Retried(new.run, new.workflow, new.version, new.status, new.created, how=how, block=block)
+
+
+def _ended(row: RunRow) -> Conflict:
+    return Conflict(f"run {row.id} has ended ({row.status}): its version cannot change", code="run_ended")
+
+
+def _conflict(row: RunRow, version: int, misfits: tuple[Misfit, ...]) -> Conflict:
+    first = misfits[0]
+    more = f" (and {len(misfits) - 1} more)" if len(misfits) > 1 else ""
+    about = f"'{first.node}': " if first.node else ""
+    return Conflict(
+        f"run {row.id} does not fit version {version}: {about}{first.why}{more}",
+        code="migration_conflict",
+        hint="wait until it ends, or fork it at an earlier event",
+        conflicts=[{"node": misfit.node, "why": misfit.why} for misfit in misfits],
+    )

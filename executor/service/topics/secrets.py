@@ -1,0 +1,153 @@
+"""Stored secrets: set, list, delete and seal again, never read; `engine.secrets`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from msgspec import Struct
+
+from executor.blocks.http.binding import checked_hosts
+from executor.blocks.http.parts import checked_places
+from executor.blocks.vault.connection import is_connection
+from executor.blocks.vault.sealing import Keys
+from executor.blocks.vault.vault import VALUE_CHARS_MIN
+from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.secrets import SECRETS_MAX, Resealed, SecretRow
+
+VALUE_BYTES_MAX: Final = 64 * 1024
+RESEALED_AT_ONCE: Final = 20
+_NAME = re.compile(r"[A-Z_][A-Z0-9_]{0,99}")
+
+
+class SecretView(Struct, frozen=True):
+    """Without its value, which no one can read. `readable`: this server has the key that it is encrypted with.
+    `places`: where in a request it may stand, empty for anywhere. `in_environment`: the server has an environment value
+    of the same name, which workflows read instead."""
+
+    name: str
+    version: int
+    hosts: tuple[str, ...]
+    places: tuple[str, ...]
+    created_by: str
+    created_at_ms: int
+    last_used_at_ms: int | None
+    readable: bool
+    in_environment: bool
+
+
+class Rekeyed(Struct, frozen=True):
+    """The number of secrets that are sealed with the present key, and of open waits that have a new link."""
+
+    resealed: int
+    relinked: int
+
+
+class Secrets:
+    def __init__(self, parts: Parts) -> None:
+        self._key_times = parts.key_times
+        self._store = parts.store
+        self._clock = parts.clock
+        self._vault = parts.vault
+        self._redactor = parts.redactor
+
+    async def all(self) -> list[SecretView]:
+        """List the secrets by name."""
+        rows = [row for row in await self._store.list_secrets() if not is_connection(row)]
+        self._vault.know(rows)
+        return [self._view(row) for row in rows]
+
+    async def set(
+        self, name: str, value: str, hosts: Sequence[str] = (), places: Sequence[str] = (), *, by: str = ""
+    ) -> SecretView:
+        """Set a first or a new value, which runs read from their next block call on. Raises BadRequest, Conflict,
+        LimitExceeded."""
+        keys = self._keys()
+        _check(name, value)
+        rules = checked_hosts(hosts), checked_places(places)
+        if self._vault.is_given(name):
+            raise Conflict(
+                f"{name} is set in the environment of this server",
+                code="secret_in_environment",
+                hint=f"remove WEFT_ENV_{name} or WEFT_SECRET_{name}, or use another name",
+            )
+        rows = {row.name: row for row in await self._store.list_secrets()}
+        if name not in rows and len(rows) >= SECRETS_MAX:
+            raise LimitExceeded(f"there can be at most {SECRETS_MAX} secrets", code="limit_secrets")
+        version = rows[name].version + 1 if name in rows else 1
+        self._redactor.learn(name, version, value)
+        sealed = keys.seal(name, version, value)
+        used = rows[name].last_used_at_ms if name in rows else None
+        row = SecretRow(name, version, sealed, keys.id, rules[0], by, self._clock.now_ms(), used, rules[1])
+        if not await self._store.put_secret(row):
+            raise Conflict(f"the secret {name} was changed at the same time", code="secret_changed")
+        self._vault.names |= {name}
+        return self._view(row)
+
+    async def delete(self, name: str) -> None:
+        """Raises NotFound."""
+        if not _NAME.fullmatch(name) or not await self._store.delete_secret(name):
+            raise NotFound(f"there is no secret {name[:100]!r}", code="secret_not_found")
+        if not self._vault.is_given(name):
+            self._vault.names -= {name}
+
+    async def reseal(self) -> int:
+        """Encrypt the secrets of older keys with the present key, in small transactions. Returns their number. A secret
+        of an unknown key is left as it is."""
+        keys = self._keys()
+        old = [row for row in await self._store.list_secrets() if row.key_id != keys.id and keys.has(row.key_id)]
+        done = 0
+        for at in range(0, len(old), RESEALED_AT_ONCE):
+            some = old[at : at + RESEALED_AT_ONCE]
+            done += await self._store.reseal_secrets([_resealed(keys, row) for row in some])
+        return done
+
+    async def rekey(self, grace_ms: int) -> Rekeyed:
+        """Make this process's key the valid one: secrets are sealed with it, and open waits get new links. Links,
+        webhook secrets, addresses of pages and signatures of the keys before stay valid for `grace_ms` more. It can be
+        interrupted and repeated, also with another time."""
+        self._keys()
+        relinked = await self._key_times.change(grace_ms)
+        return Rekeyed(await self.reseal(), relinked)
+
+    def _keys(self) -> Keys:
+        if self._vault.keys is None:
+            raise Conflict("this process has no key for secrets", code="secrets_without_key")
+        return self._vault.keys
+
+    def _view(self, row: SecretRow) -> SecretView:
+        return SecretView(
+            row.name,
+            row.version,
+            row.hosts,
+            row.places,
+            row.created_by,
+            row.created_at_ms,
+            row.last_used_at_ms,
+            self._vault.keys is not None and self._vault.keys.has(row.key_id),
+            self._vault.is_given(row.name),
+        )
+
+
+def _resealed(keys: Keys, row: SecretRow) -> Resealed:
+    sealed = keys.seal(row.name, row.version, keys.open(row))
+    return Resealed(row.name, row.version, row.key_id, sealed, keys.id)
+
+
+def _check(name: str, value: str) -> None:
+    """Check the name and the value. Raises BadRequest."""
+    if not _NAME.fullmatch(name):
+        raise BadRequest(
+            "the name of a secret consists of capital letters, digits and _, up to 100, and starts with a letter or _",
+            code="secret_name_invalid",
+        )
+    checked_value(value, "/value")
+
+
+def checked_value(value: str, pointer: str) -> None:
+    """Raises BadRequest."""
+    if len(value) < VALUE_CHARS_MIN or len(value.encode(errors="surrogatepass")) > VALUE_BYTES_MAX:
+        message = f"the value of a secret must have at least {VALUE_CHARS_MIN} characters and at most 64 KiB"
+        raise BadRequest(message, code="secret_value_invalid", pointer=pointer)

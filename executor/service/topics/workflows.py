@@ -1,0 +1,254 @@
+"""Workflows that are stored, version by version: compiled, saved, activated, deleted; `engine.workflows`."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from compiler.compile import Compiled
+from compiler.connections import missing_connections
+from compiler.diagnostics import Diagnostic
+from compiler.document import as_document
+from compiler.imports import OurDocument, as_ours
+from compiler.imports.sim_foreign import not_imported
+from compiler.plan import Plan
+from compiler.tracing.workflow import FunctionWorkflow, called_by
+from executor.blocks.vault.connection import PREFIX, is_connection
+from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
+from executor.kernel.journal.reader import load_plan
+from executor.kernel.process.threads import aside
+from executor.kernel.read.find import find_version
+from executor.kernel.run.compiler import plan_of
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
+from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.service.triggers.declared import declared_by, turned_off
+from executor.service.triggers.scheduler import Scheduler
+from executor.service.views import SavedWorkflow
+
+NAME_MAX: Final = 200
+# The newest open runs of each status. More would take longer than the warning is worth.
+RUNS_MAX: Final = 100
+LOOKS_MAX: Final = 1_000
+_OFF_HINT: Final = (
+    "Replace what was not imported and deploy again, turn a trigger on by hand, or deploy with --activate-triggers."
+)
+
+
+class Workflows:
+    """A version is stored for ever under its number; runs that name none start the active one."""
+
+    def __init__(self, parts: Parts, scheduler: Scheduler) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._scheduler = scheduler
+        self._given: list[FunctionWorkflow[Any, Any]] = []
+        self._called: set[FunctionWorkflow[Any, Any]] = set()  # stored already
+
+    async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
+        """Return the plan and the diagnostics; never raises for errors of the document."""
+        return await self._parts.compiler.compile(document, trigger)
+
+    async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
+        """Return all findings of a document; nothing is stored."""
+        return [*(await self.compile(document, trigger)).diagnostics, *await self.missing(document)]
+
+    async def missing(self, document: Any) -> list[Diagnostic]:
+        """Return diagnostics for the connections that a document names and this server lacks. They are read at this
+        moment, because another process may have added them."""
+        data = document if isinstance(document, bytes) else orjson.dumps(document)
+        if b'"connection"' not in data:
+            return []
+        known = [row.name.removeprefix(PREFIX) for row in await self._store.list_secrets() if is_connection(row)]
+
+        def found() -> list[Diagnostic]:
+            try:
+                read = orjson.loads(data)
+            except orjson.JSONDecodeError:
+                return []
+            return missing_connections(read, self._parts.registry, known)
+
+        return await aside(found)
+
+    async def save(self, document: Any, name: str | None = None, *, activate_triggers: bool = False) -> SavedWorkflow:
+        """Store it and make it the active version; the same document is the same version. Workflow functions that it
+        calls are stored as well. With blocks that were not imported its schedules and webhooks are off, unless
+        `activate_triggers`. Raises CompileError, BadRequest."""
+        if isinstance(document, FunctionWorkflow):
+            await self.save_called(document)
+        if not isinstance(document, Mapping) and hasattr(document, "document"):
+            document = as_document(document)
+        compiled = await self.compile(document)
+        plan = plan_of(compiled)
+        name = name or plan.name
+        if not name:
+            raise BadRequest(
+                "the workflow has no name", pointer="/name", hint="add `name` to the document or to the request"
+            )
+        if len(name) > NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
+            raise BadRequest(
+                f"the workflow cannot be stored as {name[:80]!r}",
+                code="name_invalid",
+                pointer="/name",
+                hint=f"names are part of URLs: at most {NAME_MAX} characters, no slash, no control characters",
+            )
+        # The hash ignores the order of keys, the stored document does not: forms show fields in their author's order.
+        digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        declared, off = await self._declared(name, document, activate_triggers)
+        data, now_ms = orjson.dumps(document), self._parts.clock.now_ms()
+        stored = await self._store.put_workflow(name, data, digest, now_ms, declared)
+        return await self._saved(stored, document, compiled, off)
+
+    async def _declared(self, name: str, document: Any, activate: bool) -> tuple[Declared, list[Diagnostic]]:
+        """Return the triggers of a version, and the diagnostics about them."""
+        declared = await declared_by(self._parts, name, document)
+        rows: list[ScheduleRow | WebhookRow] = [*declared.schedules, *declared.webhooks]
+        on = sorted(row.trigger or "" for row in rows if row.enabled)
+        if activate or not on:
+            return declared, []
+        ours = await self._ours(document)
+        found = not_imported(ours.document)
+        if not found:
+            return declared, []
+        what = "a block or a tool was" if len(found) == 1 else f"{len(found)} blocks and tools were"
+        message = f"These triggers are off, because {what} not imported: {', '.join(on)[:200]}."
+        return turned_off(declared), [Diagnostic("triggers_off", "warning", "/blocks", message, _OFF_HINT)]
+
+    async def give(self, workflows: Iterable[FunctionWorkflow[Any, Any]]) -> None:
+        """Add workflows of this program: those that one of them calls are stored. Raises like `save_called`."""
+        self._given += workflows
+        await self.save_called(*self._given)
+
+    async def save_called(self, *workflows: FunctionWorkflow[Any, Any]) -> None:
+        """Store the workflow functions that these call, each once. Raises CompileError, BadRequest, TraceError."""
+        for one in called_by(workflows, self._given).values():
+            if one not in self._called:
+                self._called.add(one)
+                try:
+                    await self.save(one)
+                except BaseException:
+                    self._called.discard(one)
+                    raise
+
+    async def active(self) -> list[WorkflowRow]:
+        """Return the active version of each."""
+        return await self._store.list_workflows()
+
+    async def version(self, name: str, version: int | None = None) -> WorkflowRow:
+        """Return the active version without a number. Raises NotFound."""
+        return await find_version(self._store, name, version)
+
+    async def converted(self, document: bytes) -> bytes:
+        """Return a stored document in the format weft/1."""
+        ours = await self._ours(orjson.loads(document))
+        return document if ours.imported is None else orjson.dumps(ours.document)
+
+    async def _ours(self, document: Any) -> OurDocument:
+        return await aside(partial(as_ours, document, self._parts.services.names, self._parts.registry))
+
+    async def plan(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
+        """Return the plan of a run that starts at `trigger` now. Raises NotFound, CompileError."""
+        row = await find_version(self._store, name, version)
+        return await self._parts.compiler.plan(row.document, trigger)
+
+    async def heads(self) -> list[WorkflowHead]:
+        """List the workflows by name, each with its last run."""
+        return await self._store.list_heads()
+
+    async def get(self, name: str) -> WorkflowHead:
+        """Raises NotFound."""
+        head = await self._store.get_head(name)
+        if head is None:
+            raise _not_found(name)
+        return head
+
+    async def versions(self, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
+        """List versions, newest first, below `before`. Raises NotFound."""
+        found = await self._store.list_versions(name, before, limit)
+        if not found:
+            await self.get(name)
+        return found
+
+    async def activate(self, name: str, version: int, *, activate_triggers: bool = False) -> SavedWorkflow:
+        """Run this version from now on where none is named; its schedules and webhooks take the place of those of the
+        version before, as in `save`. Raises NotFound, and CompileError when it cannot run any more."""
+        row = await find_version(self._store, name, version)
+        document = orjson.loads(row.document)
+        compiled = await self.compile(row.document)
+        plan_of(compiled)  # raises CompileError
+        declared, off = await self._declared(name, document, activate_triggers)
+        stored = await self._store.activate_workflow(name, version, self._parts.clock.now_ms(), declared)
+        if stored is None:
+            raise _not_found(name)
+        return await self._saved(stored, document, compiled, off)
+
+    async def _saved(
+        self, stored: Stored, document: Any, compiled: Compiled, off: Sequence[Diagnostic]
+    ) -> SavedWorkflow:
+        """Return the result and all diagnostics for a version that was made active."""
+        self._scheduler.wake()
+        row, replaced = stored.row, stored.replaced
+        warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []
+        found = (*compiled.diagnostics, *await self.missing(document), *off, *warnings)
+        return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
+
+    async def delete(self, name: str) -> DeletedWorkflow:
+        """Delete a workflow with its versions, schedules and webhooks. Runs that have ended stay, and keep their
+        documents. Raises NotFound, Conflict (workflow_has_open_runs)."""
+        deleted = await self._store.delete_workflow(name)
+        if deleted is None:
+            raise _not_found(name)
+        if deleted.open_runs:
+            runs = "a run" if deleted.open_runs == 1 else f"{deleted.open_runs} runs"
+            raise Conflict(
+                f"{runs} of workflow '{name}' {'has' if deleted.open_runs == 1 else 'have'} not ended yet",
+                code="workflow_has_open_runs",
+                hint="cancel them, or wait until they end",
+                open_runs=deleted.open_runs,
+            )
+        self._scheduler.wake()
+        return deleted
+
+
+def _not_found(name: str) -> NotFound:
+    return NotFound(f"there is no workflow '{name}'", code="workflow_not_found")
+
+
+async def _removed_blocks(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
+    """Return warnings about blocks that the new version lacks and open runs hold, in the order of their ids. A run
+    holds a block when its journal has a record of it. It ends under its own version: it cannot move to one that lacks
+    the block, where a block under another id is another block."""
+    present = (await aside(partial(as_ours, document))).document.get("blocks") or {}
+    holders: dict[str, int] = {}
+    looks = 0
+    for status in ("running", "waiting"):
+        for run in await store.list_runs(workflow, status, limit=RUNS_MAX):
+            try:
+                plan = await load_plan(store, run.plan_hash)
+            except CorruptJournal:
+                continue  # the version is stored: damage to a run, which the doctor names, is no reason to deny it
+            removed = {
+                node.block: node.id for node in plan.nodes if node.block not in present and node.sentinel != "end"
+            }
+            for block, node in removed.items():
+                looks += 1
+                if looks > LOOKS_MAX:
+                    return _removed(holders, more=True)
+                if (await store.find_events(run.id, EventFilter(limit=1, node=node)))[0]:
+                    holders[block] = holders.get(block, 0) + 1
+    return _removed(holders)
+
+
+def _removed(holders: Mapping[str, int], more: bool = False) -> list[Diagnostic]:
+    found = []
+    for block, count in sorted(holders.items()):
+        runs = f"{count}{' or more' if more else ''} open run{'' if count == 1 and not more else 's'}"
+        message = f'Block "{block}" was removed, and {runs} used it. They keep their version.'
+        hint = "If it is the same block, restore its id and change only its name."
+        found.append(Diagnostic("block_dropped", "warning", "/blocks", message, hint))
+    return found

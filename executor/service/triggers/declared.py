@@ -1,0 +1,194 @@
+"""The schedules, webhooks and public pages that a document declares, as rows. Storing a version stores them with it.
+
+A public form and a chat are rows of the webhooks with a page of their own, so the id has a prefix
+(`form:orders:intake`, `chat:orders:ask`), and the token in its address stands for the secret that a webhook has. Ids of
+blocks and of the API hold no colon.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from functools import partial
+from typing import Annotated, Any, Final, Literal, NamedTuple
+
+import orjson
+from msgspec import Meta
+from msgspec.structs import replace
+
+from compiler.imports import as_ours
+from compiler.plan import Node, Plan
+from compiler.references import escape
+from executor.blocks.types.form_trigger import WAIT_S
+from executor.errors import InputInvalid
+from executor.kernel.process.threads import aside
+from executor.kernel.read.find import find_version
+from executor.kernel.run.answers import check_input
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.people import present_actor
+from executor.kernel.store.rows import VERSION_MAX
+from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.kernel.values import cron
+
+TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"})
+FORM: Final = "form:"
+CHAT: Final = "chat:"
+Pages = Literal["form", "chat"]
+# Such a name may be part of an address: no percent signs in addresses that people copy.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+SHORT: Final = 60
+WEBHOOK_TIMEOUT_S: Final = 30.0
+Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
+
+
+def trigger_id(workflow: str, block: str) -> str:
+    """Return `workflow:block`. A name that would need escaping in an address becomes a short safe form and a hash."""
+    if not _PLAIN.fullmatch(workflow):
+        short = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow).strip("-")[:SHORT]
+        workflow = f"{short}~{hashlib.sha256(workflow.encode()).hexdigest()[:10]}"
+    return f"{workflow}:{block}"
+
+
+def page_of(id: str) -> tuple[Pages, str] | None:
+    """Return ("form", `orders:intake`) for `form:orders:intake`, or None if the id has no public page."""
+    if id.count(":") != 2:
+        return None
+    if id.startswith(FORM):
+        return "form", id.removeprefix(FORM)
+    return ("chat", id.removeprefix(CHAT)) if id.startswith(CHAT) else None
+
+
+async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
+    """Return the triggers that `document` declares, stored as `workflow`. Raises CompileError if one of its triggers
+    cannot start runs, InputInvalid if the input of a schedule does not fit: a schedule that can only fail is no
+    version."""
+    now_ms = parts.clock.now_ms()
+    schedules: list[ScheduleRow] = []
+    webhooks: list[WebhookRow] = []
+    for block, kind, params in await aside(partial(_blocks, document)):
+        plan = await parts.compiler.plan(document, block)
+        id = trigger_id(workflow, block)
+        if kind == "schedule":
+            schedules.append(await _schedule(parts, plan, id, workflow, block, params, now_ms))
+        elif kind == "form_trigger":
+            webhooks.append(_form(id, workflow, block, params, now_ms))
+        elif kind == "chat_trigger":
+            webhooks.append(_chat(id, workflow, block, params, now_ms))
+        else:
+            webhooks.append(_webhook(id, workflow, block, params, now_ms))
+    return Declared(tuple(schedules), tuple(webhooks))
+
+
+def turned_off(declared: Declared) -> Declared:
+    """Return the same with all schedules and webhooks off. Triggers that a document declares off keep the state that
+    people set, so one that is turned on by hand stays on."""
+    return Declared(
+        tuple(replace(row, enabled=False, declared=False) for row in declared.schedules),
+        tuple(replace(row, enabled=False, declared=False) for row in declared.webhooks),
+    )
+
+
+class StartOf(NamedTuple):
+    """A stored workflow as one trigger starts it: its name and version, its plan, and the trigger's node."""
+
+    workflow: str
+    version: int
+    plan: Plan
+    node: Node
+
+    @property
+    def params(self) -> dict[str, Any]:
+        params: dict[str, Any] = orjson.loads(bytes(self.node.params))
+        return params
+
+
+async def start_of(parts: Parts, row: ScheduleRow | WebhookRow) -> StartOf:
+    """Return the start that `row` stands for now. Raises NotFound, CompileError."""
+    stored = await find_version(parts.store, row.workflow, row.version)
+    plan = await parts.compiler.plan(stored.document, row.trigger)
+    return StartOf(stored.name, stored.version, plan, plan.nodes[plan.regions[0].entries[0]])
+
+
+def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    """List id, type and params of enabled trigger blocks that become rows. The document compiles."""
+    blocks = as_ours(document).document.get("blocks") if isinstance(document, Mapping) else None
+    return [
+        (id, block["type"], block.get("params") or {})
+        for id, block in (blocks.items() if isinstance(blocks, Mapping) else ())
+        if isinstance(block, Mapping) and block.get("type") in TYPES and block.get("enabled", True)
+    ]
+
+
+def new_generation() -> int:
+    """Return a random one: a webhook that is created again under an old id must not have its old secret."""
+    return secrets.randbits(62)
+
+
+async def _schedule(
+    parts: Parts, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
+) -> ScheduleRow:
+    input = params.get("input") or {}
+    try:
+        await check_input(plan, input, parts.services.sandbox.matches)
+    except InputInvalid as error:
+        inside = (error.pointer or "").removeprefix("/input")
+        raise InputInvalid(
+            f"block {block!r}: {error.message}",
+            code=error.code,
+            pointer=f"/blocks/{escape(block)}/params/input{inside}",
+            hint=error.hint,
+            **error.extra,
+        ) from error
+    enabled = bool(params.get("enabled", True))
+    expression, zone = str(params["cron"]), str(params.get("tz", "UTC"))
+    return ScheduleRow(
+        id=id,
+        workflow=workflow,
+        version=None,
+        trigger=block,
+        cron=expression,
+        tz=zone,
+        input=orjson.dumps(input),
+        enabled=enabled,
+        declared=enabled,
+        overlap=params.get("overlap", "skip"),
+        catch_up=params.get("catch_up", "one"),
+        origin="document",
+        next_run_at_ms=cron.parse(expression, zone).next(now_ms),
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+        made_by=present_actor(),
+    )
+
+
+def _webhook(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    enabled = bool(params.get("enabled", True))
+    return WebhookRow(
+        id=id,
+        workflow=workflow,
+        version=None,
+        trigger=block,
+        auth=params.get("auth", "hmac"),
+        secret_env=params.get("secret_env"),
+        generation=new_generation(),
+        respond=params.get("respond", "immediate"),
+        timeout_ms=round(float(params.get("timeout_s", WEBHOOK_TIMEOUT_S)) * 1000),
+        headers=orjson.dumps(params.get("headers") or []),
+        enabled=enabled,
+        declared=enabled,
+        origin="document",
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+    )
+
+
+def _form(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    wait_s = float(params.get("wait_s", WAIT_S))
+    declared = {"auth": "token", "respond": "run" if wait_s else "immediate", "timeout_s": wait_s}
+    return _webhook(FORM + id, workflow, block, {**declared, "enabled": params.get("enabled", True)}, now_ms)
+
+
+def _chat(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    return _webhook(CHAT + id, workflow, block, {"auth": "token", "enabled": params.get("enabled", True)}, now_ms)

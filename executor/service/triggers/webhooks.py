@@ -1,0 +1,392 @@
+"""Webhooks as people see them, and how a request to one becomes a run; `engine.webhooks`. The proof of a request is in
+`requests.py`.
+
+A request names a webhook and brings data, nothing else: the workflow was stored before, by an authorized client."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any, Final, Literal
+
+import orjson
+from msgspec import Meta, Struct
+
+from compiler.diagnostics import CompileError
+from executor.blocks.types.webhook import HEADER_NAME, header_problem
+from executor.errors import (
+    BadRequest,
+    Conflict,
+    DeliveryRefused,
+    Fenced,
+    InputInvalid,
+    NotFound,
+    StoreError,
+    WebhookDisabled,
+    WebhookNotReady,
+    WeftError,
+)
+from executor.kernel.core import facts as f
+from executor.kernel.journal.reader import keep_plan
+from executor.kernel.run.answers import check_input
+from executor.kernel.run.new_run import Origin, new_run, new_run_id
+from executor.kernel.run.parts import Parts
+from executor.kernel.store.triggers import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
+from executor.service.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, page_of, start_of
+from executor.service.triggers.refusals import Refusals
+from executor.service.triggers.requests import Proof, Received, body_of, envelope, prove
+from executor.service.triggers.schedules import API_ID
+from executor.service.views import Submitted, view_of
+
+log = logging.getLogger("weft.triggers")
+
+DELIVERIES_SHOWN: Final = 50
+ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+# Described here and checked in `_check`, whose message is better than that of a pattern.
+HeaderName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{HEADER_NAME.pattern}$"})]
+EnvName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ENV_NAME.pattern}$"})]
+
+
+class WebhookSpec(Struct, forbid_unknown_fields=True):
+    """The settings of a webhook. `version` defaults to the active one, `trigger` to the trigger of the workflow. A
+    trigger of type `webhook` gets the whole request, other triggers get its body."""
+
+    workflow: str
+    version: Version | None = None
+    trigger: str | None = None
+    auth: Auth = "hmac"
+    secret_env: EnvName | None = None
+    respond: Respond = "immediate"
+    timeout_s: Annotated[float, Meta(gt=0, le=60)] = WEBHOOK_TIMEOUT_S
+    headers: Annotated[list[HeaderName], Meta(max_length=50)] = []
+    enabled: bool = True
+
+
+Kind = Literal["webhook", "form", "chat"]
+
+
+class WebhookView(Struct, frozen=True):
+    """Times are Unix milliseconds. `origin` is document if the block `trigger` of the workflow declares it. `problem`:
+    why requests cannot be accepted. `kind` is form or chat for a public page, whose address is `url`."""
+
+    id: str
+    kind: Kind
+    url: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    auth: Auth
+    secret_env: str | None
+    respond: Respond
+    timeout_s: float
+    headers: list[str]
+    enabled: bool
+    origin: str
+    last_run_at_ms: int | None
+    last_run_id: str | None
+    problem: str | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class DeliveryView(Struct, frozen=True):
+    """`outcome`: started, or the error code. Refused deliveries: the last ones of this process, and the last one of
+    each reason from earlier. `run` of a repeated delivery is the run that the first one started."""
+
+    at_ms: int
+    outcome: str
+    delivery: str | None
+    run: str | None
+
+
+class RefusalView(Struct, frozen=True):
+    """The number of requests refused for this reason. `delivery` and `run` are those of the last one."""
+
+    outcome: str
+    count: int
+    first_at_ms: int
+    last_at_ms: int
+    delivery: str | None
+    run: str | None
+
+
+class Delivered(Struct, frozen=True):
+    """An accepted delivery. `timeout_s` is None if the sender does not wait for the run."""
+
+    delivery: str
+    submitted: Submitted
+    timeout_s: float | None
+
+
+class Webhooks:
+    """See the module text. Every method that changes something returns after the change is on disk."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._refusals = Refusals(parts.store)
+        self._seen: set[str] = set()  # webhooks that something has come to; no other ids
+
+    async def all(self, workflow: str | None = None) -> list[WebhookView]:
+        """List webhooks by id, of one workflow or of all."""
+        return [self._view(row) for row in await self._store.list_webhooks(workflow)]
+
+    async def get(self, id: str) -> WebhookView:
+        """Raises NotFound."""
+        return self._view(await self._row(id))
+
+    async def secret(self, id: str) -> str | None:
+        """Return the secret with which senders sign, or which they send as token; None if the environment has it, or
+        none is needed: the address of a page is its secret."""
+        row = await self._row(id)
+        made_here = row.auth != "none" and row.secret_env is None and page_of(id) is None
+        return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
+
+    async def deliveries(self, id: str) -> list[DeliveryView]:
+        """Return the last deliveries, newest first."""
+        stored = await self._store.list_deliveries((await self._row(id)).id, DELIVERIES_SHOWN)
+        started = [DeliveryView(row.at_ms, "started", row.id, row.run_id) for row in stored]
+        last = self._refusals.last(id)
+        known = {(row.last_at_ms, row.outcome) for row in last}
+        earlier = [row for row in await self._refusals.by_reason(id) if (row.last_at_ms, row.outcome) not in known]
+        refused = [DeliveryView(row.last_at_ms, row.outcome, row.delivery, row.run_id) for row in [*last, *earlier]]
+        return sorted([*started, *refused], key=lambda one: one.at_ms, reverse=True)[:DELIVERIES_SHOWN]
+
+    async def refused(self, id: str) -> list[RefusalView]:
+        """List refusals by reason, the last one first. Raises NotFound."""
+        rows = await self._refusals.by_reason((await self._row(id)).id)
+        return [
+            RefusalView(row.outcome, row.count, row.first_at_ms, row.last_at_ms, row.delivery, row.run_id)
+            for row in rows
+        ]
+
+    async def put(self, id: str, spec: WebhookSpec) -> tuple[WebhookView, bool]:
+        """Make or change a webhook of the API; also returns True if it is new. Raises BadRequest, NotFound,
+        CompileError, and Conflict for one that a document declares."""
+        if ":" in id:
+            raise _of_document(id)
+        if not API_ID.fullmatch(id):
+            raise BadRequest(
+                f"{id[:80]!r} is not a valid webhook id", code="id_invalid", hint="use only letters, digits, _ . and -"
+            )
+        _check(spec)
+        old = await self._store.get_webhook(id)
+        now_ms = self._parts.clock.now_ms()
+        row = WebhookRow(
+            id=id,
+            workflow=spec.workflow,
+            version=spec.version,
+            trigger=spec.trigger,
+            auth=spec.auth,
+            secret_env=spec.secret_env,
+            generation=new_generation(),
+            respond=spec.respond,
+            timeout_ms=max(1, round(spec.timeout_s * 1000)),
+            headers=orjson.dumps(spec.headers),
+            enabled=spec.enabled,
+            declared=None,
+            origin="api",
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        await start_of(self._parts, row)  # raises now if it cannot be started
+        return self._view(await self._store.put_webhook(row)), old is None
+
+    async def delete(self, id: str) -> None:
+        """Delete a webhook; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
+        if (await self._row(id)).origin == "document":
+            raise _of_document(id)
+        await self._store.delete_webhook(id)
+        self._refusals.forget(id)
+        self._seen.discard(id)
+
+    async def switch(self, id: str, enabled: bool) -> WebhookView:
+        """Raises NotFound."""
+        row = await self._row(id)
+        if row.enabled != enabled:
+            row = _there(id, await self._store.switch_webhook(id, enabled, self._parts.clock.now_ms()))
+        return self._view(row)
+
+    async def rotate(self, id: str) -> str:
+        """Return a new secret, which replaces the old one. For a page it is the last part of its new address. Raises
+        NotFound, and Conflict if there is none to rotate."""
+        row = await self._row(id)
+        if row.auth == "none" or row.secret_env is not None:
+            where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
+            raise Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
+        row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._parts.clock.now_ms()))
+        secret = self._parts.links.webhook_secret if page_of(id) is None else self._parts.links.page_token
+        return secret(row.id, row.generation)
+
+    async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
+        """Start the run that a request is for. `admit` is called once the request has the proof that the webhook needs,
+        before anything is done with it, and may raise. Raises NotFound, DeliveryRefused, WebhookDisabled, BadRequest,
+        InputInvalid, WebhookNotReady, and Conflict (delivery_replayed, `run`) for a copy."""
+        if page_of(id) is not None:
+            raise _unknown(id)
+        row = await self._row(id)
+        with self.noted(id):
+            return await self._receive(row, request, admit)
+
+    @contextmanager
+    def noted(self, id: str) -> Iterator[None]:
+        """Count refusals of requests for an existing webhook."""
+        self._seen.add(id)
+        try:
+            yield
+        except StoreError:
+            raise
+        except WeftError as error:
+            self.record_refused(id, error)
+            raise
+
+    def record_refused(self, id: str, error: WeftError) -> None:
+        """Record a refused request, refused here or earlier; nothing is recorded for ids of no known webhook."""
+        if id in self._seen:
+            now_ms = self._parts.clock.now_ms()
+            delivery, run = error.extra.get("delivery"), error.extra.get("run")
+            self._refusals.record(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
+
+    async def stop(self) -> None:
+        """Write the counts of refused requests that are only in memory."""
+        await self._refusals.stop()
+
+    async def _receive(
+        self, row: WebhookRow, request: Received, admit: Callable[[Auth], None] | None = None
+    ) -> Delivered:
+        now_ms = self._parts.clock.now_ms()
+        proof = await self._proof(row, request, now_ms)
+        if admit is not None:
+            admit(row.auth)
+        start = await self.ready(row)
+        delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
+        checked = await self._input_of(row, start, request, delivery, now_ms)
+        try:
+            return await self.deliver(row, start, checked, Proof(delivery, proof.digest), now_ms)
+        except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
+            return await self._receive(await self._row(row.id), request, admit)
+
+    async def ready(self, row: WebhookRow) -> StartOf:
+        """Return the start of the webhook. Raises WebhookDisabled, WebhookNotReady."""
+        if not row.enabled:
+            raise WebhookDisabled()
+        try:
+            return await start_of(self._parts, row)
+        except (NotFound, CompileError) as error:
+            # A stranger must not learn the content of the workflow.
+            log.error("webhook %s cannot start its workflow: %s", row.id, error)
+            raise WebhookNotReady() from error
+
+    async def deliver(
+        self, row: WebhookRow, start: StartOf, input: Any, proof: Proof, now_ms: int, files: Sequence[str] = ()
+    ) -> Delivered:
+        """Store the run with its checked input; `proof` names its delivery, `files` came with it. Raises Fenced: the
+        row was changed since it was read; Conflict (delivery_replayed, `run`)."""
+        assert proof.delivery is not None
+        requested = f.StartRequested(now_ms, new_run_id(now_ms))
+        clean = self._parts.redactor.redact_value(input)  # it came from outside, as answers and signals do
+        run = new_run(start.plan, requested, Origin(start.workflow, start.version), clean, files=files)
+        delivered = DeliveryRow(row.id, proof.delivery, proof.digest, now_ms, run.id)
+        first, stored = await self._store.deliver(row, delivered, run)
+        if stored is None:
+            raise Conflict(
+                f"this delivery was received before and started run {first.run_id}",
+                code="delivery_replayed",
+                hint="each delivery starts one run; to start another, send a different body with a new signature",
+                run=first.run_id,
+                delivery=first.id,
+            )
+        keep_plan(start.plan)
+        self._parts.wake(stored.id)
+        submitted = Submitted(stored.id, stored.workflow, stored.version, stored.status, True)
+        return Delivered(first.id, submitted, row.timeout_ms / 1000 if row.respond == "run" else None)
+
+    async def _input_of(self, row: WebhookRow, start: StartOf, request: Received, delivery: str, now_ms: int) -> Any:
+        """Raises BadRequest, and InputInvalid with a pointer into the body."""
+        whole = start.node.type == "webhook"
+        input = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
+        try:
+            return await check_input(start.plan, input, self._parts.services.sandbox.matches)
+        except InputInvalid as error:
+            inside = "/body" if whole else ""
+            pointer = (error.pointer or "").removeprefix("/input").removeprefix(inside)
+            found = [{**one, "pointer": one["pointer"].removeprefix(inside)} for one in error.extra.get("errors", [])]
+            raise InputInvalid(
+                error.message,
+                code=error.code,
+                pointer=pointer,
+                hint="the body must match the input schema of the workflow or the body schema of its webhook block",
+                errors=found,
+            ) from error
+
+    async def _proof(self, row: WebhookRow, request: Received, now_ms: int) -> Proof:
+        """Check the proof, also with the secrets of earlier keys while they are valid. Raises like `prove`."""
+        try:
+            return prove(row.auth, self._known_secret(row), request, now_ms)
+        except DeliveryRefused:
+            if row.secret_env is None:
+                for key in await self._parts.key_times.old():
+                    with suppress(DeliveryRefused):
+                        return prove(
+                            row.auth, self._parts.links.webhook_secret(row.id, row.generation, key), request, now_ms
+                        )
+            raise
+
+    def _known_secret(self, row: WebhookRow) -> str | None:
+        if row.auth == "none":
+            return None
+        if row.secret_env is not None:
+            kept = self._parts.services.kept.get(row.secret_env)
+            return (kept.value if kept is not None else self._parts.services.env.get(row.secret_env)) or None
+        return self._parts.links.webhook_secret(row.id, row.generation)
+
+    async def _row(self, id: str) -> WebhookRow:
+        return _there(id, await self._store.get_webhook(id))
+
+    def _view(self, row: WebhookRow) -> WebhookView:
+        missing = row.auth != "none" and self._known_secret(row) is None
+        links, page = self._parts.links, page_of(row.id)
+        return view_of(
+            WebhookView,
+            row,
+            kind="webhook" if page is None else page[0],
+            url=links.webhook_url(row.id) if page is None else links.page_url(*page, row.id, row.generation),
+            timeout_s=row.timeout_ms / 1000,
+            headers=orjson.loads(row.headers),
+            problem=f"{row.secret_env} is not set on this server" if missing else None,
+        )
+
+
+def _there(id: str, row: WebhookRow | None) -> WebhookRow:
+    if row is None:
+        raise _unknown(id)
+    return row
+
+
+def _unknown(id: str) -> NotFound:
+    return NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
+
+
+def _check(spec: WebhookSpec) -> None:
+    for i, name in enumerate(spec.headers):
+        problem = header_problem(name)
+        if problem is not None:
+            raise BadRequest(problem, code="param_invalid", pointer=f"/headers/{i}")
+    if spec.secret_env is not None and (spec.auth == "none" or not ENV_NAME.fullmatch(spec.secret_env)):
+        what = (
+            "a webhook without authentication has no secret"
+            if spec.auth == "none"
+            else "this is not a valid environment name"
+        )
+        raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="remove it")
+
+
+def _of_document(id: str) -> Conflict:
+    return Conflict(
+        f"webhook '{id}' belongs to a block of its workflow",
+        code="declared_by_document",
+        hint="change the block and publish a new version; here you can only enable or disable it and rotate its secret",
+    )

@@ -1,0 +1,208 @@
+"""A copy of the database while the server works, and a database from a copy.
+
+The copy is one moment of the database: a reader's snapshot is held for as long as it takes, and writers do not wait for
+readers. It is made page by page with pauses, so that the disk is not taken from the writer; meanwhile the WAL grows.
+The file is checked, on disk and complete before it has its name.
+
+The key file beside the database (`weft.key`) is not in it. Resume links are made from it, and a thief of the copy shall
+not have them.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew
+from executor.kernel.store.migrate import packaged_migrations, refuse_others, version_of
+from executor.kernel.store.sqlite.connection import check_log
+from executor.kernel.store.sqlite.reading import open_read_only
+from executor.service.upkeep.drafts import draft_of
+
+PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
+PAUSE_S = 0.002
+
+
+class Backup(Struct, frozen=True):
+    """The content of a copy."""
+
+    path: str
+    bytes: int
+    schema: int
+    runs: int
+    open_runs: int
+    seconds: float = 0.0
+
+
+def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
+    """Copy `database` to `target`, mode 0600. Raises Conflict when there is such a file and it is not to be replaced,
+    or is no earlier backup but a database at work or something else; sqlite3.Error, OSError, and BackupUnusable when
+    the copy is not sound: then the database is not either."""
+    if target.exists() and not replace:
+        raise Conflict(f"the file {target} already exists", code="file_exists", hint="choose another name, or --force")
+    if target.exists() and target.samefile(database):
+        raise Conflict(f"the file {target} is the database itself", code="file_exists", hint="choose another name")
+    if target.exists() and not _is_copy(target):
+        raise Conflict(f"the file {target} is not a backup", code="file_exists", hint="choose another name")
+    wal = target.with_name(target.name + "-wal")
+    if wal.exists():  # SQLite would apply it to the copy
+        raise Conflict(
+            f"the file {wal} exists: {target} is or was the database of a server",
+            code="file_exists",
+            hint="choose another name",
+        )
+    began = time.monotonic()
+    with draft_of(target) as draft:
+        _copy(database, draft)
+        found = inspect(draft)
+        _sync(draft)
+        os.replace(draft, target)
+        _sync(target.parent)
+    return Backup(str(target), found.bytes, found.schema, found.runs, found.open_runs, time.monotonic() - began)
+
+
+def inspect(path: Path) -> Backup:
+    """Check that this is a sound database of weft that this version can open. Raises BackupUnusable, SchemaTooNew,
+    SchemaUnreleased."""
+    try:
+        with closing(open_read_only(path)) as db:
+            lines = [line for (line,) in db.execute("PRAGMA integrity_check(5)")]
+            if lines != ["ok"]:
+                raise BackupUnusable(f"the file {path} is damaged: {lines[0]}", hint="use another backup")
+            refuse_others(db, str(path))
+            schema = version_of(db)
+            newest = packaged_migrations()[-1].number
+            if schema > newest:
+                raise SchemaTooNew(
+                    f"the file {path} has schema {schema}, but this weft supports schemas up to {newest}",
+                    hint="use the weft version that wrote it, or a newer one",
+                )
+            ended = "status IN ('succeeded', 'failed', 'cancelled')"
+            query = f"SELECT count(*), count(*) FILTER (WHERE NOT {ended}) FROM runs"  # noqa: S608 - constants
+            runs, still_open = db.execute(query).fetchone()
+    except ForeignDatabase as error:
+        raise BackupUnusable(error.message, hint="use another file") from error
+    except sqlite3.Error as error:
+        raise BackupUnusable(f"the file {path} is not a weft database: {error}", hint="use another") from error
+    return Backup(str(path), path.stat().st_size, schema, runs, still_open)
+
+
+def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
+    """Put the copy `source` in the place of `database`. An existing database is kept beside it; the second value is its
+    path. Leases of the copy are freed, so that its runs continue when a server starts. Raises BackupUnusable,
+    SchemaTooNew, Conflict (there is a database and it is not to be replaced, or a process has it open), OSError."""
+    found = inspect(source)
+    if database.exists() and not replace:
+        raise Conflict(
+            f"the database {database} already exists",
+            code="file_exists",
+            hint="use --force to replace it; the current file is kept next to the new one",
+        )
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with draft_of(database) as draft:
+        _copy(source, draft)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            db.execute("UPDATE heads SET owner = NULL WHERE owner IS NOT NULL")
+            db.execute("DELETE FROM workers")
+            db.execute("DELETE FROM writers")
+        _sync(draft)
+        moved = _put_aside(database)
+        os.replace(draft, database)
+        _sync(database.parent)
+    return found, moved
+
+
+def in_use(database: Path) -> bool:
+    """Return True if another process has this database open. Takes an exclusive lock, which no other connection allows.
+    Raises DatabaseUnavailable if only its log is there."""
+    check_log(str(database))
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+        return not _have_it_alone(db)
+
+
+def vacuum(database: Path) -> None:
+    """Write the file anew without its empty pages. Needs it alone and as much free disk again. Raises Conflict."""
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+        if not _have_it_alone(db):
+            raise _used(database)
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _used(database: Path) -> Conflict:
+    return Conflict(f"a process is using {database}", code="database_in_use", hint="stop the server, then try again")
+
+
+def _have_it_alone(db: sqlite3.Connection) -> bool:
+    """Return True if no other connection has it open. With `locking_mode` exclusive the first access locks the whole
+    file for as long as the connection is open."""
+    db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        raise
+    return True
+
+
+def _put_aside(database: Path) -> Path | None:
+    """Rename the database, its WAL written back before if that is possible. A damaged one goes with its WAL, and so
+    does a WAL whose database is gone: SQLite would apply it to the file that has the name next. Returns the new name,
+    or None if there was nothing."""
+    aside = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
+    moved: Path | None = None
+    if database.exists():
+        try:
+            check_log(str(database))
+            with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+                if not _have_it_alone(db):
+                    raise _used(database)
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                os.replace(database, aside)  # while no other process can open it
+        except (sqlite3.DatabaseError, DatabaseUnavailable):  # too damaged even for this
+            os.replace(database, aside)
+        moved = aside
+    for end in ("-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.replace(database.with_name(database.name + end), aside.with_name(aside.name + end))
+            moved = moved or aside.with_name(aside.name + end)
+    return moved
+
+
+def _is_copy(path: Path) -> bool:
+    """Return True if this may be an earlier copy: `--force` is not meant for the key file, or a folder."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) in (b"", b"SQLite format 3\0")
+    except IsADirectoryError:
+        return False
+
+
+def _copy(source: Path, draft: Path) -> None:
+    """Make an online backup of one snapshot. The result is one file: no WAL of its own."""
+    with closing(open_read_only(source)) as db, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+        refuse_others(db, str(source))
+        # A read transaction of our own: without one every commit of the writer would start the copy anew.
+        db.execute("BEGIN")
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        db.backup(copy, pages=PAGES_PER_STEP, progress=lambda status, left, total: time.sleep(PAUSE_S))
+        db.execute("ROLLBACK")
+        copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():
+        return  # directories cannot be synced there
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,189 @@
+"""Read-only SQL on a SQLite file: it is opened read-only, and an authorizer lets no statement attach, change, load or
+set anything. The generated views are temporary views of the connection."""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from compiler.catalog import Catalog
+from executor.errors import QueryRefused
+from executor.kernel.store.reading import Reading
+from executor.kernel.store.sqlite.reading import SQLiteReading, open_read_only
+from executor.service.upkeep.sql.asking import too_long
+from executor.service.upkeep.sql.steps import ON_SQLITE
+from executor.service.upkeep.sql.views import FIXED, generated_views, literal, quoted
+
+VALUE_MAX_BYTES = 64 * 1024 * 1024  # no text function makes a larger value
+STEPS_PER_LOOK = 10_000  # steps of SQLite's machine between two checks of the clock
+
+_STORED = """
+SELECT sql FROM sqlite_schema WHERE type = 'view' AND name IN ('events', 'outputs', 'attempts', 'nodes')"""
+# A batch that does not have the text of the node at all is not taken apart.
+_OUTPUTS = """
+SELECT d.id AS run_id, d.version, e.value ->> 3 AS path, e.value ->> 4 AS attempt, b.first_seq + e.key AS seq,
+       e.value ->> 0 AS at_ms, substr(b.payload, (e.value ->> 5) + 1, e.value ->> 6) AS data,
+       substr(b.payload, (e.value ->> 5) + coalesce(e.value ->> 6, 0) + 1, e.value ->> 7) AS output
+  FROM main.run_details AS d CROSS JOIN main.batches AS b ON b.n = d.n CROSS JOIN json_each(b.head) AS e
+ WHERE d.workflow = :workflow AND instr(b.head, :text_of_node) AND e.value ->> 2 = :node AND e.value ->> 1 = :type"""
+_READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
+_PRAGMAS = {
+    "compile_options",
+    "database_list",
+    "foreign_key_list",
+    "index_info",
+    "index_list",
+    "index_xinfo",
+    "page_count",
+    "page_size",
+    "table_info",
+    "table_list",
+    "table_xinfo",
+    "user_version",
+}
+_TAKES_NAME = {name for name in _PRAGMAS if name.endswith(("_info", "_xinfo", "_list")) and name != "database_list"}
+_FUNCTIONS_REFUSED = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
+
+
+class SQLiteQuery:
+    """See `asking.Query`."""
+
+    def __init__(self, cursor: sqlite3.Cursor, rows_max: int) -> None:
+        self.columns = tuple(column[0] for column in cursor.description or ())
+        self.more = False
+        self._cursor = cursor
+        self._rows_max = rows_max
+
+    def __iter__(self) -> Iterator[tuple[Any, ...]]:
+        try:
+            for n, row in enumerate(self._cursor):
+                if n == self._rows_max:
+                    self.more = True
+                    return
+                yield tuple(_readable(value) for value in row)
+        except sqlite3.Error as error:
+            raise _refused(error) from error
+
+
+class SQLiteAsking:
+    """See `asking.Asking`."""
+
+    def __init__(self, db: sqlite3.Connection, name: str, catalog: Catalog, env_names: Sequence[str]) -> None:
+        self._db = db
+        self._outputs = SQLiteOutputs()
+        self.reading: Reading = SQLiteReading(db, name)
+        self.views = list(generated_views(self.reading, self._outputs, catalog, env_names))
+
+    def query(
+        self, sql: str, parameters: Sequence[Any] = (), *, timeout_s: float = 10.0, rows_max: int = 1000
+    ) -> SQLiteQuery:
+        deadline = time.monotonic() + timeout_s
+        self._db.set_progress_handler(lambda: time.monotonic() > deadline, STEPS_PER_LOOK)
+        try:
+            return SQLiteQuery(self._db.execute(sql, parameters), rows_max)
+        except (sqlite3.Error, sqlite3.Warning) as error:
+            raise _refused(error) from error
+
+    def select(self, workflow: str, node: str, type: str) -> str:
+        return self._outputs.select(workflow, node, type)
+
+    def close(self) -> None:
+        self._db.close()
+
+
+def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None) -> SQLiteAsking:
+    """Return a connection with the generated views, on which only reading works. Raises sqlite3.Error if the file is
+    not a database of weft."""
+    db = open_read_only(path)
+    try:
+        asking = SQLiteAsking(db, str(path), catalog, env_names)
+        db.execute("PRAGMA query_only = 0")  # views of the connection are in its own temporary database
+        for view in asking.views:
+            db.execute(f"CREATE TEMP VIEW {quoted(view.name)} AS {view.sql}")
+        steps = ON_SQLITE
+        if last is not None:
+            _narrow(db, last)
+            steps = steps.replace("main.", "")
+        db.execute(f"CREATE TEMP VIEW steps AS {steps}")
+        db.execute("PRAGMA query_only = 1")
+        db.text_factory = lambda data: data.decode(errors="replace")
+        db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES)
+        db.execute("SELECT 1 FROM json_each('[]')").fetchall()  # it is made at its first use, which would be refused
+        db.set_authorizer(_authorize)
+    except BaseException:
+        db.close()
+        raise
+    return asking
+
+
+def _narrow(db: sqlite3.Connection, last: int) -> None:
+    """Make views of journals that have the newest runs only. A temporary view reads temporary ones first."""
+    newest = f"SELECT n FROM main.run_details ORDER BY created_at_ms DESC, id DESC LIMIT {last:d}"  # noqa: S608
+    db.execute(f"CREATE TEMP VIEW run_details AS SELECT * FROM main.run_details WHERE n IN ({newest})")  # noqa: S608
+    for (view,) in db.execute(_STORED).fetchall():
+        db.execute(view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
+
+
+class SQLiteOutputs:
+    """See `views.Outputs`."""
+
+    def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
+        values = {"workflow": workflow, "type": type, "node": node, "text_of_node": orjson.dumps(node).decode()}
+        found = re.sub(r":(\w+)", lambda name: literal(values[name[1]]), _OUTPUTS)
+        return f"""SELECT {", ".join([*FIXED[:-1], *parts, "output"])}
+      FROM (SELECT run_id, version, path, attempt, seq, at_ms, CAST(coalesce(output, (
+                       SELECT bytes FROM main.blobs WHERE hash = json_extract(CAST(data AS TEXT), '$.blob')
+                   )) AS TEXT) AS output
+              FROM ({found}))"""  # noqa: S608
+
+    def property(self, key: str, schema: Any) -> str:
+        """A value of another kind stays as it is."""
+        path = literal(f'$."{key}"')
+        value = f"json_extract(output, {path})"
+        kind = schema.get("type") if isinstance(schema, dict) else None
+        if kind == "integer":  # 3.0 is an integer in JSON Schema
+            return f"CASE json_type(output, {path}) WHEN 'real' THEN CAST({value} AS INTEGER) ELSE {value} END"
+        if kind == "number":
+            return f"CASE json_type(output, {path}) WHEN 'integer' THEN CAST({value} AS REAL) ELSE {value} END"
+        return value
+
+
+def _authorize(action: int, first: str | None, second: str | None, database: str | None, source: str | None) -> int:
+    match action:
+        case _ if action in _READING:
+            return sqlite3.SQLITE_OK
+        case sqlite3.SQLITE_FUNCTION:
+            return sqlite3.SQLITE_DENY if (second or "").lower() in _FUNCTIONS_REFUSED else sqlite3.SQLITE_OK
+        case sqlite3.SQLITE_PRAGMA:
+            name = (first or "").lower()
+            only_asks = name in _PRAGMAS and (second is None or name in _TAKES_NAME)
+            return sqlite3.SQLITE_OK if only_asks else sqlite3.SQLITE_DENY
+        case _:
+            return sqlite3.SQLITE_DENY
+
+
+def _readable(value: Any) -> Any:
+    """Stored JSON is bytes: shown as the text it is. Other bytes are shown as SQLite writes them."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"x'{value.hex()}'"
+    return value
+
+
+def _refused(error: Exception) -> QueryRefused:
+    text = str(error)
+    if text == "interrupted":
+        return too_long()
+    if "not authorized" in text or "prohibited" in text or text.startswith("cannot modify "):
+        return QueryRefused(f"only reading is allowed here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
+    return QueryRefused(
+        text, hint="weft sql --views lists the generated views; .schema is: SELECT sql FROM sqlite_master"
+    )

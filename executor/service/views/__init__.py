@@ -1,0 +1,376 @@
+"""The results of the engine: plain structs, JSON-able as they are. Each module here builds one of them from the
+journal.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, TypeVar
+
+from msgspec import Meta, Struct
+
+from compiler.diagnostics import Diagnostic
+from executor.kernel.core.events import StepEffect, StepKind, WaitKind
+from executor.kernel.journal.projection import Status
+from executor.kernel.journal.steps import Status as StepStatus
+from executor.kernel.store.rows import RunStatus, WaitStatus
+from executor.service.views.usage import UsageView
+
+T = TypeVar("T", bound=Struct)
+
+ErrorJson = Annotated[
+    dict[str, Any],
+    Meta(
+        extra_json_schema={
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "retryable": {"type": "boolean"},
+                "block": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "hint": {"type": "string"},
+                "traceback": {"type": "string"},
+            },
+            "required": ["code", "message"],
+        }
+    ),
+]
+"""An ErrorInfo as JSON. Defaults are left out."""
+
+
+def view_of(view: type[T], source: Struct, /, **fields: Any) -> T:
+    """Make a `view` with the fields that `source` has under the same name; `fields` are the others, and come first."""
+    return view(**{name: getattr(source, name) for name in view.__struct_fields__ if name not in fields}, **fields)
+
+
+class SavedWorkflow(Struct, frozen=True):
+    """The active version. `created`: it is new. `activated`: it was not active before; `replaced` is the version that
+    was."""
+
+    name: str
+    version: int
+    hash: str
+    created: bool
+    diagnostics: tuple[Diagnostic, ...]
+    activated: bool
+    replaced: int | None
+
+
+class Submitted(Struct, frozen=True):
+    """`created` False: the idempotency key was used before, this is that run."""
+
+    run: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    created: bool
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
+    """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
+    asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
+    `child`: the run that its last attempt started. `output_truncated`: the view has no room for its output, which has
+    `output_size` bytes; NodeDetail has it. `steps`: how many its handler began; `usage`, `cost` (US dollars): of all of
+    them; `unpriced`: how many of them used something whose price is not known, and is not in `cost`."""
+
+    key: str
+    node: str
+    block: str
+    path: str
+    status: Status
+    attempt: int
+    started_at_ms: int | None = None
+    finished_at_ms: int | None = None
+    route: str | None = None
+    reason: str | None = None
+    error: ErrorJson | None = None
+    output: Any = None
+    lost: int = 0
+    cached: bool = False
+    child: str | None = None
+    output_size: int | None = None
+    output_truncated: bool = False
+    steps: int = 0
+    usage: dict[str, int] | None = None
+    cost: float | None = None
+    unpriced: int = 0
+
+
+class NotificationView(Struct, frozen=True, omit_defaults=True):
+    """One message about a wait. `to`: addresses, or the server a request is sent to; `error`: why it could not be sent
+    (so far, while it is pending); `due_at_ms`: when a pending message is tried next."""
+
+    channel: str
+    to: str
+    status: str
+    attempts: int
+    due_at_ms: int | None = None
+    settled_at_ms: int | None = None
+    error: str | None = None
+
+
+class WaitShown(Struct, frozen=True, omit_defaults=True):
+    """One durable wait, without its link. `label` is the name of the block; `age_s` is in seconds since it opened."""
+
+    run: str
+    workflow: str
+    id: str
+    key: str
+    block: str
+    label: str
+    kind: WaitKind
+    status: WaitStatus
+    request: Any
+    schema: Any
+    actions: tuple[str, ...]
+    opened_at_ms: int
+    expires_at_ms: int | None
+    age_s: float
+    title: str
+    run_status: RunStatus
+    name: str | None = None
+    correlation: str | None = None
+    response: Any = None
+    answered_by: str | None = None
+    answered_at_ms: int | None = None
+
+
+class WaitView(WaitShown, frozen=True, omit_defaults=True):
+    """A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to."""
+
+    link: str | None = None
+    notifications: tuple[NotificationView, ...] = ()
+
+
+class SignalView(Struct, frozen=True):
+    """A signal sent to a run. `seq` counts the signals of the run from 1; `taken_by`: id of the wait that received it,
+    null while it is stored for later."""
+
+    seq: int
+    name: str
+    correlation: str | None
+    payload: Any
+    dedupe_key: str | None
+    received_at_ms: int
+    received_by: str | None
+    taken_by: str | None
+
+
+class ParentView(Struct, frozen=True):
+    """The run that started a run, and the node key there that waits for its end."""
+
+    run: str
+    key: str
+
+
+class ChildView(Struct, frozen=True):
+    """A run that attempt `attempt` of node key `key` started."""
+
+    run: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    key: str
+    attempt: int
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+class RunView(Struct, frozen=True, omit_defaults=True):
+    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response`: after it has finished.
+    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
+    `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
+    `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
+    requests that a waiting run has received but not processed. `usage`: usage and cost of its steps and those of all
+    runs below it, by model; steps taken over from another run count for that one alone. `by`: who started it,
+    `user:ada`, `token:ID` or `server-token`, or None for a trigger, another run, or a server without a token.
+    `continues`: the run that ended with this one as its next; `continued_as`: the run that continues this one. `stale`:
+    its worker stopped responding, and no other one has continued the run yet; `stale_since_ms`: when the lease of that
+    worker lapsed. `lacks`: the function or block type that the run waits for, because this process does not have it."""
+
+    id: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    input: Any
+    output: Any
+    error: ErrorJson | None
+    seq: int
+    created_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    response: dict[str, Any] | None = None
+    variables: dict[str, Any] = {}
+    nodes: tuple[NodeView, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
+    waits: tuple[WaitView, ...] = ()
+    draft_id: str | None = None
+    draft_rev: int | None = None
+    parent: ParentView | None = None
+    children: tuple[ChildView, ...] = ()
+    child_waits: tuple[WaitView, ...] = ()
+    children_active: int = 0
+    unread: int = 0
+    usage: UsageView | None = None
+    by: str | None = None
+    continues: str | None = None
+    continued_as: str | None = None
+    stale: bool = False
+    stale_since_ms: int | None = None
+    lacks: str | None = None
+
+
+class RunEvent(Struct, frozen=True):
+    """One event of a run's journal. `key` is the node with its iteration and branch, or None if it is about the run;
+    `data["output"]` holds the output of the node, if any."""
+
+    run: str
+    seq: int
+    at_ms: int
+    type: str
+    key: str | None
+    attempt: int
+    data: dict[str, Any]
+
+
+class AttemptView(Struct, frozen=True, omit_defaults=True):
+    """One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet."""
+
+    attempt: int
+    status: Status
+    started_seq: int | None = None
+    started_at_ms: int | None = None
+    finished_seq: int | None = None
+    finished_at_ms: int | None = None
+    error: ErrorJson | None = None
+
+
+class StepView(Struct, frozen=True, omit_defaults=True):
+    """Call `n` of `ctx.step` or `ctx.wait` in the handler of a node, as it last began; `times`: how often it began.
+    Event `finished_seq` has the output of one that succeeded. lost: it is unknown if it was done."""
+
+    n: int
+    kind: StepKind
+    name: str
+    input_hash: str
+    effect: StepEffect
+    attempt: int
+    started_seq: int
+    started_at_ms: int
+    status: StepStatus
+    times: int = 1
+    finished_seq: int | None = None
+    finished_at_ms: int | None = None
+    usage: dict[str, int] = {}
+    cost: float | None = None
+    prices: str = ""
+    error: ErrorJson | None = None
+
+
+class CheckpointView(Struct, frozen=True):
+    """The progress of attempt `attempt`, as its handler reported it. `value` is JSON."""
+
+    attempt: int
+    at_ms: int
+    value: bytes
+
+
+class NodeDetail(Struct, frozen=True):
+    """The input and output of one attempt of a node key, from the journal up to `seq`.
+
+    status   as in NodeView, or "pending": it has no events yet
+    input    JSON of the params with all references filled in; secrets are redacted. A program or an expression is
+             {"$code": as written, "values": {reference: value}}. None if it did not start
+    input_error  why the references could not be filled in
+    output   JSON of its output; of a container's start sentinel {"count": n}
+    reused   it was taken over from the run this one was started from
+    because  the node whose edge died last, when it was skipped
+    checkpoint  the last that one of its attempts kept; it is not an event, so a past moment has none
+    """
+
+    run: str
+    key: str
+    node: str
+    block: str
+    name: str
+    type: str
+    path: str
+    seq: int
+    status: Status | Literal["pending"]
+    attempt: int
+    attempts: tuple[AttemptView, ...]
+    input: bytes | None
+    input_error: ErrorJson | None
+    output: bytes | None
+    error: ErrorJson | None
+    route: str | None
+    reason: str | None
+    because: str | None
+    reused: bool
+    checkpoint: CheckpointView | None
+    steps: tuple[StepView, ...] = ()
+
+
+class RunDocument(Struct, frozen=True):
+    """The document of a run, in weft format (`imported`: its format before). It is `version` of the stored workflow, or
+    revision `draft_rev` of a draft, or neither if it was sent with the run."""
+
+    run: str
+    workflow: str
+    version: int | None
+    hash: str
+    draft_id: str | None
+    draft_rev: int | None
+    imported: str | None
+    document: dict[str, Any]
+
+
+class Rerun(Struct, frozen=True):
+    """The effect of a run from block `block` of `run`. Ids of blocks in plan order, those inside containers included:
+    `reused` keep their outputs, `again` may run, `skipped` stay skipped."""
+
+    run: str
+    block: str
+    reused: tuple[str, ...]
+    again: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+class GraphNode(Struct, frozen=True, omit_defaults=True):
+    """`state`: pending, running, retrying, waiting, needs_attention, succeeded, failed, skipped, cancelled (worst of
+    its scopes, with counts)."""
+
+    id: str
+    block: str
+    type: str
+    name: str
+    region: str
+    state: str
+    counts: dict[str, int] = {}
+    sentinel: str | None = None
+
+
+class GraphEdge(Struct, frozen=True, omit_defaults=True):
+    """`state`: pending, live, dead (in any scope: counts)."""
+
+    source: str
+    target: str
+    handle: str
+    state: str
+    counts: dict[str, int] = {}
+
+
+class RunGraph(Struct, frozen=True):
+    """The nodes and edges of a run's plan with their state."""
+
+    run: str
+    plan_hash: str
+    nodes: tuple[GraphNode, ...]
+    edges: tuple[GraphEdge, ...]
+
+
+class Why(Struct, frozen=True):
+    """The reasons for the state of a node key: `state` and the unmet conditions in words."""
+
+    key: str
+    state: str
+    reasons: tuple[str, ...]

@@ -1,0 +1,259 @@
+"""A run as a whole: RunView, from its journal, node by node; RunGraph, its plan with the state of each node and edge;
+RunDocument, the document that it was made from.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+from typing import Any
+
+import orjson
+
+from compiler.catalog import Catalog
+from compiler.imports import as_ours
+from compiler.keys import join_key
+from compiler.plan import Plan
+from executor.errors import NotFound
+from executor.kernel.journal.codec import data_of
+from executor.kernel.journal.projection import NodeState
+from executor.kernel.journal.reader import output_of, read
+from executor.kernel.process.threads import aside
+from executor.kernel.store.contract import Store
+from executor.kernel.store.rows import TERMINAL, Record, RunRow
+from executor.service.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
+from executor.service.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
+
+# Limits for all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
+TRACEBACKS_MAX = 20  # for failed nodes; the view of the node has it for further ones
+OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
+# The most important state first, for a node that is in several states at once.
+_WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
+
+
+async def build(
+    store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...], records: Iterable[Record] | None = None
+) -> RunView:
+    """`records`: the journal of the run, when it is in memory."""
+    told = _Told(store, plan)
+    if records is None:
+        async for record in read(store, row.id, upto=row.seq):  # later events belong to another moment
+            if told.add(record):
+                await told.rest()
+    else:
+        for record in records:
+            if told.add(record):
+                await told.rest()
+    projection = told.projection
+    if row.status in TERMINAL:
+        projection.end()
+    nodes: list[NodeView] = []
+    failed: list[str] = []
+    for state in projection.taken_out():
+        if told.slices.is_over:
+            await told.rest()
+        output: _Output | None = None
+        if (found := told.outputs.of(state.output_seq)) is not None:
+            data, size = found
+            if data is None or len(data) <= DECODED_AT_ONCE:
+                output = None if data is None else orjson.loads(data), size
+            else:
+                output = await told.slices.decoded(data), size
+        if state.error is not None and len(failed) >= TRACEBACKS_MAX:
+            state.error = {name: value for name, value in state.error.items() if name != "traceback"}
+        node = node_view(plan, state, output)
+        nodes.append(node)
+        if state.status == "failed":
+            failed.append(node.key)
+    run_output = None if row.output is None else await told.slices.decoded(row.output)
+    if told.slices.is_over:
+        await told.rest()
+    return RunView(
+        id=row.id,
+        workflow=row.workflow,
+        version=row.version,
+        status=row.status,
+        input=orjson.loads(row.input),
+        output=run_output,
+        error=None if row.error is None else orjson.loads(row.error),
+        seq=row.seq,
+        created_at_ms=row.created_at_ms,
+        started_at_ms=row.started_at_ms,
+        finished_at_ms=row.finished_at_ms,
+        response=projection.response,
+        variables=projection.variables or {},
+        nodes=tuple(nodes),
+        failed_nodes=tuple(failed),
+        waits=waits,
+        draft_id=row.draft_id,
+        draft_rev=row.draft_rev,
+        by=projection.by,
+        continues=projection.continues,
+        continued_as=projection.continued_as,
+    )
+
+
+def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> NodeView:
+    """Return the view of a node. The output of a container's start is the number of scopes, from its event."""
+    node, path = state.node, state.path
+    number = plan.node_index(node)
+    value: Any = None
+    size: int | None = None
+    if output is not None:
+        value, size = output
+    elif state.scopes is not None:
+        value = {"count": state.scopes}
+    steps = state.steps
+    usage, cost, unpriced = (None, None, 0) if steps is None else steps.total()
+    return NodeView(
+        join_key(node, path),
+        node,
+        plan.nodes[number].block if number is not None else node,
+        path,
+        state.status,
+        state.attempt,
+        state.started_at_ms,
+        state.finished_at_ms,
+        state.left_by if state.scopes is None else None,
+        state.reason,
+        state.error,
+        value,
+        state.lost,
+        state.cached,
+        state.child,
+        size,
+        size is not None,
+        0 if steps is None else len(steps.by_n),
+        usage,
+        cost,
+        unpriced,
+    )
+
+
+class _Told:
+    """Folds records, one after the other."""
+
+    def __init__(self, store: Store, plan: Plan) -> None:
+        self.projection = SlicedProjection(plan.variables)
+        self.outputs = _Outputs(store)
+        self.slices = Slices()
+
+    def add(self, record: Record) -> bool:
+        """Add a record. If it returns True, call `rest` before the next."""
+        state = self.projection.apply_record(record)
+        fetch = False
+        if state is not None and (record.output is not None or record.data is not None):
+            fetch = state.output_seq == record.seq and self.outputs.add(record)
+        return fetch or self.slices.is_over
+
+    async def rest(self) -> None:
+        await self.outputs.fetch()
+        await self.slices.rest()
+
+
+_Output = tuple[Any, int | None]  # a value, or the size of one that is not shown
+
+
+class _Outputs:
+    """The outputs of a view, by the event that has them: in the order of the journal, as long as they fit."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._left_bytes = OUTPUTS_MAX_BYTES
+        # Decoded when they are shown: until then thousands of small objects would be in the way of the collector.
+        self._found: dict[int, tuple[bytes | None, int | None]] = {}
+        self._elsewhere: Record | None = None
+
+    def add(self, record: Record) -> bool:
+        """Add the output of a record. Returns True if it lies elsewhere; then call `fetch` before the next."""
+        data = record.output
+        if data is None:
+            data_size = data_of(record).get("size", 0)
+            if data_size <= self._left_bytes:
+                self._left_bytes -= data_size
+                self._elsewhere = record
+                return True
+        else:
+            data_size = len(data)
+            if data_size <= self._left_bytes:
+                self._left_bytes -= data_size
+                self._found[record.seq] = data, None
+                return False
+        self._found[record.seq] = None, data_size
+        return False
+
+    async def fetch(self) -> None:
+        record, self._elsewhere = self._elsewhere, None
+        if record is not None:
+            self._found[record.seq] = await output_of(self._store, record), None
+
+    def of(self, seq: int | None) -> tuple[bytes | None, int | None] | None:
+        """Return the output of event `seq`, once: encoded if it is shown, else its size."""
+        return None if seq is None else self._found.pop(seq, None)
+
+
+async def graph(store: Store, plan: Plan, row: RunRow) -> RunGraph:
+    """Return the plan's nodes and edges with their states, summed over all scopes."""
+    projection = SlicedProjection()
+    slices = Slices()
+    async for record in read(store, row.id, upto=row.seq):
+        if slices.is_over:
+            await slices.rest()
+        projection.apply_record(record)
+    if row.status in TERMINAL:
+        projection.end()
+    states: dict[int, Counter[str]] = {}
+    routes: dict[int, Counter[str | None]] = {}
+    for state in projection.taken_out():
+        if slices.is_over:
+            await slices.rest()
+        number = plan.node_index(state.node)
+        if number is not None:
+            states.setdefault(number, Counter())[state.status] += 1
+            if state.decided_seq is not None:
+                routes.setdefault(number, Counter())[state.route] += 1
+    return RunGraph(row.id, plan.hash, _nodes(plan, states), _edges(plan, routes))
+
+
+def _nodes(plan: Plan, states: dict[int, Counter[str]]) -> tuple[GraphNode, ...]:
+    out = []
+    for number, node in enumerate(plan.nodes):
+        counted = states.get(number, Counter())
+        state = next((state for state in _WORST if counted[state]), "pending")
+        region = plan.regions[plan.region_of[number]].id
+        out.append(GraphNode(node.id, node.block, node.type, node.name, region, state, dict(counted), node.sentinel))
+    return tuple(out)
+
+
+def _edges(plan: Plan, routes: dict[int, Counter[str | None]]) -> tuple[GraphEdge, ...]:
+    out = []
+    for number, node in enumerate(plan.nodes):
+        counted = routes.get(number, Counter())
+        for edge in node.out:
+            live = counted[edge.handle]
+            dead = counted.total() - live
+            state = "live" if live else "dead" if dead else "pending"
+            counts = {name: count for name, count in (("live", live), ("dead", dead)) if count}
+            out.append(GraphEdge(node.id, plan.nodes[edge.target].id, edge.handle, state, counts))
+    return tuple(out)
+
+
+async def document(store: Store, row: RunRow, env_names: Collection[str], catalog: Catalog) -> RunDocument:
+    """Return the document that the run was made from, as it was then: from the version of the stored workflow, or as it
+    was kept with the run. Raises NotFound(document_not_kept)."""
+    data, digest = await _stored_document(store, row)
+    if data is None:
+        raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
+    ours = await aside(lambda: as_ours(orjson.loads(data), env_names, catalog))
+    return RunDocument(
+        row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.imported, ours.document
+    )
+
+
+async def _stored_document(store: Store, row: RunRow) -> tuple[bytes | None, str]:
+    if row.version is not None:
+        stored = await store.get_workflow(row.workflow, row.version)
+        return (stored.document, stored.hash) if stored else (None, "")
+    if row.document_hash is not None:
+        return await store.get_document(row.document_hash), row.document_hash
+    return None, ""

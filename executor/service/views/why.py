@@ -1,0 +1,244 @@
+"""Explains the state of each undecided node of a run and what it waits for, or how the given node was decided. Folds
+the journal and calls `core.explain`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import chain
+
+from msgspec.structs import replace
+
+from compiler.keys import CLEANUP_SUFFIX, NodeKey, Path, format_key, parse_key, split_key
+from compiler.plan import Plan
+from executor.errors import NotFound
+from executor.kernel.core.events import (
+    CleanupOpened,
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RunStarted,
+    ScopesOpened,
+)
+from executor.kernel.core.evolve import cleanup_of, evolve
+from executor.kernel.core.explain import explain
+from executor.kernel.core.state import DECIDED, Scope, State, Status
+from executor.kernel.journal.codec import Codec, data_of
+from executor.kernel.journal.projection import Meaning, decision
+from executor.kernel.journal.reader import read
+from executor.kernel.store.contract import Store
+from executor.kernel.store.places import USED, PlaceRow
+from executor.kernel.store.rows import Record, RunRow
+from executor.service.views import Why
+from executor.service.views.slices import Slices
+
+# A block in a loop of a thousand iterations is decided a thousand times: the last ones are reported.
+ENDED_MAX = 100
+
+
+async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: int | None = None) -> list[Why]:
+    """`seq`: after that event, or None for now. Raises NotFound (node_not_found)."""
+    codec = Codec(plan)
+    explained: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
+    causes: dict[NodeKey, list[str]] = {}
+    ids = () if node is None else _numbers(plan, split_key(node)[0])
+    slices = Slices()
+
+    def record_cause(record: Record, event: Event) -> None:
+        decided = decision(record.type, data_of(record))
+        for key, cause in led_to(plan, event, decided):
+            if key[1] in ids:
+                causes.setdefault(key, []).append(cause)
+        if decided is not None and (key := key_of_decided(event))[1] in ids:
+            because = causes.pop(key, []) if decided.status == "succeeded" else []
+            explained[key] = decided.status, (*(f"it ran because {cause}" for cause in because), *reasons(plan, event))
+
+    state = await state_of(store, plan, row, seq, record_cause if ids else None, slices)
+    keys = await _keys_of(plan, state, node, list(explained)[-ENDED_MAX:], slices)
+    found = await slices.of(
+        lambda key: Why(codec.key_text(key), *(explained.get(key) or explain(plan, state, key))), keys
+    )
+    return list(found)
+
+
+def with_limits(found: Sequence[Why], places: Sequence[PlaceRow], epoch: int) -> list[Why]:
+    """Return the waits for limits of attempts that have been started and may not begin yet."""
+    waits = {
+        place.node: f"waits for limit {place.key} ({place.held} of {place.at_most})"
+        for place in places
+        if place.state != USED and place.epoch == epoch
+    }
+    return [
+        replace(why, reasons=(waits[why.key], *why.reasons[1:])) if why.state == "running" and why.key in waits else why
+        for why in found
+    ]
+
+
+async def state_of(
+    store: Store,
+    plan: Plan,
+    row: RunRow,
+    seq: int | None = None,
+    see: Callable[[Record, Event], None] | None = None,
+    slices: Slices | None = None,
+) -> State:
+    """Fold the journal up to event `seq` (by default all of it). `see` is called with each event."""
+    upto = row.seq if seq is None else min(seq, row.seq)
+    codec = Codec(plan)
+    state = State.new(plan)
+    slices = slices or Slices()
+    async for record in read(store, row.id, upto=upto):
+        if slices.is_over:
+            await slices.rest()
+        event = codec.to_event(record)
+        evolve(plan, state, event)
+        if see is not None:
+            see(record, event)
+    return state
+
+
+def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[NodeKey, str]]:
+    """Return the nodes that the event makes live: targets of an edge of the decided node, or the first ones of a new
+    scope, each with a sentence about it."""
+    if isinstance(event, RunStarted):
+        return [(((), number), "the run started here") for number in plan.regions[0].entries]
+    if isinstance(event, ScopesOpened):
+        region = plan.regions[plan.nodes[event.key[1]].body]
+        path = event.key[0]
+        word = "iteration" if region.kind == "loop" else "branch"
+        return [
+            (((*path, (plan.nodes[event.key[1]].body, index)), number), f"{word} {index} of '{region.id}' started")
+            for index in range(event.first, event.first + event.count)
+            for number in region.entries
+        ]
+    if isinstance(event, CleanupOpened):
+        region = plan.regions[cleanup_of(plan, event.key[1])]
+        scope = (*event.key[0], (cleanup_of(plan, event.key[1]), 0))
+        around = region.id.removesuffix(CLEANUP_SUFFIX)
+        cause = f"'{around}' ended, and this is its cleanup" if around else "the run ended, and this is its cleanup"
+        return [((scope, number), cause) for number in region.entries]
+    if decided is None or decided.route is None:
+        return []
+    path, number = key = key_of_decided(event)
+    how: str = "was skipped" if decided.status == "skipped" else decided.status
+    if decided.route not in ("out", "error"):
+        how = f"took branch '{decided.route}'"
+    return [
+        ((path, edge.target), f"'{format_key(plan, key)}' {how}")
+        for edge in plan.nodes[number].out
+        if edge.handle == decided.route
+    ]
+
+
+def key_of_decided(event: Event) -> NodeKey:
+    key: NodeKey = event.key  # type: ignore[union-attr]  # what decides a node names it
+    return key
+
+
+def reasons(plan: Plan, event: Event) -> tuple[str, ...]:
+    """Return the reasons in the event that decided a node."""
+    match event:
+        case NodeSucceeded():
+            return _success(event)
+        case RegionSized():
+            return () if event.count else ("there was nothing to run",)
+        case RegionExited():
+            return ("its output is reused from an earlier run",) if event.reused else ()
+        case NodeSkipped(reason="pruned"):
+            last = f": the last possible path ended at '{format_key(plan, event.because)}'" if event.because else ""
+            return (f"no branch led here{last}",)
+        case NodeSkipped():
+            why = "its skip_if was true" if event.reason == "skip_if" else "it expired without an answer"
+            return (f"{why}, so it was skipped and its output is null",)
+        case NodeFailed():
+            return _failure(plan, event)
+        case _:
+            return ()
+
+
+def _success(event: NodeSucceeded) -> tuple[str, ...]:
+    found = []
+    if event.reused:
+        found.append("its output is reused from an earlier run")
+    if event.cached:
+        found.append("its output comes from the cache")
+    if not event.reused and not event.cached:
+        found.append(f"attempt {event.attempt} succeeded")
+    if event.route is None:
+        found.append("no case was true, so no branch was taken")
+    elif event.route != "out":
+        found.append(f"it took branch '{event.route}'")
+    return tuple(found)
+
+
+def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
+    failure = f"{event.error.code}: {event.error.message}"
+    match event.route, event.caught:
+        case "error", _:
+            return failure, "its error handle is connected, so the run continued there"
+        case str(), _:
+            return failure, "on_error is continue, so the run continued with null as its output"
+        case _, (what, path):
+            region = plan.regions[path[-1][0]]
+            if what == "cleanup":
+                return failure, "the cleanup was stopped because of it"
+            stopped = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
+            if what == "container" and region.cleanup >= 0:
+                return failure, f"{stopped} was stopped because of it, and its cleanup ran"
+            return failure, f"{stopped} was stopped because of it, and the run continued"
+        case _:
+            return (failure,)
+
+
+def _numbers(plan: Plan, text: str) -> list[int]:
+    """Return the numbers of the nodes with this id, or of this block."""
+    return [number for number, n in enumerate(plan.nodes) if text in (n.id, n.block)]
+
+
+async def _keys_of(
+    plan: Plan, state: State, node: str | None, decided: list[NodeKey], slices: Slices
+) -> Sequence[NodeKey]:
+    """`decided`: keys of the node that the journal saw decided."""
+    if node is None:
+        every = [range(len(region.nodes)) for region in plan.regions]
+        return [key for key, status in await _keys_in_open_scopes(plan, state, every, slices) if status not in DECIDED]
+    if "@" in node:
+        try:
+            return [parse_key(plan, node)]
+        except ValueError as error:
+            raise NotFound(str(error), code="node_not_found") from error
+    ids = _numbers(plan, node)
+    if not ids:
+        raise NotFound(f"the plan has no node '{node}'", code="node_not_found")
+    asked = [
+        [number - region.first for number in ids if plan.region_of[number] == n]
+        for n, region in enumerate(plan.regions)
+    ]
+    found = [key for key, _ in await _keys_in_open_scopes(plan, state, asked, slices)] or decided
+    return found or [((), number) for number in ids if plan.region_of[number] == 0] or [_unopened(plan, ids[0])]
+
+
+def _unopened(plan: Plan, number: int) -> NodeKey:
+    """Return the first scope the node would run in: index 0 all the way down."""
+    path: list[tuple[int, int]] = []
+    region = plan.region_of[number]
+    while region > 0:
+        path.insert(0, (region, 0))
+        region = plan.regions[region].parent
+    return tuple(path), number
+
+
+async def _keys_in_open_scopes(
+    plan: Plan, state: State, offsets: Sequence[Sequence[int]], slices: Slices
+) -> Sequence[tuple[NodeKey, Status]]:
+    """`offsets`: those of the wanted nodes, by their region."""
+
+    def of_scope(item: tuple[Path, Scope]) -> list[tuple[NodeKey, Status]]:
+        path, scope = item
+        first = plan.regions[scope.region].first
+        return [((path, first + offset), Status(scope.status[offset])) for offset in offsets[scope.region]]
+
+    return list(chain.from_iterable(await slices.of(of_scope, state.scopes.items())))

@@ -1,0 +1,134 @@
+"""Functions in child processes: what crosses, what is lost with a child, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+from collections.abc import AsyncIterator
+from multiprocessing.synchronize import SemLock
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec import Raw, json
+
+from executor.blocks.runners.call import Call, place_of
+from executor.blocks.runners.process import ProcessRunner
+from executor.errors import BlockError, Lost
+from tests.support.until import until
+from tests.unit.executor.blocks.runners import work
+from tests.unit.executor.blocks.runners.heard import Heard
+
+
+def call(function: Any, context: str | None = None, last_checkpoint: Any = None, **arguments: Any) -> Call:
+    return Call(
+        place_of(function), function.__name__, Raw(json.encode(arguments)), "run:key", 2, context, "run",
+        last_checkpoint=last_checkpoint,
+    )  # fmt: skip
+
+
+@pytest.fixture
+async def runner() -> AsyncIterator[ProcessRunner]:
+    made = ProcessRunner(2)
+    yield made
+    await made.close()
+
+
+def is_alive(pid: int) -> bool:
+    try:
+        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+    return state != "Z"
+
+
+async def test_values_cross_as_json_and_a_child_is_used_again(runner: ProcessRunner) -> None:
+    first, second = [await runner.call(call(work.double, n=n), Heard()) for n in (1, 2)]
+    assert (first["twice"], second["twice"]) == (2, 4)
+    assert first["pid"] == second["pid"] != os.getpid()
+    assert await runner.call(call(work.soon, n=1), Heard()) == 2
+
+
+async def test_a_function_speaks_from_there(runner: ProcessRunner) -> None:
+    heard = Heard()
+    result = await runner.call(call(work.tell, "ctx", {"at": 1}), heard)
+    assert result == [{"at": 1}, "run:key", 2, "run"]
+    assert (heard.lines, heard.live, heard.kept) == (["line 0", "line 1", "line 2"], ["live"], [{"at": 3}])
+    assert await runner.call(call(work.tell_by_context), heard) == ["run:key", 2]
+    assert heard.lines[3:] == ["line"]
+    with pytest.raises(BlockError) as refused:
+        await runner.call(call(work.checkpoint_too_large, "ctx"), heard)
+    assert refused.value.code == "checkpoint_too_large"
+    with pytest.raises(BlockError, match=r"ctx\.evaluate is not available in another process"):
+        await runner.call(call(work.evaluate, "ctx"), heard)
+
+
+async def test_what_a_function_raises_comes_back(runner: ProcessRunner) -> None:
+    for function, code, retryable in ((work.leave, "function_failed", True), (work.not_json, "payload_invalid", False)):
+        with pytest.raises(BlockError) as failed:
+            await runner.call(call(function), Heard())
+        assert (failed.value.code, failed.value.retryable) == (code, retryable)
+    with pytest.raises(BlockError) as large:
+        await runner.call(call(work.large, size=17 * 1024 * 1024), Heard())
+    assert large.value.code == "payload_too_large"
+
+
+async def test_a_child_that_dies_before_the_function_is_called_is_no_attempt(runner: ProcessRunner) -> None:
+    pid = (await runner.call(call(work.double, n=1), Heard()))["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    second = asyncio.create_task(runner.call(call(work.double, n=1), Heard()))
+    await asyncio.sleep(0.1)
+    os.kill(pid, signal.SIGKILL)
+    with pytest.raises(BlockError, match="before the function was called") as error:
+        await second
+    assert (error.value.code, error.value.deferred) == ("runner_unavailable", "not_begun")
+
+
+async def test_a_child_that_dies_is_one_lost_attempt(runner: ProcessRunner) -> None:
+    heard = Heard()
+    outcomes = await asyncio.gather(
+        runner.call(call(work.die), heard),
+        *(runner.call(call(work.double, n=n), heard) for n in range(20)),
+        return_exceptions=True,
+    )
+    assert isinstance(outcomes[0], Lost) and not outcomes[0].together
+    assert "SIGKILL" in str(outcomes[0]) and "SIGKILL" in heard.lines[0]
+    assert [outcome["twice"] for outcome in outcomes[1:]] == [2 * n for n in range(20)]  # type: ignore[index] # none failed
+
+
+async def test_a_cancelled_call_ends_its_child(runner: ProcessRunner, tmp_path: Path) -> None:
+    seen = tmp_path / "pid"
+    calling = asyncio.create_task(runner.call(call(work.sleep, seconds=600, seen=str(seen)), Heard()))
+    await until(lambda: seen.exists() and bool(seen.read_text()))
+    pid = int(seen.read_text())
+    calling.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await calling
+    await until(lambda: not is_alive(pid))
+    assert (await runner.call(call(work.double, n=3), Heard()))["twice"] == 6
+
+
+async def test_children_without_work_end() -> None:
+    runner = ProcessRunner(1, idle_s=0.01)
+    pid = (await runner.call(call(work.double, n=1), Heard()))["pid"]
+    await until(lambda: not is_alive(pid))
+    assert (await runner.call(call(work.double, n=1), Heard()))["pid"] != pid
+    await runner.close()
+
+
+def test_a_function_without_a_name_cannot_cross() -> None:
+    for function in (lambda: 1, Heard().log):
+        with pytest.raises(BlockError) as unfit:
+            place_of(function)
+        assert unfit.value.code == "runner_unfit"
+
+
+async def test_a_child_needs_no_semaphore(runner: ProcessRunner, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have names, and stay in the system when the server and all its children are killed."""
+
+    def refuse(*args: Any, **names: Any) -> None:
+        raise AssertionError("a semaphore was made")
+
+    monkeypatch.setattr(SemLock, "__init__", refuse)
+    assert (await runner.call(call(work.double, n=2), Heard()))["twice"] == 4

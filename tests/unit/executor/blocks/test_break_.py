@@ -1,8 +1,0 @@
-from executor.blocks.base import Done
-from executor.blocks.break_ import block
-from tests.unit.executor.blocks.flow import context
-
-
-async def test_it_runs_to_the_end_of_the_iteration() -> None:
-    assert await block.run(context({}, "break")) == Done({"break": True}, route="out")
-    assert (block.spec.type, block.spec.inline) == ("break", True)  # the type is what values.scope looks for

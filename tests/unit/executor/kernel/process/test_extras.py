@@ -1,0 +1,39 @@
+"""Commands that install an extra."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+
+import pytest
+from packaging.requirements import Requirement
+
+from executor.kernel.process.extras import install
+from tests.support.server import ROOT
+
+EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+
+
+@pytest.mark.parametrize("extra", EXTRAS)
+def test_the_command_names_the_packages_of_the_extra(extra: str) -> None:
+    program, verb, *packages = shlex.split(install(extra))
+    assert (program, verb) == ("pip", "install")
+    assert {Requirement(package) for package in packages} == {Requirement(package) for package in EXTRAS[extra]}
+
+
+def test_an_extra_that_is_not_there_is_a_bug() -> None:
+    with pytest.raises(AssertionError, match="has no extra 'llms'"):
+        install("llms")
+
+
+def test_all_commands_are_made_here() -> None:
+    """`pip install 'weft[NAME]'` would ask an index that does not have weft. Each extra in the code is there."""
+    named = set()
+    for path in (
+        path for folder in ("compiler", "executor", "server", "weft") for path in ROOT.glob(f"{folder}/**/*.py")
+    ):
+        text = path.read_text()
+        assert "weft[" not in text, path
+        named |= set(re.findall(r"\binstall\([\"'](\w+)[\"']\)", text))
+    assert named == {"llm", "mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask", "demo"}

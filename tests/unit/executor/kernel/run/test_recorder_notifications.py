@@ -1,0 +1,40 @@
+"""Which messages a wait gets that opens: those of its block, then those of the server, for waits that people answer."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from executor.blocks.services import NotifySettings
+from executor.kernel.run.recorder import SERVER_WIDE, notifications_of
+from executor.kernel.values.redact import unseal
+from tests.support.rows import wait
+
+SERVER = NotifySettings(email=("ops@example.com",), webhook="https://example.com/waits")
+
+
+@pytest.mark.parametrize(
+    ("kind", "channels"),
+    [
+        ("approval", ["request", "email", "webhook"]),
+        ("form", ["request", "email", "webhook"]),
+        ("attention", ["request", "email", "webhook"]),
+        ("timer", ["request"]),
+        ("webhook", ["request"]),
+    ],
+)
+def test_the_addresses_of_the_server_are_for_questions_to_people(kind: str, channels: list[str]) -> None:
+    row = replace(wait("r"), kind=kind)
+    made = notifications_of(row, [("request", b"sealed")], SERVER)
+    assert [one.channel for one in made] == channels
+    assert [one.n for one in made] == list(range(1, len(channels) + 1))
+    assert {one.content for one in made[1:]} <= {SERVER_WIDE}
+    assert {(one.run_id, one.wait_id, one.due_at_ms) for one in made} == {("r", row.id, row.opened_at_ms)}
+
+
+def test_a_server_without_addresses_adds_none() -> None:
+    assert notifications_of(replace(wait("r"), kind="form"), [], NotifySettings()) == []
+
+
+def test_what_is_sealed_names_no_address() -> None:
+    assert unseal(SERVER_WIDE, {}) == {"server": True}

@@ -1,0 +1,66 @@
+"""What the store on PostgreSQL makes of statements and of errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+
+import pytest
+
+pytest.importorskip("psycopg")
+
+import psycopg
+
+import executor.kernel.store.postgres.dialect as dialect
+from executor.errors import Conflict, DatabaseFull, DatabaseUnavailable, DatabaseWriteFailed, Fenced
+from executor.kernel.store.postgres.connection import Tx as PostgresTx
+from executor.kernel.store.postgres.dialect import TEXTS
+from executor.kernel.store.postgres.errors import as_weft_error
+from executor.kernel.store.statements import any_number_of, any_of, any_row_of, by_index
+from executor.kernel.store.tx import Tx
+
+
+def _as_topics_take_it(tx: PostgresTx) -> Tx:
+    return tx  # for mypy: it has all that topics ask of one
+
+
+def test_a_transaction_has_what_topics_ask_of_one() -> None:
+    asked = {name for name in vars(Tx) if not name.startswith("_")}
+    assert {"rows", "row", "run", "many", "lock"} <= asked <= set(dir(PostgresTx))
+
+
+def test_parameters_and_pieces() -> None:
+    assert TEXTS["SELECT a FROM t WHERE a = :a AND b::text LIKE '%x'"] == (
+        "SELECT a FROM t WHERE a = %(a)s AND b::text LIKE '%%x'"
+    )
+    assert "jsonb_array_elements_text((%(ids)s)::jsonb)" in TEXTS[f"a IN {any_of(':ids')}"]
+    assert "value::bigint" in TEXTS[f"a IN {any_number_of(':ns')}"]
+    assert "(value ->> 0)::bigint, (value ->> 1)::text" in TEXTS[f"(a, b) IN {any_row_of(':rows', 'nt')}"]
+    assert TEXTS[f"FROM t {by_index('i')} WHERE a"] == "FROM t  WHERE a"
+
+
+def test_nothing_is_sent_to_listeners_in_a_transaction() -> None:
+    """It would hold a lock of the whole database over the sync."""
+    assert not re.search(r"notify", inspect.getsource(dialect), re.IGNORECASE)
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (psycopg.errors.DeadlockDetected("deadlock"), DatabaseWriteFailed),
+        (psycopg.errors.LockNotAvailable("lock timeout"), DatabaseWriteFailed),
+        (psycopg.errors.AdminShutdown("terminating connection"), DatabaseWriteFailed),
+        (psycopg.errors.CannotConnectNow("the database system is starting up"), DatabaseWriteFailed),
+        (psycopg.OperationalError("server closed the connection unexpectedly"), DatabaseWriteFailed),
+        (psycopg.errors.UniqueViolation("duplicate key"), Conflict),
+        (psycopg.errors.DiskFull("no space left"), DatabaseFull),
+        (psycopg.errors.OutOfMemory("out of memory"), DatabaseUnavailable),
+    ],
+)
+def test_what_postgresql_says_in_our_words(error: psycopg.Error, kind: type[Exception]) -> None:
+    assert type(as_weft_error(error)) is kind
+
+
+def test_errors_of_our_own_and_bugs_stay_as_they_are() -> None:
+    for error in (Fenced("fenced", run="r"), psycopg.errors.UndefinedTable("no table"), ValueError("x")):
+        assert as_weft_error(error) is error
