@@ -21,7 +21,7 @@ from benchmarks.workloads import LIMITS, Noop
 from compiler import plan as plans
 from compiler.compile import compile_document
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.sandbox import Bound, Language
+from executor.blocks.sandbox import Language
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
@@ -32,12 +32,13 @@ from executor.kernel.process.clock import SystemClock
 from executor.kernel.run import snapshots
 from executor.kernel.run.links import Links
 from executor.kernel.run.loaded import LoadedRun
-from executor.kernel.run.parts import Parts
 from executor.kernel.run.recover import recover
 from executor.kernel.run.replay import replay
 from executor.kernel.run.snapshots import snapshot_of
 from executor.kernel.store.rows import Append, NewRun, Record
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.values.bound import Bound
+from executor.service.parts import Parts
 
 BLOCKS, EVENTS, COMMITTERS, COMMITS, EXPRESSIONS = 1_000, 100_000, 64, 150, 300
 WARM, PROGRAMS = 10, 100

@@ -1,5 +1,5 @@
 """The description of a block type: its params and output, for the compiler and the editor. The handler lives in
-`executor.blocks.types`.
+`blocks.types`.
 
 `params` is a JSON Schema (object). Two keywords of ours steer the compiler:
   "x-weft": "expression"  the text is a JavaScript expression: references are bound as values
@@ -33,6 +33,7 @@ from compiler.plan import Effect, RunnerName
 
 Params = Mapping[str, Any]
 CodeKind = Literal["expression", "code", "python"]
+CONNECTOR: Final = "connector."  # the types of connectors begin with it
 
 LOOP_MAX_DEFAULT: Final = 1_000  # iterations of a loop without a maximum; docs/reference/limits.md
 CONCURRENCY_DEFAULT: Final = 100  # branches of a parallel at the same time

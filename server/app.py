@@ -18,11 +18,12 @@ from executor.blocks.http.own import Own
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.runners.runners import Runners
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import NotifySettings, RunLimits, Services
+from executor.blocks.services import Services
 from executor.blocks.types.python import python_blocks
 from executor.blocks.types.registry import Registry
 from executor.errors import StoreError
 from executor.kernel.handler.base import Block
+from executor.kernel.handler.needs import NotifySettings, RunLimits
 from executor.kernel.process.tracing import Tracing
 from executor.kernel.store.contract import Store
 from executor.kernel.store.driver import needs_psycopg

@@ -81,10 +81,12 @@ from executor.blocks.http.addresses import Allowed
 from executor.blocks.http.binding import checked_hosts
 from executor.blocks.http.parts import checked_places
 from executor.blocks.llm.endpoints import Endpoints
-from executor.blocks.services import AlertSettings, MailSettings
+from executor.blocks.services import MailSettings
 from executor.blocks.vault import key_file
 from executor.blocks.vault.command import External, SecretsCommand
 from executor.errors import BadRequest, StoreError
+from executor.extras import install
+from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.process.extras import install
 from server import setting_values as checked
 from server.oidc.settings import OidcSettings

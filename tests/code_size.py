@@ -28,9 +28,9 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
-    "files": 690,
+    "files": 700,
     "lines": 98_000,
-    "longest file that is not generated": 780,
+    "longest file that is not generated": 790,
     f"functions over {SHORT} lines": 2,
     "modules in circles": 4,
     "circles of the rooms of executor": 0,
@@ -38,6 +38,7 @@ BOUNDS = {
     "lines of executor.kernel.store": 12_500,
     "lines of executor.kernel.run": 9_000,
 }
+FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
 GENERATED = ("server.client.answers",)
 
 
@@ -182,7 +183,8 @@ def room_lines(found: list[Module]) -> Counter[str]:
     """The lines of each folder of a package, with the folders in it."""
     counts: Counter[str] = Counter()
     for module in found:
-        counts[".".join(module.name.split(".")[:2])] += module.lines
+        depth = 3 if module.name.startswith(FLOORS) else 2
+        counts[".".join(module.name.split(".")[:depth])] += module.lines
     return counts
 
 

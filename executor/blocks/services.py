@@ -4,26 +4,26 @@ closed once.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
-
-from msgspec import Struct
+from typing import TYPE_CHECKING, cast
 
 from executor.blocks.databases.databases import Databases
 from executor.blocks.llm.client import ModelClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.mcp.client import ToolClient
 from executor.blocks.runners.runners import Runners
+from executor.blocks.types.client import Http
 from executor.blocks.vault.command import External, SecretsCommand
+from executor.kernel.handler.needs import AlertSettings, NotifySettings, RunLimits, Waiting
 from executor.kernel.process.threads import FunctionThreads
 from executor.kernel.process.tracing import Tracing
-from executor.kernel.store.rows import FamilyMax
-from executor.kernel.values.files import BYTES_MAX, Files
+from executor.kernel.values.files import Files
 
 if TYPE_CHECKING:
     from executor.blocks.http.client import GuardedClient
     from executor.blocks.sandbox.sandbox import Sandbox
+    from executor.kernel.handler.base import Context
 
 
 @dataclass(slots=True)
@@ -37,40 +37,6 @@ class MailSettings:
     username: str | None = None
     password: str | None = None
     start_tls: bool | None = None
-
-
-@dataclass(slots=True)
-class NotifySettings:
-    """Addresses that are notified of every wait for a person, in addition to the block's."""
-
-    email: tuple[str, ...] = ()
-    webhook: str | None = None
-
-
-@dataclass(slots=True)
-class AlertSettings:
-    """Settings of the installation: the addresses that are notified of failed runs, of delays (`waiting_ms`: an open
-    wait, `queued_ms`: a run that no worker has begun; None for no limit) and of missed times of schedules; the workflow
-    that is started for a failed run, unless its own settings name another."""
-
-    email: tuple[str, ...] = ()
-    webhook: str | None = None
-    waiting_ms: int | None = None
-    queued_ms: int | None = None
-    error_workflow: str | None = None
-
-
-class RunLimits(Struct, frozen=True):
-    """Bounds of the data of runs: runs below one run; bytes of the outputs of a run, and of a run with all below it; of
-    the outputs that runs in memory hold; of a file. `queued`: runs of one pool that may wait for a worker while more
-    are submitted, or None for any number."""
-
-    family: FamilyMax = FamilyMax()
-    run_bytes: int = 256 * 1024 * 1024
-    family_bytes: int = 1024 * 1024 * 1024
-    memory_bytes: int = 128 * 1024 * 1024
-    file_bytes: int = BYTES_MAX
-    queued: int | None = None
 
 
 @dataclass(slots=True)
@@ -117,6 +83,10 @@ class Services:
         """The names that `${NAME}` can read from the environment, secrets included."""
         return frozenset(self.env) | frozenset(self.kept)
 
+    def http_for(self, idempotency_key: str, waiting: Waiting, clock: Callable[[], int]) -> Http:
+        """Make the HTTP client of one attempt. `waiting` holds its time limit; `clock` is in Unix ms."""
+        return Http(self.http, idempotency_key, waiting, clock)
+
     async def close(self) -> None:
         """Close the connections of the HTTP client, stop the sandbox and the runners."""
         await self.runners.close()
@@ -127,3 +97,8 @@ class Services:
         if self.secrets_command is not None:
             await self.secrets_command.close()
         self.sandbox.close()
+
+
+def services_of(ctx: Context) -> Services:
+    """The services of an attempt, with what only blocks of weft use."""
+    return cast("Services", ctx.services)

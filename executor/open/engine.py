@@ -38,13 +38,13 @@ from executor.errors import (
 from executor.kernel.process.clock import Clock, SystemClock
 from executor.kernel.process.database_clock import DatabaseClock
 from executor.kernel.run.links import Links
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.contract import Store
 from executor.kernel.store.placement import DEFAULT_POOL
 from executor.kernel.worker.bus import Bus, Wakes
 from executor.kernel.worker.worker import RENEWALS_PER_LEASE, RUNS_MAX, Worker
 from executor.service.notifications.alerts import Alerts
 from executor.service.notifications.outbox import Notifications
+from executor.service.parts import Parts
 from executor.service.telemetry.exporter import Traces
 from executor.service.topics.callbacks import Callbacks
 from executor.service.topics.chats import Chats

@@ -355,7 +355,7 @@ def _secrets(database: Path | str) -> list[str]:
 def _keys(database: Path | str) -> list[str]:
     """Return the ids of the keys of a process with these settings, the present one first; empty if it would make a new
     one."""
-    from executor.blocks.vault.sealing import key_id
+    from executor.kernel.run.links import key_id
     from server.settings import known_keys, load_settings
     from server.variables import SettingsError
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from executor.blocks.types.chat_trigger import MESSAGE_MAX
 from executor.errors import WeftError
+from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.topics.chats import ChatTurn, ChatView
 from server.pages import instead
 from server.pages.html import Html, el, page

@@ -16,7 +16,6 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import CompileError
 from compiler.imports import as_ours
 from compiler.schema import schema_error
-from executor.blocks.types.start import FILE
 from executor.errors import BadRequest, NotFound, NotYours, WeftError
 from executor.kernel.process.threads import aside
 from executor.kernel.run.answers import needs_sign_in
@@ -24,6 +23,7 @@ from executor.kernel.store.people import Act, Role, acting
 from executor.kernel.store.rows import RunStatus, WorkflowRow
 from executor.kernel.values.coerce import FIELD_TYPES
 from executor.kernel.values.file import FORMAT
+from executor.kernel.values.run_input import FILE
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import WaitView
 from server.http.body import convert

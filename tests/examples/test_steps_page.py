@@ -39,7 +39,8 @@ def test_the_program_runs(folder: Path) -> None:
 
 def test_the_workflow_has_no_findings_and_the_step_is_a_function(folder: Path) -> None:
     code = (
-        "import json, flow, compiler.compile as c, executor.blocks.types.python as p, executor.blocks.types.registry as r\n"
+        "import json, flow, compiler.compile as c\n"
+        "from executor.blocks.types import python as p, registry as r\n"
         "found = c.compile_document(flow.order.document(), r.Registry.load([p.Python(flow.order.steps)])).diagnostics\n"
         "print(json.dumps([flow.total([1, 2]), [str(one) for one in found], sorted(flow.order.steps)]))\n"
     )

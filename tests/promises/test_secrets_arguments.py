@@ -11,11 +11,11 @@ from typing import Any, cast
 import pytest
 
 from executor.blocks.connectors import template
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.types.agent_condition import is_asked
 from executor.blocks.types.agent_tools import filled, params_of, read_tools
 from executor.kernel.handler.base import Context
+from executor.kernel.values.bound import Bound
 
 OUT = 'x","amount":9999,"z":"'
 

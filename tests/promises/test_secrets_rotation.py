@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from executor.blocks.vault.sealing import key_id
 from executor.errors import NotFound, WrongKey
+from executor.kernel.run.links import key_id
 from executor.kernel.store.sqlite.reading import open_reading
 from executor.open.engine import Engine
 from executor.service.triggers.requests import sign

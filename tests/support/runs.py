@@ -11,8 +11,9 @@ from typing import Any
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import RunLimits, Services
+from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore

@@ -18,7 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import CONNECTOR, BlockSpec, Finding, Params
 from executor.blocks.connectors.document import Auth, Check, Connector, Operation, Refusal, type_of
 from executor.blocks.connectors.pages import ITEMS_MAX, PAGES_MAX, after, at, items_of
 from executor.blocks.connectors.signature import query_text, signed
@@ -32,7 +32,6 @@ from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import coerce
 from executor.kernel.values.payload import render
 
-PREFIX: Final = "connector."
 REGION: Final = "us-east-1"
 # A stored connection can replace these; the others put the credential into the address, or sign with it.
 _CONNECTED: Final = frozenset({"bearer", "basic", "header", "query"})
@@ -322,7 +321,7 @@ def _spec(connector: Connector) -> BlockSpec:
 
     listed = ", ".join(operation.title.lower() for operation in list(connector.operations.values())[:8])
     return BlockSpec(
-        type=PREFIX + connector.service,
+        type=CONNECTOR + connector.service,
         title=connector.title,
         description=connector.description or f"{connector.title}: {listed}.",
         category="connector",

@@ -11,8 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from compiler.catalog import CONNECTOR
 from compiler.plan import Plan
-from executor.blocks.connectors.block import PREFIX, ConnectorBlock
+from executor.blocks.connectors.block import ConnectorBlock
 from executor.blocks.connectors.document import Connector, read
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
@@ -53,7 +54,9 @@ class StoredConnectors:
                     known[row.service] = StoredConnector(row, connector)
             self.known = known
             self._hashes = hashes
-            self._registry.stored = {PREFIX + service: ConnectorBlock(one.connector) for service, one in known.items()}
+            self._registry.stored = {
+                CONNECTOR + service: ConnectorBlock(one.connector) for service, one in known.items()
+            }
             self.revision += 1
 
     async def refresh_for(self, plan: Plan) -> None:
@@ -67,7 +70,7 @@ class StoredConnectors:
             await self.refresh()
 
     def _may_be_stored(self, types: Iterable[str]) -> bool:
-        return any(type.startswith(PREFIX) and not self._registry.is_fixed(type) for type in types)
+        return any(type.startswith(CONNECTOR) and not self._registry.is_fixed(type) for type in types)
 
 
 def _read(row: ConnectorRow) -> Connector | None:

@@ -35,7 +35,9 @@ _KEPT: Final = frozenset(
     {"SQLITE_TMPDIR", "TMPDIR", "TMP", "TEMP", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "SYSTEMROOT", "PYTHONHOME",
      "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )  # fmt: skip
-_BEGIN: Final = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from blocks.databases.sqlite_child import main; main()"
+_BEGIN: Final = (
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from blocks.databases.sqlite_child import main; main()"
+)
 _INT64: Final = range(-(2**63), 2**63)
 
 

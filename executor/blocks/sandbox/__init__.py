@@ -23,24 +23,13 @@ docs/reference/sandbox.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass
+from typing import Literal
 
 KIB = 1024
 MIB = 1024 * KIB
 Reason = Literal["timeout", "memory", "stack", "stopped", "output", "refused"]
 Language = Literal["javascript", "python"]
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """JavaScript with its references taken out. `source` reads them as `__v["..."]` (typed) or `__t["..."]` (rendered
-    text)."""
-
-    source: str
-    values: Mapping[str, Any]
-    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

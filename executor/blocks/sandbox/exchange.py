@@ -12,8 +12,9 @@ from typing import Any, Final
 
 import orjson
 
-from executor.blocks.sandbox import Bound, Language, Reason
+from executor.blocks.sandbox import Language, Reason
 from executor.errors import SandboxError
+from executor.kernel.values.bound import Bound
 
 _REPORTED = {"index": int, "stdout": str}
 # The integers up to here are doubles; it has 16 digits.

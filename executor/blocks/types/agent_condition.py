@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.simple import Unsure, compile_alike
 from executor.kernel.handler.base import Context
+from executor.kernel.values.bound import Bound
 
 NAME: Final = "\0args"
 # The arguments are passed as a value and never become a part of the program. Besides its result, the program returns if

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from executor.blocks.http.binding import using
 from executor.blocks.mcp.base import ServerTool, ToolServer
+from executor.blocks.services import services_of
 from executor.blocks.types.agent_tools import Tool, session_headers
 from executor.blocks.types.connected import signed_in
 from executor.blocks.types.shared_params import invalid
@@ -64,7 +65,7 @@ async def call_remote(ctx: Context, tool: Tool, arguments: Mapping[str, Any], ca
 
     async def ask(credential: Credential | None) -> Any:
         signed = with_credential(server, credential)
-        return await ctx.services.tool_servers.call(signed, name, arguments, key, waiting=ctx.waiting)
+        return await services_of(ctx).tool_servers.call(signed, name, arguments, key, waiting=ctx.waiting)
 
     with using(server.url, server.headers):
         return await signed_in(ctx, tool.connection, ask)
@@ -75,7 +76,7 @@ async def _listed(ctx: Context, tool: Tool) -> list[ServerTool]:
     assert server is not None
 
     async def ask(credential: Credential | None) -> Any:
-        return await ctx.services.tool_servers.tools(with_credential(server, credential), only, waiting=ctx.waiting)
+        return await services_of(ctx).tool_servers.tools(with_credential(server, credential), only, waiting=ctx.waiting)
 
     async def work() -> Any:
         with using(server.url, server.headers):

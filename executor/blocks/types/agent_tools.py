@@ -20,7 +20,6 @@ from compiler.catalog import may_repeat
 from executor.blocks.http.binding import using
 from executor.blocks.llm.base import ToolSpec
 from executor.blocks.mcp.base import ServerTool, ToolServer
-from executor.blocks.sandbox import Bound
 from executor.blocks.types import email, http
 from executor.blocks.types.agent_condition import is_asked
 from executor.blocks.types.connected import CONNECTION
@@ -28,6 +27,7 @@ from executor.blocks.types.response import header_texts
 from executor.blocks.types.shared_params import FILLED, SENT_HEADERS, form_schema, invalid, seconds, text
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Block, ChildRequest, Context, Done, Suspend
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import coerce
 from executor.kernel.values.payload import render
 from executor.kernel.values.places import fill, form_of

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from executor.blocks.http.binding import using
 from executor.blocks.llm.base import Conversation, Cost, Message, OnDelta, OutputSpec, Reply, Usage
+from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.model_files import files_param, loader, with_files
 from executor.blocks.types.shared_params import FILLED, invalid, seconds, text
@@ -167,7 +168,7 @@ async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta |
 
     async def request(credential: Credential | None) -> Reply:
         signed = replace(conversation, credential=credential)
-        return await ctx.services.models.reply(signed, on_delta, waiting=ctx.waiting)
+        return await services_of(ctx).models.reply(signed, on_delta, waiting=ctx.waiting)
 
     async def work() -> Stepped:
         with using(conversation.api_key):

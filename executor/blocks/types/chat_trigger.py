@@ -2,22 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from compiler.catalog import BlockSpec
 from executor.blocks.types.shared_params import ENABLED
 from executor.kernel.handler.base import Context, Done
-
-MESSAGE_MAX: Final = 8_000  # characters
-INPUT: Final[dict[str, Any]] = {
-    "type": "object",
-    "required": ["message"],
-    "properties": {
-        "message": {"type": "string", "title": "Message", "minLength": 1, "maxLength": MESSAGE_MAX},
-        "conversation": {"type": "string", "title": "Conversation", "maxLength": 64, "default": "test"},
-        "turn": {"type": "integer", "title": "Number of the message", "minimum": 1, "default": 1},
-    },
-}
+from executor.kernel.values.run_input import CHAT_INPUT
 
 
 class ChatTrigger:
@@ -59,7 +47,7 @@ class ChatTrigger:
         },
         trigger=True,
         inline=True,
-        output=INPUT,
+        output=CHAT_INPUT,
         sentence="Chat: {title} | Starts with each message of a chat",
         icon="chat_trigger",
     )

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
-from executor.blocks.sandbox import Bound
 from executor.blocks.types.shared_params import CASE_ID, CASE_TITLE
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy
 
 _PARAMS: dict[str, Any] = {

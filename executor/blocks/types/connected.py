@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from executor.blocks.types.shared_params import invalid, text
 from executor.blocks.vault.connection import NAME, Credential
 from executor.errors import BlockError
+from executor.kernel.handler import needs
 from executor.kernel.handler.base import Context
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ async def signed_in(ctx: Context, name: str | None, work: Callable[[Credential |
 
 
 async def signed_in_with(
-    connections: Connections | None, name: str | None, work: Callable[[Credential | None], Awaitable[T]]
+    connections: needs.Connections | None, name: str | None, work: Callable[[Credential | None], Awaitable[T]]
 ) -> T:
     """Call `work` with the credential of this connection, bound to its hosts, and return its result. If a token was
     refused (`answer_status` 401), call it once more with a new one. Raises BlockError."""
@@ -62,7 +63,7 @@ async def signed_in_with(
         return await work(renewed)
 
 
-def _stored(connections: Connections | None) -> Connections:
+def _stored(connections: needs.Connections | None) -> Connections:
     if connections is None:
         raise invalid("connections are not available here")
-    return connections
+    return cast("Connections", connections)

@@ -7,6 +7,7 @@ from typing import Any
 from msgspec import Raw
 
 from executor.blocks.runners.call import Call
+from executor.blocks.services import services_of
 from executor.kernel.handler.base import Context
 
 
@@ -29,4 +30,4 @@ async def call_elsewhere(ctx: Context, place: str, function: str, arguments: byt
         now_ms=ctx.now_ms,
         last_checkpoint=ctx.last_checkpoint,
     )
-    return await ctx.services.runners.get(ctx.runner).call(call, ctx)
+    return await services_of(ctx).runners.get(ctx.runner).call(call, ctx)

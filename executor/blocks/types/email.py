@@ -20,7 +20,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.http.binding import check_no_place
-from executor.blocks.services import Services
+from executor.blocks.services import Services, services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.file_contents import attachments
 from executor.blocks.types.mail_server import SERVER, Account, account_of, deliver
@@ -125,7 +125,7 @@ class Email:
         """Output {"message_id", "transport", "to", "refused"}: `to` has all recipients, copies included, and `refused`
         those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
         mail_failed, retryable unless the server refused for good; address_refused; and those of connections."""
-        mail = ctx.services.mail
+        mail = services_of(ctx).mail
         # In a thread: encoding a body of 16 MiB takes a second.
         compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
         files = await attachments(ctx, ctx.params.get("attachments"), "attachments")
@@ -137,7 +137,7 @@ class Email:
 
         async def send(credential: Credential | None) -> list[str]:
             account = account_of(ctx.params, credential, sender)
-            return await post(message, recipients, ctx.services, ctx.key, account)
+            return await post(message, recipients, services_of(ctx), ctx.key, account)
 
         refused = await signed_in(ctx, text(ctx.params, "connection"), send)
         transport = "smtp" if own or mail.transport == "smtp" else "log"

@@ -7,10 +7,11 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any, Final, Literal
 
-from executor.blocks.sandbox import MIB, Bound
+from executor.blocks.sandbox import MIB
 from executor.blocks.types.shared_params import invalid
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.file import File, files_of, is_file
 from executor.kernel.values.files import NOT_A_FILE_HINT
 from executor.kernel.values.payload import copy, render

@@ -10,13 +10,15 @@ from typing import Any, Final
 from msgspec import json
 
 from compiler.catalog import BlockSpec, Finding, Params
-from executor.blocks.sandbox import Bound, Language
+from executor.blocks.sandbox import Language
 from executor.blocks.sandbox.elsewhere import PLACE
+from executor.blocks.services import services_of
 from executor.blocks.types.elsewhere import call_elsewhere
 from executor.blocks.types.file_contents import with_contents
 from executor.blocks.types.shared_params import FILLED, invalid, seconds
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
+from executor.kernel.values.bound import Bound
 
 _DEFAULT_S = 5
 _LOOK_S = 0.5
@@ -106,7 +108,7 @@ class Function:
             await _python_built(ctx)
         try:
             # The seed does not depend on the attempt: a repeated attempt draws the same random numbers.
-            result, stdout = await ctx.services.sandbox.run_code(
+            result, stdout = await services_of(ctx).sandbox.run_code(
                 code,
                 now_ms=ctx.now_ms,
                 seed=ctx.idempotency_key,

@@ -13,6 +13,7 @@ from compiler.catalog import BlockSpec, Params
 from executor.blocks.http.client import MIB
 from executor.blocks.http.handles import written_as
 from executor.blocks.http.parameters import header_of
+from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, credential_of
 from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
 from executor.blocks.types.http_answer import decoded, plain, status_error
@@ -174,7 +175,7 @@ class Http:
         async def ask(credential: Credential | None) -> Answer:
             signed = dict(headers)
             with nullcontext() if credential is None else credential.bound():
-                answer = await ctx.services.http.request(
+                answer = await services_of(ctx).http.request(
                     method,
                     url if credential is None else credential.put(url, signed),
                     headers=signed,

@@ -14,6 +14,7 @@ from typing import Any, Final
 import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
+from executor.blocks.services import services_of
 from executor.blocks.types.callback import OWN_HEADERS, checked_schema
 from executor.blocks.types.response import header_texts
 from executor.blocks.types.shared_params import (
@@ -151,7 +152,7 @@ class Job:
         if on_expire not in ("fail", "continue", "skip"):
             raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")
         if params.get("adapter") == "kubernetes":
-            message = ("job", orjson.dumps(_kubernetes(params, ctx.services.kubernetes)))
+            message = ("job", orjson.dumps(_kubernetes(params, services_of(ctx).kubernetes)))
         else:
             message = ("request", orjson.dumps(_http(params)))
         return Suspend(

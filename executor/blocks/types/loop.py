@@ -7,10 +7,10 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
-from executor.blocks.sandbox import Bound
 from executor.blocks.types.shared_params import ITEMS, RESULTS
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import to_count, truthy
 from executor.kernel.values.items import to_items
 

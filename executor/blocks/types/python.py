@@ -20,6 +20,7 @@ from compiler.schema_of import Unfit, write
 from compiler.tracing.errors import TraceError
 from compiler.tracing.steps import Step
 from executor.blocks.runners.call import place_of
+from executor.blocks.services import services_of
 from executor.blocks.types.elsewhere import call_elsewhere
 from executor.blocks.types.python_modules import load_module, steps_of
 from executor.blocks.types.shared_params import invalid
@@ -116,7 +117,9 @@ class Python:
                     returned = await function(**keywords)
                 else:
                     work = partial(_called, function, keywords)
-                    returned = await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting)
+                    returned = await services_of(ctx).functions.call(
+                        work, function=name, about=about, waiting=ctx.waiting
+                    )
             return Done(returned if step is None else write(returned))
         except Fenced:
             raise

@@ -11,6 +11,7 @@ from compiler.references import find
 from executor.blocks.databases.databases import POSTGRES
 from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.blocks.databases.statement import names
+from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.shared_params import FILLED, invalid, seconds, text
 from executor.blocks.vault.connection import Credential
@@ -184,7 +185,9 @@ class Sql:
 
         async def ask(credential: Credential | None) -> Answer:
             login = None if credential is None else _login(credential)
-            return await ctx.services.databases.ask(database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting)
+            return await services_of(ctx).databases.ask(
+                database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting
+            )
 
         answer = await signed_in(ctx, text(params, "connection"), ask)
         return Done(

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.types.shared_params import FIELD_TITLES, FILLED
-from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.coerce import FIELD_TYPES, coerce
-from executor.kernel.values.file import SCHEMA, is_file
-from executor.kernel.values.files import UPLOAD_HINT
-
-# Names that steer execution in workflows of older origin: an input that used one could forge a route or an error.
-RESERVED: Final = ("error", "selectedOption", "selectedRoute", "_pauseMetadata")
-FILE: Final = "file"  # the type of a field that is a file
+from executor.kernel.values.coerce import FIELD_TYPES
+from executor.kernel.values.file import SCHEMA
+from executor.kernel.values.run_input import FILE, start_output
 
 _PARAMS: dict[str, Any] = {
     "type": "object",
@@ -76,46 +70,6 @@ _PARAMS: dict[str, Any] = {
         }
     },
 }
-
-
-def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
-    """Return the output of a start block for this run input: the input object, its declared fields coerced and
-    defaulted. An input that is not an object becomes {"input": value}, no input {}. Raises BlockError: input_reserved
-    for a reserved name, input_missing for a required field that is not given, not_a_file for another value in the field
-    of a file. Quick and pure, so that it can be called before a run is made."""
-    output = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
-    fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
-    reserved = [name for name in RESERVED if name in output or any(f["name"] == name for f in fields)]
-    if reserved:
-        raise BlockError(
-            f"the start block cannot use reserved input field names: {', '.join(reserved)}",
-            code="input_reserved",
-            retryable=False,
-            hint=f"Rename them. Reserved names are: {', '.join(RESERVED)}.",
-        )
-    for field in fields:
-        name = field["name"]
-        value = output.get(name)
-        if field.get("type") == FILE:
-            if value is None:
-                _check_given(field)
-            elif not is_file(value):
-                raise BlockError(
-                    f"input field {name!r} must be a file", code="not_a_file", retryable=False, hint=UPLOAD_HINT
-                )
-            continue
-        if value is None:
-            value = field.get("default")
-        if value is not None:
-            output[name] = coerce(str(field.get("type", "any")), value)
-        else:
-            _check_given(field)
-    return output
-
-
-def _check_given(field: Mapping[str, Any]) -> None:
-    if field.get("required"):
-        raise BlockError(f"input field {field['name']!r} is required", code="input_missing", retryable=False)
 
 
 def _check(params: Params) -> tuple[Finding, ...]:

@@ -21,6 +21,7 @@ from compiler.catalog import BlockSpec
 from compiler.plan import Effect
 from compiler.schema_of import Unfit, write
 from compiler.signature import CONTEXT, Signature, fields_of, is_struct, output_of, returns_of, signature_of
+from executor.blocks.services import services_of
 from executor.blocks.types.shared_params import invalid
 from executor.errors import BlockError, Fenced
 from executor.kernel.handler.base import Context, Done, Outcome, Suspend
@@ -70,7 +71,7 @@ class TypedBlock(Generic[P, R]):
                 if self._waits:
                     return _outcome(await self._call(**arguments))
                 work = partial(self._in_thread, arguments)
-                functions = ctx.services.functions
+                functions = services_of(ctx).functions
                 return _outcome(await functions.call(work, function=self.spec.type, about=about, waiting=ctx.waiting))
         except Fenced:
             raise

@@ -5,12 +5,11 @@ A sealed value belongs to one name and one version: moved to another row it cann
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import os
 from typing import TYPE_CHECKING, Final
 
 from executor.errors import BlockError
+from executor.kernel.run.links import key_id
 from executor.kernel.store.secrets import SecretRow
 
 if TYPE_CHECKING:
@@ -67,11 +66,6 @@ def _derive(master: bytes) -> bytes:
     from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
     return HKDF(SHA256(), 32, None, b"weft secrets").derive(master)
-
-
-def key_id(master: bytes) -> str:
-    """Return an id that differs between keys and reveals nothing about them."""
-    return hmac.new(master, b"weft secrets id", hashlib.sha256).hexdigest()[:16]
 
 
 def _about(name: str, version: int) -> bytes:

@@ -112,6 +112,11 @@ class Vault:
                 found.append((label, self._given[label], value))
         return found
 
+    @property
+    def opened_names(self) -> frozenset[str]:
+        """The names of secrets whose handles are in `values`."""
+        return frozenset(self.values.stored)
+
     async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> RulesOf:
         """Load the newest values of the secrets among the names, and return their rules. `elsewhere`: names that are
         read where no secret may stand. Raises BlockError, StoreError."""

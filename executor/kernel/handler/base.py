@@ -14,20 +14,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Catalog
 from compiler.plan import RunnerName
-from executor.blocks.sandbox import Bound
-from executor.blocks.types.client import Http
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, WaitKind
+from executor.kernel.handler.needs import Connections, Http, Services
 from executor.kernel.handler.over import NEVER, Over
 from executor.kernel.handler.steps import Kind as StepKind
 from executor.kernel.process.doing import current
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.files import FilesOfRun
 
 if TYPE_CHECKING:
-    from executor.blocks.services import Services
-    from executor.blocks.vault.connections import Connections
     from executor.kernel.store.rows import NewRun
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
@@ -223,7 +221,7 @@ class Context:
     @property
     def http(self) -> Http:
         """Requests by the rules of this server: `(await ctx.http.get(url)).raise_for_status().json()`."""
-        return Http(self.services.http, self.idempotency_key, self.waiting, self.clock)
+        return self.services.http_for(self.idempotency_key, self.waiting, self.clock)
 
     @property
     def files(self) -> FilesOfRun:
@@ -297,6 +295,13 @@ class Block(Protocol):
     def spec(self) -> BlockSpec: ...
 
     async def run(self, ctx: Context) -> Outcome: ...
+
+
+class Registry(Catalog, Protocol):
+    """The block types of this process."""
+
+    def handler(self, type: str) -> Block:
+        """Raises NotFound(block_type_unknown)."""
 
 
 def holds_handles(block: Block) -> bool:

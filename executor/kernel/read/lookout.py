@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
+from typing import Protocol
 
 from executor.errors import StoreError
 from executor.kernel.read.hub import Bell, Hub
-from executor.kernel.run.owned import OwnedRuns
 from executor.kernel.store.contract import Store
 
 LOOK_S = 1.0
@@ -99,18 +100,26 @@ class Lookout:
                     self._hub.looked(run, None)
 
 
+class Callers(Protocol):
+    """Callers who wait for runs that this process does not execute: see executor.kernel.run.owned."""
+
+    def waited_elsewhere(self) -> Iterable[str]: ...
+
+    def left_elsewhere(self, run: str) -> None: ...
+
+
 class Ends:
     """Wakes callers who wait for runs that this process does not execute, when their journals have grown: one query a
     second for all of them. A read of each row a second costs more than the runs, when thousands wait in the queue."""
 
-    def __init__(self, store: Store, owned: OwnedRuns) -> None:
+    def __init__(self, store: Store, callers: Callers) -> None:
         self._store = store
-        self._owned = owned
+        self._callers = callers
         self._seqs: dict[str, int] = {}  # as callers have read them
         self._task: asyncio.Task[None] | None = None
 
     def expect(self, run: str, seq: int) -> None:
-        """A caller has read this row, has a future of `owned.watch_left`, and waits for it."""
+        """A caller has read this row, has a future of `watch_left`, and waits for it."""
         self._seqs[run] = seq
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look(), name="ends")
@@ -124,7 +133,7 @@ class Ends:
     async def _look(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S * max(1.0, len(self._seqs) / RUNS_PER_LOOK))
-            waited = self._owned.waited_elsewhere()
+            waited = self._callers.waited_elsewhere()
             self._seqs = {run: self._seqs[run] for run in waited if run in self._seqs}
             if not self._seqs:
                 return
@@ -134,4 +143,4 @@ class Ends:
                 continue  # callers meet it themselves
             for run in [run for run, seq in self._seqs.items() if found.get(run) != seq]:
                 del self._seqs[run]
-                self._owned.left_elsewhere(run)
+                self._callers.left_elsewhere(run)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from compiler.plan import Settings
-from executor.blocks.services import AlertSettings
+from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.store.alerts import AlertChannel, AlertKind, AlertRow
 from executor.kernel.store.rows import RunRow, WaitRow
 

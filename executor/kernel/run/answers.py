@@ -11,8 +11,6 @@ import orjson
 from msgspec import Struct
 
 from compiler.plan import Plan
-from executor.blocks.types.chat_trigger import INPUT as CHAT_INPUT
-from executor.blocks.types.start import start_output
 from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid, NotYours, SignInRequired
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.core.messages import Answer, Withdrawn
@@ -21,6 +19,7 @@ from executor.kernel.store.contract import Store
 from executor.kernel.store.people import Role, includes
 from executor.kernel.store.rows import WaitRow
 from executor.kernel.values.payload import encode
+from executor.kernel.values.run_input import CHAT_INPUT, start_output
 from executor.kernel.values.schema import Matches, takes_long, violations, violations_aside
 
 BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"

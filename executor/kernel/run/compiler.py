@@ -9,20 +9,19 @@ from typing import Any, Final
 
 import orjson
 
+from compiler.catalog import CONNECTOR, Catalog
 from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
 from compiler.diagnostics import CompileError
 from compiler.document import Limits
 from compiler.plan import Plan
-from executor.blocks.connectors.block import PREFIX
-from executor.blocks.connectors.stored import StoredConnectors
-from executor.blocks.types.registry import Registry
+from executor.kernel.handler.needs import Connectors
 from executor.kernel.process.threads import aside
 
 # About 100 blocks, which take 10 ms.
 COMPILE_ASIDE_BYTES: Final = 16 * 1024
 # To parse Python takes 5 ms for each program, and 300 ms for the first one of a process.
 _SLOW: Final = b'"python"'
-_CONNECTOR: Final = b'"' + PREFIX.encode()
+_CONNECTOR: Final = b'"' + CONNECTOR.encode()
 RESULTS_MAX: Final = 256
 
 
@@ -31,11 +30,11 @@ class Compiler:
 
     def __init__(
         self,
-        registry: Registry,
+        registry: Catalog,
         env_names: Collection[str],
         limits: Limits = DEFAULT_LIMITS,
         stored: Callable[[], frozenset[str]] = frozenset,
-        connectors: StoredConnectors | None = None,
+        connectors: Connectors | None = None,
     ) -> None:
         """Make the compiler. `stored` returns the names of stored secrets at present; `connectors` are those of the
         database."""

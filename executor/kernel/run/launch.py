@@ -20,12 +20,11 @@ from msgspec import Struct, structs
 from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
-from executor.blocks.http.binding import RulesOf
-from executor.blocks.sandbox import Bound
 from executor.errors import BlockError, Fenced, Lost, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import Deferred, ErrorInfo
 from executor.kernel.handler.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested, holds_handles
+from executor.kernel.handler.needs import RulesOf
 from executor.kernel.handler.over import Over
 from executor.kernel.handler.secret_places import environment_names, names_elsewhere
 from executor.kernel.journal.codec import Codec
@@ -50,6 +49,7 @@ from executor.kernel.store.files import files_in, names_files
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.places import Ask
 from executor.kernel.store.rows import CacheRow, NewRun
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy
 from executor.kernel.values.payload import check, dump
 from executor.kernel.values.payload import encode as encode_payload
@@ -511,8 +511,8 @@ class Launcher:
         )
 
     def _sealed(self, target: bytes) -> bytes:
-        values = self._vault.values
-        return seal(target, values, self._services.secrets | values.stored.keys(), self._redactor)
+        names = self._services.secrets | self._vault.opened_names
+        return seal(target, self._vault.values, names, self._redactor)
 
     def _erred(
         self,

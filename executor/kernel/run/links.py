@@ -13,8 +13,6 @@ import hmac
 from collections.abc import Sequence
 from typing import Literal
 
-from executor.blocks.vault.sealing import key_id
-
 Purpose = Literal["resume", "callback"]
 Signed = Literal["notifications", "requests", "uploads"]
 PATHS: dict[Purpose, str] = {"resume": "resume", "callback": "callbacks"}
@@ -98,3 +96,8 @@ def token_of(text: str, purpose: Purpose = "resume") -> str:
 
 def purpose_of(kind: str) -> Purpose:
     return "callback" if kind == "webhook" else "resume"
+
+
+def key_id(master: bytes) -> str:
+    """Return an id that differs between keys and reveals nothing about them."""
+    return hmac.new(master, b"weft secrets id", hashlib.sha256).hexdigest()[:16]

@@ -1,19 +1,11 @@
-"""Parts that a process has one of. The engine makes them once; run loops and everything the engine offers share
-them."""
+"""What a process has one of, as the kernel sees it. `executor.service.parts` makes them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Self
 
-from compiler.compile import DEFAULT_LIMITS
-from compiler.document import Limits
-from executor.blocks.connectors.stored import StoredConnectors
-from executor.blocks.services import Services
-from executor.blocks.types.registry import Registry
-from executor.blocks.vault.connections import Connections
-from executor.blocks.vault.sealing import Keys
-from executor.blocks.vault.vault import Vault
+from executor.kernel.handler.base import Registry
+from executor.kernel.handler.needs import Connections, Connectors, Services, Vault
 from executor.kernel.process.clock import Clock, Timers
 from executor.kernel.read.elsewhere import Elsewhere
 from executor.kernel.read.hub import Hub
@@ -46,7 +38,7 @@ class Parts:
     vault: Vault
     files: Files
     connections: Connections
-    connectors: StoredConnectors
+    connectors: Connectors
     compiler: Compiler
     children: ChildRuns
     continuations: Continuations
@@ -57,53 +49,6 @@ class Parts:
     places: Places
     elsewhere: Elsewhere
     meters: RunMeters
-
-    @classmethod
-    def make(
-        cls,
-        store: Store,
-        *,
-        registry: Registry,
-        services: Services,
-        clock: Clock,
-        links: Links,
-        documents: Limits = DEFAULT_LIMITS,
-        keys: Keys | None = None,
-        lease_ms: int = 15_000,
-    ) -> Self:
-        secrets = {name: services.env[name] for name in services.secrets if name in services.env}
-        kept = {name: secret.value for name, secret in services.kept.items()}
-        redactor = LiveRedactor({**secrets, **kept, **services.model_keys})
-        own, *old = [links.signing_key("uploads", key) for key in range(len(links.key_ids))]
-        files = Files(store, clock.now_ms, own, services.limits.file_bytes, redactor.redact, old)
-        services.files = files
-        elsewhere = Elsewhere()
-        vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command, services.kept)
-        connectors = StoredConnectors(store, registry)
-        compiler = Compiler(registry, services.env, documents, lambda: vault.names, connectors)
-        return cls(
-            store=store,
-            registry=registry,
-            services=services,
-            clock=clock,
-            links=links,
-            key_times=KeyTimes(store, links, clock),
-            redactor=redactor,
-            vault=vault,
-            files=files,
-            connections=Connections(store, vault, services.http, clock.now_ms, lease_ms),
-            connectors=connectors,
-            compiler=compiler,
-            children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
-            continuations=Continuations(store, clock, services.sandbox.matches, compiler.compile),
-            timers=Timers(clock),
-            turns=Turns(clock.now_ms),
-            hub=Hub(elsewhere),
-            owned=OwnedRuns(elsewhere),
-            places=Places(store, elsewhere),
-            elsewhere=elsewhere,
-            meters=RunMeters(),
-        )
 
     def wake(self, run: str) -> None:
         """Something was committed for `run` that its readers and its owner need to know."""

@@ -15,7 +15,6 @@ from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from compiler.plan import Plan
-from executor.blocks.services import NotifySettings
 from executor.errors import BlockError
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide import decide
@@ -37,6 +36,7 @@ from executor.kernel.core.events import (
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import RunPhase, State
 from executor.kernel.handler.base import Suspend
+from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.run.alerts import alerts_of_failure, alerts_of_wait
 from executor.kernel.run.answers import ASK_PEOPLE
 from executor.kernel.run.attempt_log import Stream

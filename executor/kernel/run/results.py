@@ -18,10 +18,10 @@ from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from compiler.plan import Node
-from executor.blocks.services import RunLimits
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.handler.base import Suspend
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.attempt_log import Stream
 from executor.kernel.run.places import Place
 from executor.kernel.run.step_note import StepNote

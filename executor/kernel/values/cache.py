@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from compiler.plan import Cache, Node
-from executor.blocks.sandbox import Bound
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.redact import MARK
 
 # More than this is kept only in the journal of its run.

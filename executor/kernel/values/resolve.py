@@ -18,9 +18,9 @@ from compiler.keys import Path
 from compiler.plan import Node, Ref
 from compiler.references import escape, find
 from compiler.schema import is_python
-from executor.blocks.sandbox import Bound
 from executor.errors import BlockError
 from executor.kernel.values import variables as paths
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import literal
 from executor.kernel.values.payload import MISSING, SIZE_MAX_BYTES, render, trimmed
 from executor.kernel.values.scope import Values

@@ -1,7 +1,7 @@
 """Alerts on their way: one task of the engine that groups new alerts, sends them, and starts error workflows;
 `engine.alerts`.
 
-The causes are in the database already (`executor.kernel.run.alerts`). Here all that is due for one address becomes one
+The causes are in the database already (`kernel.run.alerts`). Here all that is due for one address becomes one
 message, and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. Messages
 are claimed, sent and settled as those about waits are, at least once, with the same key in each try. The run of an
 error workflow has the run that failed in its idempotency key, so there is only one, even after several tries.
@@ -22,7 +22,6 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.alerts import AlertMessage, AlertStatus
 from executor.service.notifications.alert_texts import alert_body, error_input, mail_of
 from executor.service.notifications.claims import STOP_S, Claim, Claims
@@ -33,6 +32,7 @@ from executor.service.notifications.sending import (
     back_off_ms,
     post_signed,
 )
+from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 
 log = logging.getLogger("weft.notifications")

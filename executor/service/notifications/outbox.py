@@ -19,7 +19,6 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.links import Signed
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.rows import JOB_CHANNEL, NotificationRow, NotificationStatus
 from executor.kernel.values.redact import sealed_names, unseal
 from executor.service.notifications.claims import STOP_S, Claim, Claims
@@ -32,6 +31,7 @@ from executor.service.notifications.sending import (
     back_off_ms,
     post_signed,
 )
+from executor.service.parts import Parts
 from executor.service.topics.callbacks import Callbacks
 from executor.service.topics.waits import Waits
 from executor.service.views import WaitView

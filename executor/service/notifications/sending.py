@@ -13,8 +13,8 @@ from executor.blocks.http.binding import opened_bytes
 from executor.blocks.http.handles import written_as
 from executor.errors import BlockError, StoreError
 from executor.kernel.run.links import Signed
-from executor.kernel.run.parts import Parts
 from executor.kernel.values.redact import Redactor
+from executor.service.parts import Parts
 
 REQUEST_S: Final = 15.0
 # 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours the receiver is gone.

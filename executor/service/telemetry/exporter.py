@@ -22,8 +22,8 @@ from executor.kernel.journal.reader import load_plan, read
 from executor.kernel.process.repeated import Repeated
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.process.tracing import ENDED_MAX, OPEN_MAX, parent_of, trace_id
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.rows import TERMINAL, RunRow
+from executor.service.parts import Parts
 from executor.service.telemetry.spans import Sent, Trace, TracedRun, TraceMaker
 
 if TYPE_CHECKING:

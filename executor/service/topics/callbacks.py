@@ -10,9 +10,9 @@ import orjson
 from executor.errors import AnswerInvalid, BlockError
 from executor.kernel.core.messages import Answer
 from executor.kernel.run.answers import BOUNDS_HINT
-from executor.kernel.run.parts import Parts
 from executor.kernel.values.payload import encode
 from executor.kernel.values.schema import violations_aside
+from executor.service.parts import Parts
 from executor.service.topics.waits import Waits, answered_before
 from executor.service.views import WaitView
 

@@ -21,16 +21,16 @@ import orjson
 from msgspec import Struct
 
 from compiler.plan import Plan
-from executor.blocks.types.chat_trigger import MESSAGE_MAX
 from executor.errors import Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.rows import TERMINAL, RunRow
 from executor.kernel.store.triggers import WebhookRow
 from executor.kernel.values.payload import render
+from executor.kernel.values.run_input import MESSAGE_MAX
+from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from executor.service.triggers.declared import CHAT, StartOf
 from executor.service.triggers.pages import PageTokens

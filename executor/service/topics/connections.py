@@ -33,8 +33,8 @@ from executor.blocks.vault.connection import (
 )
 from executor.blocks.vault.sealing import Keys
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.secrets import SECRETS_MAX, SecretRow
+from executor.service.parts import Parts
 from executor.service.topics.environment import DRAFTS_MAX, EnvUse
 from executor.service.topics.secrets import checked_value
 

@@ -10,15 +10,15 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
+from compiler.catalog import CONNECTOR
 from executor.blocks.connectors import openapi
-from executor.blocks.connectors.block import PREFIX
 from executor.blocks.connectors.document import BYTES_MAX, checked
 from executor.blocks.connectors.openapi import Offered
 from executor.blocks.connectors.stored import StoredConnector
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.connectors import CONNECTORS_MAX, ConnectorRow
+from executor.service.parts import Parts
 
 
 class ConnectorView(Struct, frozen=True):
@@ -66,7 +66,7 @@ class Connectors:
         data = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
         if len(data) > BYTES_MAX:
             raise BadRequest(f"the document has more than {BYTES_MAX} bytes", code="connector_invalid")
-        if self._parts.registry.is_fixed(PREFIX + service):
+        if self._parts.registry.is_fixed(CONNECTOR + service):
             raise Conflict(
                 f"this server has a connector {service!r} of weft or of its folder",
                 code="connector_exists",
@@ -107,5 +107,10 @@ def _not_found(service: str) -> NotFound:
 def _view(one: StoredConnector) -> ConnectorView:
     row, connector = one.row, one.connector
     return ConnectorView(
-        row.service, PREFIX + row.service, connector.title, len(connector.operations), row.created_by, row.changed_at_ms
+        row.service,
+        CONNECTOR + row.service,
+        connector.title,
+        len(connector.operations),
+        row.created_by,
+        row.changed_at_ms,
     )

@@ -12,9 +12,9 @@ from executor.kernel.read.cursor import Cursor, Pages
 from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.read.hub import Bell, Deltas
 from executor.kernel.read.lookout import Lookout
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.contract import Store
 from executor.kernel.store.rows import EventFilter, Record
+from executor.service.parts import Parts
 from executor.service.views import RunEvent
 
 

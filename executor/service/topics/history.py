@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from executor.kernel.core.state import DECIDED
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.read.find import existing_run
-from executor.kernel.run.parts import Parts
+from executor.service.parts import Parts
 from executor.service.views import Why
 from executor.service.views import diff as diff_view
 from executor.service.views import state as state_view

@@ -24,9 +24,9 @@ from executor.kernel.read.find import existing_run, find_version
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.move import Misfit, fit
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.people import present_actor
 from executor.kernel.store.rows import TERMINAL, RunRow
+from executor.service.parts import Parts
 from executor.service.topics.forks import beginning, fork
 from executor.service.topics.runs import Runs
 from executor.service.views import Rerun, Submitted

@@ -6,8 +6,8 @@ import asyncio
 import time
 from typing import Final
 
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.load import DatabaseLoad
+from executor.service.parts import Parts
 
 KEPT_S: Final = 5.0
 

@@ -8,8 +8,8 @@ import orjson
 from msgspec import Struct
 
 from executor.errors import BadRequest
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.memory import TURNS_MAX, Conversation, MemoryHead
+from executor.service.parts import Parts
 
 
 class TurnView(Struct, frozen=True):

@@ -24,11 +24,11 @@ from executor.kernel.read.lookout import Ends
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, origin_of, request_hash
-from executor.kernel.run.parts import Parts
 from executor.kernel.run.watched import Watched
 from executor.kernel.store.people import present_actor
 from executor.kernel.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
 from executor.kernel.worker.pressure import Pressure
+from executor.service.parts import Parts
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
 from executor.service.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted

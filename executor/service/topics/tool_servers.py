@@ -17,7 +17,7 @@ from executor.blocks.types.agent_tools import tool_server
 from executor.blocks.types.connected import signed_in_with
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
-from executor.kernel.run.parts import Parts
+from executor.service.parts import Parts
 
 CHECK_S: Final = 15.0  # for one server: a person waits for it
 # Errors of the request itself: no server was called.

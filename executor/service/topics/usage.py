@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from executor.errors import BadRequest
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.usage import By
+from executor.service.parts import Parts
 from executor.service.views.usage import UsageView, day_number, usage_view
 
 DAYS_MAX: Final = 3 * 366  # in one answer

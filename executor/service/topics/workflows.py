@@ -23,10 +23,10 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.compiler import plan_of
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.contract import Store
 from executor.kernel.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.service.parts import Parts
 from executor.service.triggers.declared import declared_by, turned_off
 from executor.service.triggers.scheduler import Scheduler
 from executor.service.views import SavedWorkflow

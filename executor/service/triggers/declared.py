@@ -26,11 +26,11 @@ from executor.errors import InputInvalid
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.answers import check_input
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.people import present_actor
 from executor.kernel.store.rows import VERSION_MAX
 from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
 from executor.kernel.values import cron
+from executor.service.parts import Parts
 
 TYPES: Final = frozenset({"schedule", "webhook", "form_trigger", "chat_trigger"})
 FORM: Final = "form:"

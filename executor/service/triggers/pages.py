@@ -6,8 +6,8 @@ import hashlib
 import hmac
 
 from executor.errors import NotFound
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.triggers import WebhookRow
+from executor.service.parts import Parts
 
 
 class PageTokens:

@@ -21,13 +21,13 @@ from executor.kernel.journal.reader import keep_plan
 from executor.kernel.run.alerts import alerts_of_missed
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.new_run import Origin, new_run, new_run_id
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.alerts import AlertRow
 from executor.kernel.store.files import files_in
 from executor.kernel.store.people import present_actor
 from executor.kernel.store.rows import NewRun
 from executor.kernel.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.kernel.values import cron
+from executor.service.parts import Parts
 from executor.service.triggers.declared import StartOf, Version, start_of
 from executor.service.triggers.scheduler import Scheduler
 from executor.service.views import view_of

@@ -15,7 +15,6 @@ from msgspec.structs import astuple
 
 from compiler.keys import NodeKey, Path, join_key, parse_key, split_key
 from compiler.plan import Plan
-from executor.blocks.sandbox import Bound
 from executor.blocks.services import Services
 from executor.errors import BlockError, NotFound
 from executor.kernel.core.events import ScopesOpened
@@ -24,6 +23,7 @@ from executor.kernel.journal.projection import Entry, NodeState, Status, decisio
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.store.contract import Store
 from executor.kernel.store.rows import TERMINAL, Record, RunRow
+from executor.kernel.values.bound import Bound
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.redact import MARK, Redactor

@@ -9,7 +9,7 @@ import orjson
 
 from compiler.keys import join_key
 from compiler.plan import Plan
-from executor.blocks.services import NotifySettings
+from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.store.rows import NotificationRow, RunRow, WaitRow
 from executor.kernel.values.redact import unsealed_names
 from executor.service.views import NotificationView, WaitView, view_of

@@ -19,11 +19,11 @@ import orjson
 
 from compiler.catalog import BlockSpec
 from compiler.keys import CLEANUP_SUFFIX
-from executor.blocks.sandbox import Bound
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block as BlockType
 from executor.kernel.handler.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.kernel.values.bound import Bound
 from tests.simulation.document import Blocks, document_of
 from tests.simulation.reference import Verdict, judge
 from tests.simulation.world.disk import Disk

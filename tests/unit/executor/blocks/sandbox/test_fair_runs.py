@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.values.bound import Bound
 from executor.open.engine import Engine
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
+from executor.kernel.values.bound import Bound
 
 
 async def _run(anywhere: Sandbox, source: str, timeout_ms: int = 60_000) -> object:

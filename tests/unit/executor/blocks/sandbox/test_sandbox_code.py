@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
+from executor.kernel.values.bound import Bound
 from tests.unit.executor.blocks.sandbox.run import PATIENT, evaluate, program
 
 # Stopped means stopped by a deadline of 0.3 s; the rest is room for a busy machine.

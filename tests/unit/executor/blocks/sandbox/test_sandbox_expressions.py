@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
+from executor.kernel.values.bound import Bound
 from tests.unit.executor.blocks.sandbox.run import NOW_MS, PATIENT, evaluate
 
 # Numbers as JavaScript has them; texts with everything a text can hold, lone surrogates included.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from executor.blocks.sandbox import Bound
 from executor.blocks.services import Services
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
+from executor.kernel.values.bound import Bound
 
 
 class Throws:

@@ -7,13 +7,13 @@ from typing import Any, cast
 import pytest
 
 from executor.blocks.runners.runners import Runners
-from executor.blocks.sandbox import Bound
 from executor.blocks.sandbox.python.component import component
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.function import block
 from executor.errors import BlockError
 from executor.kernel.handler.base import Done
+from executor.kernel.values.bound import Bound
 from tests.support.python_guest import built_python
 from tests.unit.executor.blocks.types.flow import context
 

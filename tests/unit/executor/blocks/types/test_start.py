@@ -2,8 +2,9 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.types.start import RESERVED, block
+from executor.blocks.types.start import block
 from executor.errors import BlockError
+from executor.kernel.values.run_input import RESERVED
 from tests.unit.executor.blocks.types.flow import context
 
 

@@ -8,12 +8,13 @@ import orjson
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import RunLimits, Services
+from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.core.events import Event
 from executor.kernel.handler.base import Suspend
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.launch import Launcher
@@ -21,11 +22,11 @@ from executor.kernel.run.links import Links
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.loop import RunLoop
 from executor.kernel.run.new_run import new_run, origin_of
-from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.replay import replay
 from executor.kernel.run.results import Arrivals, Payload, Result
 from executor.kernel.store.rows import Append, RunRow
+from executor.service.parts import Parts
 from tests.support.blocks import Step
 from tests.support.clock import ManualClock
 from tests.support.documents import document

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.services import RunLimits
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.store.rows import TERMINAL
 from executor.open.engine import Engine
 from tests.support.blocks import Hold, Probe, Step

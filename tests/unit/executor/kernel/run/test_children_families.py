@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.services import RunLimits
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.store.rows import FamilyMax
 from executor.kernel.store.sqlite.reading import open_reading
 from executor.open.engine import Engine

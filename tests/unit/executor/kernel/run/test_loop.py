@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.services import RunLimits
 from executor.errors import Fenced, StoreError
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.handler.base import Suspend
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.recover import recover
 from executor.kernel.store.rows import Append, Appended
 from tests.unit.executor.kernel.run.one_run import LEASE_MS, OneRun

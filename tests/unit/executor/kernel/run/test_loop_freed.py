@@ -11,9 +11,9 @@ from weakref import ref
 
 import pytest
 
-from executor.blocks.services import RunLimits
 from executor.errors import DatabaseWriteFailed, Fenced
 from executor.kernel.core import messages as m
+from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.loop import RunLoop
 from executor.kernel.store.rows import Append, Appended, RunRow
 from executor.kernel.values.scope import Values

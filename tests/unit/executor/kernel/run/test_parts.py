@@ -13,8 +13,8 @@ from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.read.hub import Hub
 from executor.kernel.run.links import Links
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.service.parts import Parts
 from tests.support.clock import ManualClock
 
 

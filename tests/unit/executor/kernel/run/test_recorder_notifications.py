@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from executor.blocks.services import NotifySettings
+from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.run.recorder import SERVER_WIDE, notifications_of
 from executor.kernel.values.redact import unseal
 from tests.support.rows import wait

@@ -13,8 +13,9 @@ import pytest
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import AlertSettings, MailSettings, Services
+from executor.blocks.services import MailSettings, Services
 from executor.blocks.types.registry import Registry
+from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.notifications.alerts import EVERY_MS

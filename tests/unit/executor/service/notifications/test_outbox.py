@@ -20,9 +20,10 @@ import pytest
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import MailSettings, NotifySettings, Services
+from executor.blocks.services import MailSettings, Services
 from executor.blocks.types.registry import Registry
 from executor.errors import DatabaseUnavailable
+from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.notifications import claims, outbox, sending

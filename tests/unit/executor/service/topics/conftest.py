@@ -11,7 +11,7 @@ from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.run.links import Links
-from executor.kernel.run.parts import Parts
+from executor.service.parts import Parts
 from executor.service.topics.events import Events
 from executor.service.topics.runs import Runs
 from executor.service.topics.waits import Waits

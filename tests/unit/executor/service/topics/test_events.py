@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from executor.errors import NotFound
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.rows import EventFilter
+from executor.service.parts import Parts
 from executor.service.topics.events import Events
 from executor.service.topics.runs import Runs
 from tests.support.documents import chain

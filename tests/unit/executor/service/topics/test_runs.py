@@ -7,8 +7,8 @@ import pytest
 
 from compiler.diagnostics import CompileError
 from executor.errors import Conflict, NotFound
-from executor.kernel.run.parts import Parts
 from executor.kernel.store.rows import RunRow
+from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from tests.support.blocks import Hold
 from tests.support.documents import call, chain, in_a_row, value

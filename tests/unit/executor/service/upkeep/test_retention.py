@@ -13,8 +13,9 @@ from typing import Any
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.services import AlertSettings, Services
+from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
+from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.upkeep.gc import DAY_MS

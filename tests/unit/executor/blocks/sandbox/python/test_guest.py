@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.sandbox import Bound, Limits
+from executor.blocks.sandbox import Limits
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
+from executor.kernel.values.bound import Bound
 from tests.unit.executor.blocks.sandbox.python.run import NOW_MS, program
 from tests.unit.executor.blocks.sandbox.run import Apart
 

@@ -1,0 +1,89 @@
+"""What a process has one of. The engine makes the parts once; run loops and everything the engine offers share them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+from compiler.compile import DEFAULT_LIMITS
+from compiler.document import Limits
+from executor.blocks.connectors.stored import StoredConnectors
+from executor.blocks.services import Services
+from executor.blocks.types.registry import Registry
+from executor.blocks.vault.connections import Connections
+from executor.blocks.vault.sealing import Keys
+from executor.blocks.vault.vault import Vault
+from executor.kernel.process.clock import Clock, Timers
+from executor.kernel.read.elsewhere import Elsewhere
+from executor.kernel.read.hub import Hub
+from executor.kernel.run import parts as kernel
+from executor.kernel.run.children import ChildRuns
+from executor.kernel.run.compiler import Compiler
+from executor.kernel.run.continuation import Continuations
+from executor.kernel.run.key_times import KeyTimes
+from executor.kernel.run.links import Links
+from executor.kernel.run.meters import RunMeters
+from executor.kernel.run.owned import OwnedRuns
+from executor.kernel.run.places import Places
+from executor.kernel.run.turns import Turns
+from executor.kernel.store.contract import Store
+from executor.kernel.values.files import Files
+from executor.kernel.values.live_redactor import LiveRedactor
+
+
+@dataclass(frozen=True, slots=True)
+class Parts(kernel.Parts):
+    """Those of the kernel, with all that topics, triggers and messages use of them."""
+
+    registry: Registry
+    services: Services
+    vault: Vault
+    connections: Connections
+    connectors: StoredConnectors
+
+    @classmethod
+    def make(
+        cls,
+        store: Store,
+        *,
+        registry: Registry,
+        services: Services,
+        clock: Clock,
+        links: Links,
+        documents: Limits = DEFAULT_LIMITS,
+        keys: Keys | None = None,
+        lease_ms: int = 15_000,
+    ) -> Self:
+        secrets = {name: services.env[name] for name in services.secrets if name in services.env}
+        kept = {name: secret.value for name, secret in services.kept.items()}
+        redactor = LiveRedactor({**secrets, **kept, **services.model_keys})
+        own, *old = [links.signing_key("uploads", key) for key in range(len(links.key_ids))]
+        files = Files(store, clock.now_ms, own, services.limits.file_bytes, redactor.redact, old)
+        services.files = files
+        elsewhere = Elsewhere()
+        vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command, services.kept)
+        connectors = StoredConnectors(store, registry)
+        compiler = Compiler(registry, services.env, documents, lambda: vault.names, connectors)
+        return cls(
+            store=store,
+            registry=registry,
+            services=services,
+            clock=clock,
+            links=links,
+            key_times=KeyTimes(store, links, clock),
+            redactor=redactor,
+            vault=vault,
+            files=files,
+            connections=Connections(store, vault, services.http, clock.now_ms, lease_ms),
+            connectors=connectors,
+            compiler=compiler,
+            children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
+            continuations=Continuations(store, clock, services.sandbox.matches, compiler.compile),
+            timers=Timers(clock),
+            turns=Turns(clock.now_ms),
+            hub=Hub(elsewhere),
+            owned=OwnedRuns(elsewhere),
+            places=Places(store, elsewhere),
+            elsewhere=elsewhere,
+            meters=RunMeters(),
+        )
