@@ -85,7 +85,6 @@ from executor.blocks.services import MailSettings
 from executor.blocks.vault import key_file
 from executor.blocks.vault.command import External, SecretsCommand
 from executor.errors import BadRequest, StoreError
-from executor.extras import install
 from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.process.extras import install
 from server import setting_values as checked

@@ -29,9 +29,9 @@ BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
     "files": 700,
-    "lines": 98_000,
+    "lines": 98_600,
     "longest file that is not generated": 790,
-    f"functions over {SHORT} lines": 2,
+    f"functions over {SHORT} lines": 3,
     "modules in circles": 4,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,

@@ -1,1 +1,1 @@
-"""What blocks can do: their types, and the connections to the world outside."""
+"""The abilities of blocks: their types, and the connections to the world outside."""

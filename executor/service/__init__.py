@@ -1,1 +1,1 @@
-"""What an installation offers over the kernel: topics of the API, triggers, messages, upkeep."""
+"""The services of an installation: topics of the API, triggers, messages, upkeep."""

@@ -1,4 +1,4 @@
-"""What a process has one of. The engine makes the parts once; run loops and everything the engine offers share them."""
+"""The parts that a process has one of. The engine makes them once; run loops and all topics share them."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from executor.kernel.values.live_redactor import LiveRedactor
 
 @dataclass(frozen=True, slots=True)
 class Parts(kernel.Parts):
-    """Those of the kernel, with all that topics, triggers and messages use of them."""
+    """The parts of the kernel, with everything that topics, triggers and messages use of them."""
 
     registry: Registry
     services: Services

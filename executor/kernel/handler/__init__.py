@@ -1,1 +1,1 @@
-"""What a block is to the kernel: what a handler receives and returns, and the services it may use."""
+"""A block as the kernel sees it: its input, its outcomes, and the services that it may use."""

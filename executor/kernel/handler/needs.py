@@ -1,4 +1,4 @@
-"""What the kernel needs of the floors above it, as Protocols: it is handed an object for each, and imports none."""
+"""Protocols of everything that the kernel needs of the floors above it: it is handed an object for each, and imports none."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Vault(Protocol):
 
     @property
     def values(self) -> Mapping[str, str]:
-        """What `${NAME}` reads: the environment, and handles of the secrets that this process has opened."""
+        """The values that `${NAME}` reads: the environment, and handles of the secrets that this process has opened."""
 
     @property
     def opened_names(self) -> frozenset[str]:
@@ -137,7 +137,7 @@ class RunLimits(Struct, frozen=True):
 
 
 class Services(Protocol):
-    """What handlers share in one process, as far as the kernel uses it. See executor.blocks.services."""
+    """The objects that handlers share in one process, as far as the kernel uses them. See executor.blocks.services."""
 
     secrets: frozenset[str]
     env: Mapping[str, str]

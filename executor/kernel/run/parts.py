@@ -1,4 +1,4 @@
-"""What a process has one of, as the kernel sees it. `executor.service.parts` makes them."""
+"""The parts that a process has one of, as the kernel sees them. `executor.service.parts` makes them."""
 
 from __future__ import annotations
 
