@@ -1,4 +1,4 @@
-"""Protocols of everything that the kernel needs of the floors above it: it is handed an object for each, and imports none."""
+"""Protocols of everything that the kernel needs of the floors above it: it is handed the objects, and imports none."""
 
 from __future__ import annotations
 
