@@ -36,7 +36,8 @@ _KEPT: Final = frozenset(
      "PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX"}
 )  # fmt: skip
 _BEGIN: Final = (
-    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from blocks.databases.sqlite_child import main; main()"
+    "import json, sys; sys.path[:] = json.loads(sys.argv[1]); "
+    "from executor.blocks.databases.sqlite_child import main; main()"
 )
 _INT64: Final = range(-(2**63), 2**63)
 
