@@ -37,7 +37,7 @@ def version() -> str:
 
 
 def problems(changelog: str, client: str, changed: str) -> list[str]:
-    """What forbids a release.
+    """Return the reasons that forbid a release.
 
     changelog: the text of CHANGELOG.md; client: the package.json of the TypeScript client; changed: what
     `git status --porcelain` prints.

@@ -23,7 +23,7 @@ T = TypeVar("T")
 U = TypeVar("U")
 
 
-class Failed(Any):  # type: ignore[misc]  # it may be passed to a step, whatever that takes
+class Failed(Any):  # type: ignore[misc]  # strict forbids Any as a base; it fits any parameter of a step
     """The error that `failed` of `attempt` gets, for type checkers."""
 
     code: str

@@ -87,7 +87,7 @@ class Call:
 
     @property
     def address(self) -> str:
-        """The address of the client; behind a proxy that WEFT_BEHIND_PROXY names, of that proxy's client."""
+        """The address of the client. If WEFT_BEHIND_PROXY names the proxy, it is the address that the proxy reports."""
         return self.request.client.host if self.request.client else ""
 
     @property

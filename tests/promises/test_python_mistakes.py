@@ -83,7 +83,8 @@ def is_none_in_a_function_inside(orders: list[str]) -> Any:
 
 
 def is_true(order: str) -> Any:
-    return mail("yes") if weft.when(load(order) == {}, lambda: load(order)) is True else None  # type: ignore[comparison-overlap]  # here
+    found: Any = weft.when(load(order) == {}, lambda: load(order))
+    return mail("yes") if found is True else None  # here
 
 
 def matches(order: str) -> Any:

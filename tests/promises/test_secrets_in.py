@@ -196,8 +196,8 @@ async def test_tools_and_the_model_of_an_agent(tmp_path: Path) -> None:
     ):
         await engine.secrets.set("API_KEY", VALUE, [tools.url], ["header:Authorization"])
         place = f"http://{model.place}"
-        params = {"model": "dev:m", "api_key": "${MODEL_KEY}", "prompt": "x"}
-        params["tools"] = [tool("right", "Authorization"), tool("wrong", "X-Key")]  # type: ignore[assignment]
+        params: dict[str, Any] = {"model": "dev:m", "api_key": "${MODEL_KEY}", "prompt": "x"}
+        params["tools"] = [tool("right", "Authorization"), tool("wrong", "X-Key")]
         await engine.secrets.set("MODEL_KEY", VALUE[::-1], [place], ["header:x-api-key"])
         refused_in(await ran(engine, {"type": "agent", "params": params}), "header:authorization", "MODEL_KEY")
         assert await model.calls() == [] and tools.seen == []

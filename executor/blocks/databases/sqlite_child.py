@@ -234,7 +234,7 @@ class _Call:
                 return f"call {second}"
             case apsw.SQLITE_CREATE_VTABLE if str(second).lower() not in _MODULES:
                 return f"create tables of the module {second}"
-        # What a virtual table says of its columns comes as a change of the schema, in memory alone.
+        # A virtual table declares its columns: SQLite reports that as a change of the schema, but only in memory.
         declares = action == apsw.SQLITE_UPDATE and first == "sqlite_master"
         return None if action in _READS or declares or not self._query.read_only else "change data"
 

@@ -12,9 +12,10 @@ from collections.abc import Sequence
 
 from executor.kernel.store.rows import Record
 
-# Of one run, and of all. A reader that lags further reads pages.
+# The tail of one run keeps at most these events and bytes. A reader that lags further reads pages from disk.
 EVENTS_MAX = 1_000
 BYTES_MAX = 1024 * 1024
+# All tails together.
 ALL_BYTES_MAX = 16 * 1024 * 1024
 
 
@@ -24,7 +25,7 @@ def size_of(records: Sequence[Record]) -> int:
 
 
 class _Tail:
-    """The last appends of a run, without a gap. `heard`: the journal has this event, or a later one."""
+    """The last appends of a run, without a gap. The journal has at least the event number `heard`."""
 
     __slots__ = ("appends", "events", "first", "heard", "last", "size")
 

@@ -155,7 +155,7 @@ class Places:
                 await self._look()
             except StoreError as error:
                 OUTAGE.log(log, error, "places of limits could not be assigned")
-                # What was assigned may be on disk, and its answer lost: those that ask again receive it.
+                # The places may be assigned on disk although the answer was lost: asking again returns them.
                 self._asks = [*self._waiting.values(), *self._asks]
                 self._waiting.clear()
                 await asyncio.sleep(FAILED_S)

@@ -18,8 +18,8 @@ import msgspec
 
 from executor.kernel.store.tx import Tx
 
-# Of a row of run_details. `ENDED` must be, letter by letter, the condition of the indexes of ended runs, or these are
-# not used.
+# Conditions on a row of run_details. SQLite and PostgreSQL use the indexes of ended runs only for a condition with
+# exactly the text of `ENDED`.
 OPEN = "status IS NULL"
 ENDED = "status IS NOT NULL"
 # The row of heads of the run whose id is the parameter :id.

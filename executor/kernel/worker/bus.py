@@ -25,8 +25,8 @@ LOOK_WITHIN_S: Final = 0.01
 
 class Bus(Protocol):
     def open(self, hear: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
-        """Connect. Both functions are called on the running event loop: `hear` with messages of other processes,
-        `connected` when some may have been missed. Returns before there is a connection."""
+        """Begin to connect, and return at once. Both functions are called on the running event loop: `hear` receives
+        messages of other processes, `connected` is called when some may have been missed."""
 
     def post(self, topic: str, item: str) -> None:
         """Queue a message for the other processes. Never waits, never raises; equal messages are joined."""

@@ -315,7 +315,7 @@ class Worker:
         loop, first = await recover(parts, self._lost_together(row), resumed=resumed)
         if row.stalls > STALLS_MAX:
             message = f"{row.stalls} workers claimed this run and none made progress"
-            # What was under way is lost in any case; the run cannot end before that is recorded.
+            # The attempts of the last worker are lost. The run cannot end before that is recorded.
             lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
             first = [f.RunAborted(parts.clock.now_ms(), ErrorInfo("no_progress", message), now=True), *lost]
         if row.orphaned:
