@@ -1,7 +1,7 @@
 """A form from a JSON Schema, and the answer that comes back from it. Works without JavaScript.
 
 Strings, numbers, integers, booleans and enums get a control of their own; everything else is a text area for JSON. The
-editor's forms follow the same rules (web/src/panels/fields/form.ts); tests/vectors/forms.json holds both to them.
+editor's forms follow the same rules (web/src/forms/fields/form.ts); tests/vectors/forms.json holds both to them.
 Names of inputs carry the prefix `field.`, so that a field may be called `action` or `by`."""
 
 from __future__ import annotations

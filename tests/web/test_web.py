@@ -40,7 +40,7 @@ def test_the_editor_listens_to_every_type_of_event() -> None:
 
 
 def test_the_panel_of_a_workflow_has_every_setting() -> None:
-    listed = (WEB / "src/panels/inspector/settings.ts").read_text().partition("SETTINGS")[2]
+    listed = (WEB / "src/edit/inspector/settings.ts").read_text().partition("SETTINGS")[2]
     assert set(re.findall(r"^  (\w+): \{", listed, re.MULTILINE)) == set(SettingsDoc.__struct_fields__)
 
 

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sizeOf } from '../src/geometry/size'
-import type { BlockSpec, Document, Json, Point } from '../src/net/types'
+import type { Json } from '../src/api/schemas'
+import type { BlockSpec, Document, Point } from '../src/api/types'
 import { applyCommand, copy, pasteIds, readClip, type Command } from '../src/state/commands'
 import {
   absoluteAt,

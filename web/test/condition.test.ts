@@ -10,7 +10,7 @@ import {
   type Condition,
   type Operator,
   type Row,
-} from '../src/panels/conditions/condition'
+} from '../src/forms/conditions/condition'
 import { random } from './help'
 
 const rows = (text: string): string[] | null =>

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { cronWords } from '../src/panels/triggers/cron'
-import { planOf, readPlan, writePlan, type Plan } from '../src/panels/triggers/plan'
+import { cronWords } from '../src/forms/triggers/cron'
+import { planOf, readPlan, writePlan, type Plan } from '../src/forms/triggers/plan'
 
 test('cron in words', () => {
   const words: [string, string | null][] = [

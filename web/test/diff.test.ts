@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Document } from '../src/net/types'
+import type { Document } from '../src/api/types'
 import { applyCommand } from '../src/state/commands'
 import { diffDocuments, isSame } from '../src/document/diff'
 import { recorded, RUNS, specs } from './help'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
-import type { Document, Draft } from '../src/net/types'
+import type { Document, Draft } from '../src/api/types'
 import { closeDraft, dispatch, docStore, flush, openDraft, redo, settle, undo } from '../src/state/doc'
 import { runDraft } from '../src/actions/start'
 import { runStore } from '../src/state/live'

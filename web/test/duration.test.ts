@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { amountIn, unitOf, unitsOf, valueFrom } from '../src/panels/fields/duration'
-import { baseOf, titleOf } from '../src/panels/fields/schema'
+import { amountIn, unitOf, unitsOf, valueFrom } from '../src/forms/fields/duration'
+import { baseOf, titleOf } from '../src/forms/fields/schema'
 
 test('what a param counts in', () => {
   assert.equal(baseOf({ title: 'Timeout (seconds)' }), 's')

@@ -4,7 +4,7 @@ import { follow, type FeedStatus, type Sources } from '../src/net/events'
 import { ApiError } from '../src/net/http'
 import { backoffMs } from '../src/api/core'
 import type { StreamMessage } from '../src/net/stream'
-import type { WireEvent } from '../src/net/types'
+import type { WireEvent } from '../src/api/types'
 import { random, recorded } from './help'
 
 const { events } = recorded('nested')

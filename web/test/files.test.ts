@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { fileIn, sizeText } from '../src/net/files'
-import { fieldsOf, readTyped } from '../src/panels/fields/form'
-import { propertiesOf, schemaOf } from '../src/panels/fields/properties'
-import type { Json, JsonSchema } from '../src/net/types'
+import { fieldsOf, readTyped } from '../src/forms/fields/form'
+import { propertiesOf, schemaOf } from '../src/forms/fields/properties'
+import type { Json } from '../src/api/schemas'
+import type { JsonSchema } from '../src/api/types'
 
 const FILE = { type: 'file' as const, id: `file_${'0'.repeat(64)}`, name: 'a.csv', media_type: 'text/csv', size: 3 }
 

@@ -4,7 +4,8 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Json, JsonSchema } from '../src/net/types'
+import type { Json } from '../src/api/schemas'
+import type { JsonSchema } from '../src/api/types'
 import { sentence } from '../src/ui/words'
 import {
   defaultsOf,
@@ -15,7 +16,7 @@ import {
   typedOf,
   type FormField,
   type Typed,
-} from '../src/panels/fields/form'
+} from '../src/forms/fields/form'
 
 interface Case {
   name: string

@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { Block, BlockSpec, Document, Edge, JsonObject, RunView, WireEvent } from '../src/net/types'
+import type { JsonObject } from '../src/api/schemas'
+import type { Block, BlockSpec, Document, Edge, RunView, WireEvent } from '../src/api/types'
 import type { RunFold } from '../src/run'
 
 export interface Recorded {

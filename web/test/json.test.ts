@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { locate, placeOf } from '../src/panels/json/locate'
-import { printJson } from '../src/panels/json/print'
-import { readDocument } from '../src/panels/json/readDocument'
+import { locate, placeOf } from '../src/forms/json/locate'
+import { printJson } from '../src/forms/json/print'
+import { readDocument } from '../src/forms/json/readDocument'
 import { recorded } from './help'
 
 const at = (text: string, pointer: string): string => {

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
-import type { WireEvent } from '../src/net/types'
+import type { WireEvent } from '../src/api/types'
 import { closeRun, ingest, openRun, runStore } from '../src/state/live'
 import { recorded } from './help'
 

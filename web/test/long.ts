@@ -1,7 +1,7 @@
 // Journals of runs far longer than the recorded ones, made up: a loop of many rounds, and a parallel of many branches, with a
 // few failures, retries and logs, as the server would send them.
 
-import type { Document, WireEvent } from '../src/net/types'
+import type { Document, WireEvent } from '../src/api/types'
 
 type Part = Partial<WireEvent> & { type: string }
 

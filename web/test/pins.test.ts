@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
-import { isPinned, PINS_MAX, pinsOf, togglePin, withPins } from '../src/panels/run/pins'
+import { isPinned, PINS_MAX, pinsOf, togglePin, withPins } from '../src/watch/run/pins'
 
 const storage = new Map<string, string>()
 Object.defineProperty(globalThis, 'localStorage', {

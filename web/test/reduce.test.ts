@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KEYFRAME_EVERY, Timeline } from '../src/state/keyframes'
 import { LayeredMap } from '../src/run/layered'
-import type { WireEvent } from '../src/net/types'
+import type { WireEvent } from '../src/api/types'
 import {
   edgeAt,
   emptyFold,

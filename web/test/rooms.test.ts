@@ -19,7 +19,9 @@ const ROOMS = [
   'ui',
   'actions',
   'canvas',
-  'panels',
+  'forms',
+  'watch',
+  'edit',
   'pages',
   'routes',
   'resume',
@@ -27,7 +29,7 @@ const ROOMS = [
 ]
 
 /** Fields nest: a list or an object has fields in its rows. */
-const NEST = /^panels\/fields\//
+const NEST = /^forms\/fields\//
 
 const SRC = join(process.env.WEFT_WEB_ROOT!, 'src')
 const IMPORT = /(?:\bfrom|\bimport)\s*\(?\s*'(\.[^']+)'|\bnew URL\('(\.[^']+)', import\.meta\.url\)/g

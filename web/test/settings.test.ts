@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hintOf, kindOf } from '../src/panels/fields/kind'
-import { SETTINGS } from '../src/panels/inspector/settings'
-import type { JsonSchema } from '../src/net/types'
+import { hintOf, kindOf } from '../src/forms/fields/kind'
+import { SETTINGS } from '../src/edit/inspector/settings'
+import type { JsonSchema } from '../src/api/types'
 
 const kind = (name: string, schema: JsonSchema): string => kindOf(schema, hintOf(null, name, schema))
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
 import type { StreamMessage } from '../src/net/stream'
 import { subscribe, type Subscription } from '../src/net/transport'
-import type { WireEvent } from '../src/net/types'
+import type { WireEvent } from '../src/api/types'
 
 const opened: FakeSource[] = []
 

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import type { Block, WireEvent } from '../src/net/types'
+import type { Block, WireEvent } from '../src/api/types'
 import { emptyFold, reduce, shapeOf, type NodeState } from '../src/run'
 import { specs } from './help'
 

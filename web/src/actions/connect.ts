@@ -2,7 +2,7 @@
 // so it does not matter what is mounted.
 
 import { createStore } from 'zustand/vanilla'
-import type { Block, Document, Point } from '../net/types'
+import type { Block, Document, Point } from '../api/types'
 import {
   absoluteAt,
   checkEdge,

@@ -3,7 +3,7 @@
 
 import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
-import type { Block, Document, Edge, Note, Point } from '../net/types'
+import type { Block, Document, Edge, Note, Point } from '../api/types'
 import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
 import { dispatch, docStore, redo, specsOf, undo } from '../state/doc'
 import {

@@ -2,7 +2,7 @@
 
 import { api } from '../net/api'
 import { repair } from '../net/repair'
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 import { pasteText, toastUndo } from './edit'
 import { fit } from './view'
 import { navigate } from '../ui/navigation'

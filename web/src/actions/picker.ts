@@ -2,7 +2,7 @@
 // the plus on an edge. In `connect` mode it lists targets instead of block types.
 
 import { createStore } from 'zustand/vanilla'
-import type { Point } from '../net/types'
+import type { Point } from '../api/types'
 
 /** What a block type that is dragged out of the palette is called on the clipboard. */
 export const BLOCK_MIME = 'application/x-weft-block'

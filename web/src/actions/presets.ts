@@ -1,6 +1,6 @@
 // The first params of new blocks, so that they have their handles and can run at once. Other types start empty.
 
-import type { JsonObject } from '../net/types'
+import type { JsonObject } from '../api/schemas'
 
 const PRESETS: Readonly<Record<string, JsonObject>> = {
   condition: {

@@ -3,7 +3,7 @@
 import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
 import { api } from '../net/api'
-import type { Json, RunAccepted } from '../net/types'
+import type { Json, RunAccepted } from '../api/schemas'
 import { docStore, flush, specsOf } from '../state/doc'
 import { openRun } from '../state/live'
 import { READ_ONLY, serverStore } from '../state/server'

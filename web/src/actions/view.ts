@@ -1,7 +1,7 @@
 // The canvas as other files see it: where it looks, where the pointer is, and how to bring a block into view. React Flow
 // itself stays in src/canvas, which sets the eye.
 
-import type { Point } from '../net/types'
+import type { Point } from '../api/types'
 import { reducedMotion } from '../a11y'
 import { isTextField } from '../keys'
 import { pickerStore } from './picker'

@@ -4,7 +4,7 @@
 import { ViewportPortal } from '@xyflow/react'
 import { useMemo, type ReactElement } from 'react'
 import { useStore } from 'zustand'
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 import { leadsInside, absoluteAt, indexOf, type Specs } from '../document/document'
 import { runStore } from '../state/live'
 import { uiStore } from '../state/ui'

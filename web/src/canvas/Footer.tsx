@@ -2,7 +2,7 @@
 // appears or disappears.
 
 import type { ReactElement } from 'react'
-import type { Block, BlockSpec } from '../net/types'
+import type { Block, BlockSpec } from '../api/types'
 import { shortId } from '../ui/words'
 import { roughly } from '../ui/time'
 import { useClock } from '../ui/useClock'

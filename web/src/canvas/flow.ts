@@ -2,7 +2,7 @@
 // change stays the same object, so only changes are drawn again.
 
 import type { Edge as RfEdge, Node as RfNode, NodeHandle, Position } from '@xyflow/react'
-import type { Block, BlockSpec, Document, Note, Point } from '../net/types'
+import type { Block, BlockSpec, Document, Note, Point } from '../api/types'
 import {
   handlesOf,
   indexOf,

@@ -1,6 +1,6 @@
 // What the iterations of a container are about: a short text of each item, for labels beside its number.
 
-import type { Json } from '../net/types'
+import type { Json } from '../api/schemas'
 import { itemsOf } from '../refs/preview'
 import { specsOf } from '../state/doc'
 import { runStore } from '../state/live'

@@ -4,7 +4,7 @@
 import { Handle, Position } from '@xyflow/react'
 import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
-import type { Block, BlockSpec } from '../net/types'
+import type { Block, BlockSpec } from '../api/types'
 import { containerKind, handlesOf, namedHandles } from '../document/document'
 import { specsStore } from '../state/doc'
 import { connectStore } from '../actions/connect'

@@ -3,7 +3,8 @@
 // Templates hold `{path}` for params: `{cases[0].when}`, `{fields[].name}` for all items. Of several with ` | ` between them the
 // first one with nothing empty in it counts.
 
-import type { Block, BlockSpec, Json, JsonSchema } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Block, BlockSpec, JsonSchema } from '../api/types'
 import { find } from '../refs/parse'
 
 /** `code` is set in mono on a chip; a whole reference, or an expression that holds some. */

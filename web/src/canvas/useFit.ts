@@ -3,7 +3,7 @@
 
 import type { ReactFlowInstance } from '@xyflow/react'
 import { useEffect, useRef } from 'react'
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 import { absoluteAt, readingOrder, type Specs } from '../document/document'
 import { uiStore } from '../state/ui'
 import { fitted, type Viewport } from '../geometry/fitting'

@@ -2,7 +2,7 @@
 // drag ends, and edges whose ends moved are drawn as plain lines until then.
 
 import { useEffect, useState } from 'react'
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 import type { Specs } from '../document/document'
 import { router, type Ways } from '../geometry/layout/routes'
 

@@ -2,7 +2,7 @@
 // goes inside when nothing stands below it, up from the topmost block of a container goes to the container.
 
 import { announce } from '../a11y'
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 import { leadsInside, absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../document/document'
 import { select, uiStore } from '../state/ui'
 import { sizeOf } from '../geometry/size'

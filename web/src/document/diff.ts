@@ -2,7 +2,8 @@
 // workflow's own fields. Pure.
 
 import { isObject } from '../net/json'
-import type { Block, Document, Edge, Json } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Block, Document, Edge } from '../api/types'
 import { nameOf, readingOrder } from './document'
 
 export interface FieldChange {

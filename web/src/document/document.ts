@@ -1,7 +1,8 @@
 // Questions about a document: parents and children, edges, the handles of a block, allowed connections. Pure;
 // the document's own JSON is the state, so fields that are unknown here survive every edit.
 
-import type { Block, BlockSpec, Document, Edge, JsonObject, Note, Point, UiHint } from '../net/types'
+import type { JsonObject } from '../api/schemas'
+import type { Block, BlockSpec, Document, Edge, Note, Point, UiHint } from '../api/types'
 
 export type Specs = ReadonlyMap<string, BlockSpec>
 export const NO_SPECS: Specs = new Map()

@@ -1,7 +1,8 @@
 // The blocks that a run can begin with, and the form of each.
 
 import { asSchema } from '../net/repair'
-import type { Document, Json, JsonSchema } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Document, JsonSchema } from '../api/types'
 import { isTrigger, nameOf, type Specs } from './document'
 
 export interface Trigger {

@@ -1,7 +1,7 @@
 // Workflow variables: applying the patches of `variables.patched`. A patch is [op, path, value]; the path is `$.name`, with
 // `.field`, `[n]` and `["k"]` behind it. The same rules as executor/kernel/values/variables.py, on data it has accepted.
 
-import type { Json, JsonObject } from '../net/types'
+import type { Json, JsonObject } from '../api/schemas'
 
 type Part = string | number
 

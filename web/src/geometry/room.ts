@@ -1,7 +1,7 @@
 // Room for what is put between other blocks: a container that is wrapped around some of them, a copy of them. Pure; boxes of one
 // container, in its own pixels.
 
-import type { Point } from '../net/types'
+import type { Point } from '../api/types'
 import { GRID, up } from './size'
 
 export interface Box {

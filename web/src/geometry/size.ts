@@ -1,7 +1,7 @@
 // How large things are, known before anything is drawn: layout, culling and edges need no measuring. All multiples of 16,
 // in canvas pixels; offsets are from the block's top left corner. Footers (error line, ticker) hang below and do not count.
 
-import type { Block, BlockSpec, Point } from '../net/types'
+import type { Block, BlockSpec, Point } from '../api/types'
 import { containerKind, namedHandles } from '../document/document'
 
 export const GRID = 16

@@ -4,45 +4,47 @@
 import { any, flag, list, maybe, Mismatch, number, record, shape, text, type Check } from './check'
 import { repair } from './repair'
 import type {
-  BlockSpec,
   ChildView,
   DeliveryView,
-  Delta,
   Diagnostic,
-  Document,
-  Draft,
   DraftSaved,
-  DraftSummary,
   DraftVersion,
   EnvName,
-  EventPage,
-  Example,
   FireView,
   Json,
   LastRun,
-  Migrated,
-  NodeDetail,
+  MigrateAnswer,
   NodeView,
-  Problem,
   RerunPreview,
-  Retried,
+  RetryAccepted,
   RunAccepted,
   RunPage,
   ScheduleDetail,
   ScheduleView,
   WebhookDetail,
   WebhookView,
-  RunStatus,
   RunSummary,
-  RunView,
   Validation,
   VersionPage,
-  WaitView,
   Why,
+  WorkflowHead,
+} from '../api/schemas'
+import type {
+  BlockSpec,
+  Delta,
+  Document,
+  Draft,
+  DraftSummary,
+  EventPage,
+  Example,
+  NodeDetail,
+  Problem,
+  RunStatus,
+  RunView,
+  WaitView,
   WireEvent,
-  WorkflowSummary,
   WorkflowVersion,
-} from './types'
+} from '../api/types'
 
 /** What an answer holds, or Mismatch. */
 export type Read<T> = (value: unknown) => T
@@ -78,8 +80,8 @@ const lastRun = maybe(
     finished_at_ms: maybe(number),
   }),
 )
-export const workflows = answer<{ workflows: WorkflowSummary[] }>({
-  workflows: list(shape<WorkflowSummary>({ ...workflow, last_run: lastRun })),
+export const workflows = answer<{ workflows: WorkflowHead[] }>({
+  workflows: list(shape<WorkflowHead>({ ...workflow, last_run: lastRun })),
 })
 const storedVersion = shape<WorkflowVersion>({ ...workflow, active: number, document: any })
 export const versions = answer<VersionPage>({
@@ -175,8 +177,8 @@ export const rerun = answer<RerunPreview>({
 })
 export const cancelled = answer<{ cancelled: boolean; status: RunStatus }>({ cancelled: flag, status: text })
 
-export const retried = answer<Retried>({ run: text, how: text, block: text })
-export const migrated = answer<Migrated>({ run: text, version: number, moved: flag })
+export const retried = answer<RetryAccepted>({ run: text, how: text, block: text })
+export const migrated = answer<MigrateAnswer>({ run: text, version: number, moved: flag })
 export const server = answer<{ version: string; signed_in: boolean; read_only: boolean }>({
   version: text,
   signed_in: flag,

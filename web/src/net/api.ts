@@ -3,23 +3,18 @@
 import * as is from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
 import { once } from './once'
+import type { DraftSaved, EnvName, Json, RunAccepted, Why, WorkflowHead } from '../api/schemas'
 import type {
   BlockSpec,
   Document,
   Draft,
-  DraftSaved,
   DraftSummary,
-  EnvName,
   Example,
-  Json,
   Problem,
-  RunAccepted,
   RunStatus,
   RunView,
   WaitView,
-  Why,
-  WorkflowSummary,
-} from './types'
+} from '../api/types'
 
 /** A save met a newer revision. `theirs` is what the server has now. */
 export class DraftConflict extends ApiError {
@@ -62,7 +57,7 @@ export const api = {
   env: async (): Promise<EnvName[]> => (await get('/api/env', is.env)).env,
 
   // workflows: stored versions
-  workflows: async (): Promise<WorkflowSummary[]> => (await get('/api/workflows', is.workflows)).workflows,
+  workflows: async (): Promise<WorkflowHead[]> => (await get('/api/workflows', is.workflows)).workflows,
   workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, is.version),
   /** Versions of a workflow, newest first. */
   versions: (name: string, limit: number) =>

@@ -1,10 +1,9 @@
 // Connectors that were added to the installation, and documents made of OpenAPI descriptions. All raise ApiError.
 
-import type { ConnectorView, Offered, OpenApiImport, OpenApiImported } from '../api/schemas'
+import type { ConnectorView, JsonObject, Offered, OpenApiImport, OpenApiImported } from '../api/schemas'
 import { answer, anything } from './answers'
 import { list, maybe, number, record, shape, text } from './check'
 import { enc, get, post, send } from './http'
-import type { JsonObject } from './types'
 
 const connector = shape<ConnectorView>({
   service: text,

@@ -5,7 +5,7 @@ import { backoffMs } from '../api/core'
 import { api, ApiError } from './api'
 import type { StreamMessage } from './stream'
 import { subscribe, type Subscribe, type Subscription } from './transport'
-import type { EventPage, WireEvent } from './types'
+import type { EventPage, WireEvent } from '../api/types'
 
 /** live: nothing is missing. catching: `behind` events to fetch. offline: tries again at `retryAt`. ended: the run is over. */
 export type NetMode = 'idle' | 'live' | 'catching' | 'offline' | 'ended'

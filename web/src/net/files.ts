@@ -1,8 +1,8 @@
 // Files: uploads with progress, and what a file is as a value.
 
-import type { FileValue } from '../api/schemas'
+import type { FileValue, Json } from '../api/schemas'
 import { ApiError, enc, query } from './http'
-import type { Json, Problem } from './types'
+import type { Problem } from '../api/types'
 
 const ID = /^file_[0-9a-f]{64}$/
 

@@ -6,7 +6,7 @@ import { asProblem, type Read } from './answers'
 import { Mismatch } from './check'
 import { learn } from './clock'
 import { noteStatus } from './session'
-import type { Problem } from './types'
+import type { Problem } from '../api/types'
 
 export { ApiError, enc, query } from '../api/core'
 

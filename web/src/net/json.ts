@@ -1,6 +1,6 @@
 // Plain JSON values.
 
-import type { Json, JsonObject } from './types'
+import type { Json, JsonObject } from '../api/schemas'
 
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)

@@ -2,7 +2,7 @@
 // other code has to check whether `notes` is a list. Valid parts stay the same object, and unknown fields stay in place.
 
 import { isObject } from './json'
-import type { Fault, Repaired, Block, Document, Edge, JsonSchema, Note } from './types'
+import type { Fault, Repaired, Block, Document, Edge, JsonSchema, Note } from '../api/types'
 
 /** Findings listed for one document. */
 export const FAULTS_MAX = 200

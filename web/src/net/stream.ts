@@ -5,7 +5,7 @@ import { backoffMs } from '../api/core'
 import { EVENT_TYPES } from '../api/schemas'
 import { asDelta, asEvent } from './answers'
 import { OUTPUT_BYTES_MAX } from './api'
-import type { WireEvent } from './types'
+import type { WireEvent } from '../api/types'
 
 export type StreamMessage =
   /** Connected; `seq` is the last event this stream has passed on. */

@@ -3,7 +3,14 @@
 import * as is from './answers'
 import { enc, get, post, query, send } from './http'
 import { once } from './once'
-import type { ScheduleDetail, ScheduleSpec, ScheduleView, WebhookDetail, WebhookSpec, WebhookView } from './types'
+import type {
+  ScheduleDetail,
+  ScheduleSpec,
+  ScheduleView,
+  WebhookDetail,
+  WebhookSpec,
+  WebhookView,
+} from '../api/schemas'
 
 const schedule = (id: string): string => `/api/schedules/${enc(id)}`
 const webhook = (id: string): string => `/api/webhooks/${enc(id)}`

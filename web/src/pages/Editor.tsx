@@ -4,13 +4,13 @@
 import { lazy, Suspense, useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import Canvas from '../canvas/Canvas'
-import Inspector from '../panels/inspector/beside'
-import BlockPicker from '../panels/palette/BlockPicker'
-import Palette from '../panels/palette/Palette'
-import { EditorBar } from '../panels/shell/EditorBar'
-import { Notices } from '../panels/shell/Notices'
-import TopBar from '../panels/shell/TopBar'
-import Drawer from '../panels/tape/Drawer'
+import Inspector from '../edit/inspector/beside'
+import BlockPicker from '../edit/palette/BlockPicker'
+import Palette from '../edit/palette/Palette'
+import { EditorBar } from '../edit/shell/EditorBar'
+import { Notices } from '../edit/shell/Notices'
+import TopBar from '../edit/shell/TopBar'
+import Drawer from '../watch/tape/Drawer'
 import { keyText } from '../keys'
 import { setQuery, Link } from '../ui/navigation'
 import { closeDraft, docStore, openDraft } from '../state/doc'
@@ -25,12 +25,12 @@ import { useWidthBelow } from '../ui/useWidthBelow'
 import { Boundary } from './Boundary'
 import './editor.css'
 
-const JsonView = lazy(() => import('../panels/json/JsonView'))
-const OutlineView = lazy(() => import('../panels/outline/OutlineView'))
+const JsonView = lazy(() => import('../forms/json/JsonView'))
+const OutlineView = lazy(() => import('../edit/outline/OutlineView'))
 const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
-const RunDialog = lazy(() => import('../panels/run/RunDialog'))
-const ConflictDialog = lazy(() => import('../panels/shell/ConflictDialog'))
-const FindDialog = lazy(() => import('../panels/shell/FindDialog'))
+const RunDialog = lazy(() => import('../watch/run/RunDialog'))
+const ConflictDialog = lazy(() => import('../edit/shell/ConflictDialog'))
+const FindDialog = lazy(() => import('../edit/shell/FindDialog'))
 
 const RAIL = 44
 const OUTLINE_MIN = 280

@@ -4,11 +4,12 @@
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api } from '../net/api'
-import type { Document, DraftSummary, Example, LastRun, WorkflowSummary } from '../net/types'
+import type { LastRun, WorkflowHead } from '../api/schemas'
+import type { Document, DraftSummary, Example } from '../api/types'
 import { Link, navigate } from '../ui/navigation'
 import { loadSpecs, specsStore } from '../state/doc'
 import { emptyDocument } from '../document/document'
-import TopBar from '../panels/shell/TopBar'
+import TopBar from '../edit/shell/TopBar'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
@@ -16,7 +17,7 @@ import { MenuButton } from '../ui/Menu'
 import { Status } from '../ui/status'
 import { toast } from '../ui/Toast'
 import { useData } from '../ui/useData'
-import { isForPeople } from '../panels/shell/waiting'
+import { isForPeople } from '../edit/shell/waiting'
 import { titleOf } from './answer'
 import { download, importText, sampleInput } from './importing'
 import { Ago } from '../ui/Ago'
@@ -252,7 +253,7 @@ export default function Home(): ReactElement {
 }
 
 /** Of the draft, or of the workflow that it was saved as: the later one. */
-function lastRun(draft: DraftSummary, workflows: readonly WorkflowSummary[]): LastRun | null {
+function lastRun(draft: DraftSummary, workflows: readonly WorkflowHead[]): LastRun | null {
   const saved = workflows.find((workflow) => workflow.name === draft.base_name)?.last_run ?? null
   const own = draft.last_run
   return saved && (!own || saved.created_at_ms > own.created_at_ms) ? saved : own
@@ -337,7 +338,7 @@ function StoredRow({
   why,
   onOpen,
 }: {
-  workflow: WorkflowSummary
+  workflow: WorkflowHead
   why: string | null
   onOpen: (document: Document, name: string, base: number) => Promise<void>
 }): ReactElement {

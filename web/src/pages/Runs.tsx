@@ -2,10 +2,11 @@
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { api, type RunQuery } from '../net/api'
-import type { RunPage, RunStatus, RunSummary } from '../net/types'
+import type { RunPage, RunSummary } from '../api/schemas'
+import type { RunStatus } from '../api/types'
 import { isEnded } from '../run'
 import { Link, navigate, setQuery, useLocation } from '../ui/navigation'
-import TopBar from '../panels/shell/TopBar'
+import TopBar from '../edit/shell/TopBar'
 import { durationText, dateTime } from '../ui/time'
 import { shortId } from '../ui/words'
 import { Button } from '../ui/Button'

@@ -2,7 +2,7 @@
 
 import type { ReactElement } from 'react'
 import { handlePlace, inPlace, sizeOf } from '../geometry/size'
-import type { BlockSpec, Document } from '../net/types'
+import type { BlockSpec, Document } from '../api/types'
 import { absoluteAt, indexOf } from '../document/document'
 
 export function Thumb({

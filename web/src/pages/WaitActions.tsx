@@ -2,7 +2,8 @@
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../net/api'
-import type { Json, WaitView } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { WaitView } from '../api/types'
 import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
 import { useReadOnly } from '../ui/rights'

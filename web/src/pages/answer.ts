@@ -1,8 +1,9 @@
 // Answering a wait: where a refusal belongs, and whose answer counts.
 
-import type { Json, WaitView } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { WaitView } from '../api/types'
 import { ApiError } from '../net/api'
-import type { FormField } from '../panels/fields/form'
+import type { FormField } from '../forms/fields/form'
 
 /** Where the messages of a refused answer belong: by field, and the rest. */
 export function errorsOf(

@@ -2,7 +2,8 @@
 // an example can be run with at once.
 
 import { api } from '../net/api'
-import type { Diagnostic, Draft, Json, JsonSchema } from '../net/types'
+import type { Diagnostic, Json } from '../api/schemas'
+import type { Draft, JsonSchema } from '../api/types'
 
 export interface Imported {
   name: string

@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, type ReactElement, type ReactNode } from 'react'
 import { ApiError } from '../net/api'
-import type { Json } from '../net/types'
+import type { Json } from '../api/schemas'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { useData, type Loaded } from '../ui/useData'

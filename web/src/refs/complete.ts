@@ -2,7 +2,8 @@
 // `${` the environment names. Declared schemas are united with the keys seen in the last run.
 
 import { isObject } from '../net/json'
-import type { Document, Json, JsonSchema } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Document, JsonSchema } from '../api/types'
 import { kindOf, nameOf, NO_SPECS, type Specs } from '../document/document'
 import { normalize } from './parse'
 import { aroundOf, LOOP_FIELDS, outputSchema, PARALLEL_FIELDS, reachable, refName, type Reader } from './scope'

@@ -1,7 +1,7 @@
 // The text of references: `<draft.content[0] ?? "none">` and `${API_KEY}`. The same grammar as compiler/references.py.
 // Finds, parses and rewrites; what a name means is scope.ts. Knows nothing of blocks.
 
-import type { Json } from '../net/types'
+import type { Json } from '../api/schemas'
 
 // Each alternative starts with a different character, so a match never backtracks.
 const HEAD = String.raw`[\p{L}\p{N}_](?:[^<>\[\]{}?"` + '`' + String.raw`\n]|\[\d{1,9}\]|\["[^"\\<>\n]*"\]|\?(?!\?))*`

@@ -1,7 +1,8 @@
 // What a text with references would read, from the values of the run that is shown, in the iteration that is shown. A preview
 // only: the server resolves references.
 
-import type { Document, Json } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Document } from '../api/types'
 import { iterOf, keyOf, nodeAt, parsePath, pathFor, scopeText, type Iter, type RunFold } from '../run'
 import { chainOf, kindOf, NO_SPECS, type Specs } from '../document/document'
 import { find, type Found, type Segment } from './parse'

@@ -3,7 +3,8 @@
 // stays as it is.
 
 import { isObject } from '../net/json'
-import type { Block, Document, Json } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Block, Document } from '../api/types'
 import { NO_SPECS, type Specs } from '../document/document'
 import { FIELD, normalize, withHead } from './parse'
 import { resolve, rewriteBlock } from './scope'

@@ -3,7 +3,8 @@
 
 import { schemaOfType } from '../document/triggers'
 import { asSchema } from '../net/repair'
-import type { Block, BlockSpec, Document, Json, JsonSchema } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { Block, BlockSpec, Document, JsonSchema } from '../api/types'
 import {
   chainOf,
   containerKind,

@@ -1,7 +1,7 @@
 // The changes a fold is made of: the record of a node, its counts, the scopes around it. All of them change a `Draft`, which
 // only the fold has seen so far.
 
-import type { ErrorInfo, WireEvent } from '../net/types'
+import type { ErrorInfo, WireEvent } from '../api/types'
 import { LayeredMap } from './layered'
 import {
   cleanupText,

@@ -1,7 +1,7 @@
 // The ONLY place that knows what an event means: live view, history and replay are the same fold. A container's two ends
 // (`review:start`, `review:end`) are folded into one entry under the container's own key.
 
-import type { WaitKind, WireEvent } from '../net/types'
+import type { WaitKind, WireEvent } from '../api/types'
 import { applyOps } from '../document/variables'
 import {
   bumpScopes,

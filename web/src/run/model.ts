@@ -1,6 +1,7 @@
 // What the events of a run add up to: the records of a fold, and how places in a run are written. Nothing here knows an event.
 
-import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from '../net/types'
+import type { Json, JsonObject } from '../api/schemas'
+import type { Document, ErrorInfo, RunStatus, WaitKind } from '../api/types'
 import type { StepState } from './steps'
 import { indexOf, kindOf, leadsInside, NO_SPECS, type Specs } from '../document/document'
 

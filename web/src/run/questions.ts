@@ -1,6 +1,6 @@
 // The questions the canvas, the trace and the inspector ask about a fold.
 
-import type { Document, Edge } from '../net/types'
+import type { Document, Edge } from '../api/types'
 import { chainOf, indexOf, kindOf, nameOf } from '../document/document'
 import {
   isDecided,

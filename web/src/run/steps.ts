@@ -1,7 +1,8 @@
 // The durable steps inside a block: calls of `ctx.step` and `ctx.wait` in its handler, as the events tell them. The server's
 // words for this are in `executor/kernel/journal/steps.py`.
 
-import type { ErrorInfo, Json, WireEvent } from '../net/types'
+import type { Json } from '../api/schemas'
+import type { ErrorInfo, WireEvent } from '../api/types'
 
 export type StepKind = 'model' | 'tool' | 'step' | 'wait'
 export type StepStatus = 'running' | 'waiting' | 'succeeded' | 'failed' | 'lost' | 'cancelled'

@@ -1,7 +1,8 @@
 // Every edit of a document is a command. `applyCommand` is pure: it returns the new document and the command that undoes
 // it. A command that cannot be done leaves the document as it is (the same object).
 
-import type { Block, Document, Edge, Json, JsonObject, Note, Point, Policy } from '../net/types'
+import type { Json, JsonObject } from '../api/schemas'
+import type { Block, Document, Edge, Note, Point, Policy } from '../api/types'
 import { roomBehind } from '../geometry/room'
 import { PAD, sizeOf, snap, up } from '../geometry/size'
 import { repair } from '../net/repair'

@@ -1,6 +1,6 @@
 // A copy of the draft in this browser until the server has it, for a crash or a lost connection.
 
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 
 export interface LocalDraft {
   id: string

@@ -2,7 +2,7 @@
 // share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What cannot be stored, or no
 // longer belongs to what the server has, is dropped: undo then starts empty.
 
-import type { Document } from '../net/types'
+import type { Document } from '../api/types'
 import type { Command } from './commands'
 
 export interface Step {

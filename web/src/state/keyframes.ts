@@ -1,7 +1,7 @@
 // The log of a run with a stored fold every 512 events, so that the fold at any event needs at most 512 more. The only mutable
 // part of run state: it grows at the end and is never rewritten.
 
-import type { WireEvent } from '../net/types'
+import type { WireEvent } from '../api/types'
 import { emptyFold, fold, type RunFold, type Shape } from '../run'
 
 export const KEYFRAME_EVERY = 512

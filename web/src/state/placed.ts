@@ -4,7 +4,7 @@ import { indexOf, NO_SPECS, parentOf, type Specs } from '../document/document'
 import { layout } from '../geometry/layout'
 import { freePlace, type Box } from '../geometry/room'
 import { PAD, sizeOf } from '../geometry/size'
-import type { Document, Point } from '../net/types'
+import type { Document, Point } from '../api/types'
 import { applyCommand } from './commands'
 
 const GAP_X = 64

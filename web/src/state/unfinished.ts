@@ -2,7 +2,7 @@
 // document never has it.
 
 import { createStore } from 'zustand/vanilla'
-import type { Diagnostic } from '../net/types'
+import type { Diagnostic } from '../api/schemas'
 
 interface Unfinished {
   draft: string

@@ -3,7 +3,7 @@
 
 import { useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import { fileIn } from '../net/files'
-import type { Json } from '../net/types'
+import type { Json } from '../api/schemas'
 import { Button } from './Button'
 import { FileChip } from './FileChip'
 import { Icon } from './icons'

@@ -1,6 +1,6 @@
 // The rows of a value tree: a JSON value, flattened as far as it is open, cut after 64 kB.
 
-import type { Json } from '../net/types'
+import type { Json } from '../api/schemas'
 
 export const PREVIEW_BYTES = 64 * 1024
 

@@ -1,7 +1,7 @@
 // Tidy: where blocks stand best. Containers are laid out first and then count as one box. Pure, on the grid, and a second run
 // moves nothing. Notes keep their place beside the block that is nearest to them.
 
-import type { Block, Document, Point } from '../../net/types'
+import type { Block, Document, Point } from '../../api/types'
 import {
   absoluteAt,
   chainOf,

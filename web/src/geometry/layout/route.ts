@@ -2,7 +2,7 @@
 // or with one turn up or down between the columns); what those cannot do is searched for (A*) on the lines beside the boxes
 // between both ends. Ways that lead to one target, or that leave by one handle, may lie on each other.
 
-import type { Point } from '../../net/types'
+import type { Point } from '../../api/types'
 
 export interface Rect {
   x: number

@@ -1,7 +1,7 @@
 // The ways of a document's edges. Edges never cross the border of a container, so each container is a plan of its own; a plan
 // whose boxes and edges did not change keeps its ways.
 
-import type { Document, Point } from '../../net/types'
+import type { Document, Point } from '../../api/types'
 import { leadsInside, indexOf, kindOf, namedHandles, type EdgeItem, type Specs } from '../../document/document'
 import { BODY_X, CONTAINER_HEAD, handlePlace, inPlace, NOTE_SIZE, PAD, sizeOf, up } from '../size'
 import { route, type Rect, type Wire } from './route'

@@ -2,7 +2,7 @@
 
 import { useState, type ReactElement } from 'react'
 import type { ConnectionSpec, ConnectionView, KnownProvider } from '../../api/schemas'
-import type { FieldIds } from '../../panels/fields/FieldShell'
+import type { FieldIds } from '../../forms/fields/FieldShell'
 import { connections } from '../../net/connections'
 import { toast } from '../../ui/Toast'
 import { CodeInput, Part, TriggerForm, type Refusal } from './form'

@@ -2,8 +2,8 @@
 
 import type { ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
-import type { ScheduleView } from '../../net/types'
-import { CronWords, momentIn, Moments } from '../../panels/triggers/Moments'
+import type { ScheduleView } from '../../api/schemas'
+import { CronWords, momentIn, Moments } from '../../forms/triggers/Moments'
 import { Link, navigate } from '../../ui/navigation'
 import { Button } from '../../ui/Button'
 import { toast } from '../../ui/Toast'

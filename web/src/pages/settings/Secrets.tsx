@@ -3,7 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import type { SecretView } from '../../api/schemas'
 import { secrets } from '../../net/secrets'
-import type { FieldIds } from '../../panels/fields/FieldShell'
+import type { FieldIds } from '../../forms/fields/FieldShell'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'

@@ -2,8 +2,9 @@
 
 import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
-import type { Json, JsonSchema, WebhookView } from '../../net/types'
-import { Field } from '../../panels/fields/Field'
+import type { Json, WebhookView } from '../../api/schemas'
+import type { JsonSchema } from '../../api/types'
+import { Field } from '../../forms/fields/Field'
 import { Choice, CodeInput, NamePart, Part, TargetPart, TriggerForm, useTarget } from './form'
 
 const AUTHS: Record<WebhookView['auth'], string> = {

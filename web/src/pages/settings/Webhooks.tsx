@@ -2,9 +2,9 @@
 
 import type { ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
-import type { WebhookView } from '../../net/types'
-import { FormAccess } from '../../panels/triggers/FormAccess'
-import { WebhookAccess } from '../../panels/triggers/WebhookAccess'
+import type { WebhookView } from '../../api/schemas'
+import { FormAccess } from '../../forms/triggers/FormAccess'
+import { WebhookAccess } from '../../forms/triggers/WebhookAccess'
 import { Link } from '../../ui/navigation'
 import { Button } from '../../ui/Button'
 import { copyText } from '../../ui/copy'

@@ -3,12 +3,12 @@
 
 import { useState, type ReactElement, type ReactNode } from 'react'
 import { api, ApiError } from '../../net/api'
-import { FieldShell, type FieldIds } from '../../panels/fields/FieldShell'
+import { FieldShell, type FieldIds } from '../../forms/fields/FieldShell'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { useData, type Loaded } from '../../ui/useData'
 import { messageOf, sentence } from '../../ui/words'
-import '../../panels/fields/fields.css'
+import '../../forms/fields/fields.css'
 
 /** `field`: the one it is about, null for all of it. */
 export interface Refusal {

@@ -1,0 +1,52 @@
+// How block types are grouped for people, in the palette and the picker.
+
+import type { BlockSpec } from '../../api/types'
+import { fuzzy } from '../../ui/Listbox'
+
+const GROUPS: Readonly<Record<BlockSpec['category'], string>> = {
+  trigger: 'Triggers',
+  action: 'Actions',
+  data: 'Actions',
+  connector: 'Connectors',
+  flow: 'Flow',
+  people: 'People',
+  annotation: 'Notes',
+}
+const ORDER = ['Triggers', 'Actions', 'Connectors', 'Flow', 'People', 'Notes']
+/** Within a group the everyday ones come first. */
+const FIRST = [
+  'function',
+  'http',
+  'email',
+  'set',
+  'variables',
+  'condition',
+  'router',
+  'loop',
+  'parallel',
+  'wait',
+  'signal',
+]
+
+export const groupOf = (spec: BlockSpec): string => GROUPS[spec.category] ?? 'Actions'
+
+export function grouped(specs: readonly BlockSpec[]): { group: string; specs: BlockSpec[] }[] {
+  const rank = (spec: BlockSpec): number => FIRST.indexOf(spec.type) + 1 || 100
+  return ORDER.map((group) => ({
+    group,
+    specs: specs
+      .filter((spec) => groupOf(spec) === group)
+      .sort((a, b) => rank(a) - rank(b) || a.title.localeCompare(b.title)),
+  })).filter(({ specs: found }) => found.length)
+}
+
+/** Those that fit what is typed, best first. */
+export function search(specs: readonly BlockSpec[], query: string): BlockSpec[] {
+  const score = (spec: BlockSpec): number =>
+    Math.max(fuzzy(spec.title, query), fuzzy(spec.type, query) - 1, fuzzy(spec.description, query) > 650 ? 100 : 0)
+  return specs
+    .map((spec) => ({ spec, score: score(spec) }))
+    .filter((each) => each.score > 0)
+    .sort((a, b) => b.score - a.score)
+    .map((each) => each.spec)
+}

@@ -1,0 +1,120 @@
+// What stands around every control: its name, whether it is required, what it is for, and what is wrong with it.
+
+import { useId, useLayoutEffect, useRef, type ReactElement, type ReactNode } from 'react'
+import type { Diagnostic } from '../../api/schemas'
+import { Icon } from '../../ui/icons'
+import { sentence } from '../../ui/words'
+import { findingsAt, useFieldScope } from './scope'
+
+export interface FieldIds {
+  control: string
+  label: string
+  describedBy: string | undefined
+  invalid: boolean
+}
+
+interface FieldShellProps {
+  label: string
+  description?: string | undefined
+  required?: boolean | undefined
+  /** JSON pointer into the document. `below`: findings of what is inside count too. */
+  pointer?: string | undefined
+  below?: boolean
+  /** A reason of the form itself, beside what the server found. */
+  error?: string | null | undefined
+  /** Right of the label. */
+  tools?: ReactNode
+  /** The control is a group of controls: named by the label, not opened by it. */
+  group?: boolean
+  children: (ids: FieldIds) => ReactNode
+}
+
+export function FieldShell({
+  label,
+  description,
+  required,
+  pointer,
+  below = true,
+  error,
+  tools,
+  group,
+  children,
+}: FieldShellProps): ReactElement {
+  const id = useId()
+  const { diagnostics } = useFieldScope()
+  const findings = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
+  const isWrong = !!error || findings.some((each) => each.severity === 'error')
+  const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : '']
+    .filter(Boolean)
+    .join(' ')
+  // Findings replace the description, or use a line reserved for them. The tallest height so far stays reserved, so that the
+  // fields below do not move during typing.
+  const under = useRef<HTMLDivElement>(null)
+  const tallest = useRef(0)
+  useLayoutEffect(() => {
+    if (under.current) tallest.current = Math.max(tallest.current, under.current.offsetHeight)
+  })
+  const ids: FieldIds = {
+    control: `${id}-control`,
+    label: `${id}-label`,
+    describedBy: described || undefined,
+    invalid: isWrong,
+  }
+  return (
+    <div
+      className="fld"
+      data-invalid={isWrong || undefined}
+      role={group ? 'group' : undefined}
+      aria-labelledby={group ? ids.label : undefined}
+    >
+      <div className="fld__head">
+        {group ? (
+          <span className="fld__label" id={ids.label}>
+            {label}
+          </span>
+        ) : (
+          <label className="fld__label" id={ids.label} htmlFor={ids.control}>
+            {label}
+          </label>
+        )}
+        {required ? <span className="fld__needed">Required</span> : null}
+        {tools ? <span className="fld__tools">{tools}</span> : null}
+      </div>
+      {children(ids)}
+      <div ref={under} className="fld__below" style={{ minHeight: tallest.current || undefined }}>
+        {description ? (
+          <p className="fld__about" id={`${id}-about`}>
+            {description}
+          </p>
+        ) : null}
+        {error || findings.length ? (
+          <div className="fld__found" id={`${id}-found`}>
+            {error ? (
+              <p className="finding" data-severity="error">
+                <Icon name="failed" size={14} />
+                <span>{sentence(error)}</span>
+              </p>
+            ) : null}
+            <Findings findings={findings} />
+          </div>
+        ) : null}
+      </div>
+    </div>
+  )
+}
+
+export function Findings({ findings }: { findings: readonly Diagnostic[] }): ReactElement {
+  return (
+    <>
+      {findings.map((each, i) => (
+        <p key={i} className="finding" data-severity={each.severity}>
+          <Icon name={each.severity === 'error' ? 'failed' : 'warning'} size={14} label={each.severity} />
+          <span>
+            {sentence(each.message)}
+            {each.hint ? <span className="finding__hint"> {sentence(each.hint)}</span> : null}
+          </span>
+        </p>
+      ))}
+    </>
+  )
+}
