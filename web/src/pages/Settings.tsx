@@ -1,20 +1,16 @@
 // Environment names, secrets, schedules and webhooks, what agents remember, how runs are started from outside, theme, and the licenses of what is bundled.
 
-import { useState, type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { api } from '../net/api'
 import { people } from '../net/people'
-import type { EnvName, EnvUse } from '../api/schemas'
-import { Link } from '../ui/navigation'
 import { uiStore, type Theme } from '../state/ui'
 import TopBar from '../edit/shell/TopBar'
-import { EmptyState } from '../ui/EmptyState'
-import { Icon } from '../ui/icons'
 import { useData } from '../ui/useData'
-import { ListState } from './parts'
 import { Audit } from './settings/Audit'
 import { Connections } from './settings/Connections'
 import { Connectors } from './settings/Connectors'
+import { Environment } from './settings/Environment'
 import { Memory } from './settings/Memory'
 import { People } from './settings/People'
 import { Secrets } from './settings/Secrets'
@@ -103,83 +99,5 @@ export default function Settings(): ReactElement {
         </section>
       </main>
     </div>
-  )
-}
-
-function Environment(): ReactElement {
-  const env = useData(() => api.env(), [])
-  return (
-    <section aria-labelledby="set-env">
-      <h2 id="set-env">Environment</h2>
-      <p className="quiet">
-        Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as{' '}
-        <code>WEFT_ENV_NAME</code>, and never leave it.
-      </p>
-      {env.value?.length ? (
-        <div className="settings__env" role="table" aria-label="Environment names">
-          <div role="row" className="settings__row label">
-            {['Name', 'Value', 'Used by'].map((name) => (
-              <span key={name} role="columnheader">
-                {name}
-              </span>
-            ))}
-          </div>
-          {env.value.map((each) => (
-            <Env key={each.name} env={each} />
-          ))}
-        </div>
-      ) : (
-        <ListState data={env} empty>
-          <EmptyState title="No name is set, and no workflow reads one">
-            <p>
-              Start the server with <code>WEFT_ENV_API_KEY=...</code> and read it as <code>{'${API_KEY}'}</code>.
-            </p>
-          </EmptyState>
-        </ListState>
-      )}
-    </section>
-  )
-}
-
-function Env({ env }: { env: EnvName }): ReactElement {
-  return (
-    <div role="row" className="settings__row">
-      <span role="cell">
-        <code>{env.name}</code>
-      </span>
-      <span role="cell" className="status" data-tone={env.set ? 'ok' : env.used_by.length ? 'err' : 'quiet'}>
-        <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />
-        {env.set ? (env.secret ? 'Set (secret)' : 'Set') : 'Not set'}
-      </span>
-      <span role="cell">
-        {env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">Not used</span>}
-      </span>
-    </div>
-  )
-}
-
-const USES_SHOWN = 4
-
-function Uses({ uses }: { uses: readonly EnvUse[] }): ReactElement {
-  const [all, setAll] = useState(false)
-  const shown = all ? uses : uses.slice(0, USES_SHOWN)
-  return (
-    <span className="settings__uses">
-      {shown.map((use) => (
-        <span key={`${use.kind} ${use.id}`}>
-          {use.kind === 'draft' ? (
-            <Link to={`/w/${use.id}`}>{use.name}</Link>
-          ) : (
-            <Link to={`/runs?workflow=${encodeURIComponent(use.name)}`}>{`${use.name} v${use.version}`}</Link>
-          )}
-          <span className="label"> {use.blocks.join(', ')}</span>
-        </span>
-      ))}
-      {uses.length > shown.length ? (
-        <button type="button" className="pill" onClick={() => setAll(true)}>
-          and {uses.length - shown.length} more
-        </button>
-      ) : null}
-    </span>
   )
 }

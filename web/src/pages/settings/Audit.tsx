@@ -8,6 +8,7 @@ import { EmptyState } from '../../ui/EmptyState'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { ListState } from '../parts'
+import { Refused, Table } from './ListPage'
 
 const DAY_MS = 24 * 3_600_000
 const TIMES = [
@@ -103,35 +104,34 @@ function Rows({ first, next, wanted }: RowsProps): ReactElement {
   }
   return (
     <>
-      <div className="settings__env" role="table" aria-label="Audit">
-        <div role="row" className="settings__row label">
-          {['Who', 'When', 'What'].map((name) => (
-            <span key={name} role="columnheader">
-              {name}
-            </span>
-          ))}
-        </div>
-        {[...first, ...more.rows].map((row) => (
-          <div role="row" className="settings__row" key={row.n}>
-            <span role="cell">
-              <code>{row.actor}</code>
-              <span className="label"> {row.via}</span>
-            </span>
-            <span role="cell">
-              <Ago at={row.at_ms} />
-            </span>
-            <span role="cell" className="settings__act">
-              <code>{`${row.action.split(' ')[0]} ${row.object}`}</code>
-              {row.detail === '' ? null : <span className="label"> {row.detail}</span>}
-            </span>
-          </div>
-        ))}
-      </div>
-      {error === null ? null : (
-        <p className="notice" data-tone="err" role="alert">
-          {error}
-        </p>
-      )}
+      <Table
+        label="Audit"
+        rows={[...first, ...more.rows]}
+        keyOf={({ n }) => n}
+        columns={[
+          {
+            name: 'Who',
+            cell: ({ actor, via }) => (
+              <>
+                <code>{actor}</code>
+                <span className="label"> {via}</span>
+              </>
+            ),
+          },
+          { name: 'When', cell: ({ at_ms: at }) => <Ago at={at} /> },
+          {
+            name: 'What',
+            className: 'settings__act',
+            cell: ({ action, object, detail }) => (
+              <>
+                <code>{`${action.split(' ')[0]} ${object}`}</code>
+                {detail === '' ? null : <span className="label"> {detail}</span>}
+              </>
+            ),
+          },
+        ]}
+      />
+      <Refused error={error} />
       {more.next === null ? null : <Button onClick={() => load(more.next as number)}>Show older</Button>}
     </>
   )

@@ -5,7 +5,8 @@ import type { ConnectionSpec, ConnectionView, KnownProvider } from '../../api/sc
 import type { FieldIds } from '../../forms/fields/FieldShell'
 import { connections } from '../../net/connections'
 import { toast } from '../../ui/Toast'
-import { CodeInput, Part, TriggerForm, type Refusal } from './form'
+import { EditDialog, type Refusal } from './EditDialog'
+import { CodeInput, Part } from './form'
 
 type Kind = ConnectionSpec['kind']
 
@@ -154,7 +155,7 @@ export function ConnectionDialog({ connection, names, redirectUri, providers, on
     </Part>
   )
   return (
-    <TriggerForm
+    <EditDialog
       title={connection ? `Replace ${connection.name}` : 'New connection'}
       act={connection ? 'Replace' : 'Store connection'}
       testId="connection-form"
@@ -279,7 +280,7 @@ export function ConnectionDialog({ connection, names, redirectUri, providers, on
           </Part>
         </>
       )}
-    </TriggerForm>
+    </EditDialog>
   )
 }
 

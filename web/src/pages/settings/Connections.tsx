@@ -3,18 +3,15 @@
 import { useEffect, useState, type ReactElement } from 'react'
 import type { ConnectionView } from '../../api/schemas'
 import { connections } from '../../net/connections'
-import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
-import { EmptyState } from '../../ui/EmptyState'
 import { Icon } from '../../ui/icons'
 import { navigate } from '../../ui/navigation'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
-import { ListState } from '../parts'
 import { ConnectionDialog, KINDS } from './ConnectionDialog'
 import { DeleteDialog } from './DeleteDialog'
-import { refusalOf } from './form'
-import './connections.css'
+import { refusalOf } from './EditDialog'
+import { ACTIONS, codes, LastUsed, ListPage, Refused, type Column } from './ListPage'
 
 type Shown = { act: 'set'; connection: ConnectionView | null } | { act: 'delete'; connection: ConnectionView }
 
@@ -32,10 +29,10 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
   const close = (): void => setShown(null)
   const { reload } = stored
   useEffect(() => {
-    const said = saidByProvider()
-    if (!isAdmin || said === null) return
+    const answer = answerOfProvider()
+    if (!isAdmin || answer === null) return
     navigate('/settings', { replace: true })
-    connections.connected(said).then(
+    connections.connected(answer).then(
       (made) => {
         toast(`Signed in to ${made.name}`, 'ok')
         reload()
@@ -52,52 +49,80 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
     }
   }
   const all = stored.value?.connections ?? []
+  const columns: Column<ConnectionView>[] = [
+    {
+      name: 'Name',
+      cell: ({ name, kind, provider }) => (
+        <>
+          <code>{name}</code>
+          <span className="label connections__kind">
+            {kind ? KINDS[kind] : 'Unknown kind'}
+            {provider ? `, ${provider}` : ''}
+          </span>
+        </>
+      ),
+    },
+    {
+      name: 'State',
+      cell: ({ state, problem }) => (
+        <>
+          <span className="status" data-tone={state === 'ready' ? 'ok' : 'err'}>
+            <Icon name={state === 'ready' ? 'succeeded' : 'warning'} size={14} />
+            {STATES[state]}
+          </span>
+          {problem ? <span className="settings__wrong">{problem}</span> : null}
+        </>
+      ),
+    },
+    { name: 'Hosts', className: 'settings__lines', cell: ({ hosts }) => codes(hosts) },
+    { name: 'Last used', cell: ({ last_used_at_ms: used }) => <LastUsed at={used} /> },
+    {
+      name: ACTIONS,
+      cell: (connection) =>
+        isAdmin ? (
+          <>
+            {connection.kind === 'oauth2_code' ? (
+              <Button
+                kind={connection.state === 'ready' ? undefined : 'primary'}
+                changes
+                onClick={() => void connect(connection.name)}
+              >
+                {connection.state === 'sign_in' ? 'Connect' : 'Reconnect'}
+              </Button>
+            ) : null}
+            <Button icon="edit" iconOnly changes onClick={() => setShown({ act: 'set', connection })}>
+              {`Replace ${connection.name}`}
+            </Button>
+            <Button icon="trash" iconOnly changes onClick={() => setShown({ act: 'delete', connection })}>
+              {`Delete ${connection.name}`}
+            </Button>
+          </>
+        ) : null,
+    },
+  ]
   return (
-    <section aria-labelledby="set-connections" data-testid="connections" id="connections">
-      <div className="settings__head">
-        <h2 id="set-connections">Connections</h2>
-        {isAdmin ? (
+    <ListPage
+      id="connections"
+      title="Connections"
+      about="Credentials of services that blocks use by name: OAuth 2, API keys, passwords and tokens. Each is sent only to its hosts."
+      add={
+        isAdmin ? (
           <Button icon="plus" changes onClick={() => setShown({ act: 'set', connection: null })}>
             New connection
           </Button>
-        ) : null}
-      </div>
-      <p className="quiet">
-        Credentials of services that blocks use by name: OAuth 2, API keys, passwords and tokens. Each is sent only to
-        its hosts.
-      </p>
-      {wrong ? (
-        <p className="notice" data-tone="err" role="alert" data-testid="connection-wrong">
-          {wrong}
-        </p>
-      ) : null}
-      {all.length ? (
-        <div className="settings__env" role="table" aria-label="Connections">
-          <div role="row" className="settings__row connections__row label">
-            {['Name', 'State', 'Hosts', 'Last used', 'Actions'].map((name) => (
-              <span key={name} role="columnheader" className={name === 'Actions' ? 'visually-hidden' : undefined}>
-                {name}
-              </span>
-            ))}
-          </div>
-          {all.map((each) => (
-            <Row
-              key={each.name}
-              connection={each}
-              isAdmin={isAdmin}
-              onConnect={() => void connect(each.name)}
-              onReplace={() => setShown({ act: 'set', connection: each })}
-              onDelete={() => setShown({ act: 'delete', connection: each })}
-            />
-          ))}
-        </div>
-      ) : (
-        <ListState data={stored} empty>
-          <EmptyState title="There is no connection">
-            {isAdmin ? null : <p>An administrator can add one.</p>}
-          </EmptyState>
-        </ListState>
-      )}
+        ) : null
+      }
+      notice={<Refused error={wrong} testId="connection-wrong" />}
+      data={stored}
+      label="Connections"
+      widths="connections__row"
+      columns={columns}
+      rows={all}
+      keyOf={({ name }) => name}
+      testIdOf={({ name }) => `connection-${name}`}
+      empty="There is no connection"
+      hint={isAdmin ? null : <p>An administrator can add one.</p>}
+    >
       {shown?.act === 'set' ? (
         <ConnectionDialog
           connection={shown.connection}
@@ -119,67 +144,15 @@ export function Connections({ isAdmin }: { isAdmin: boolean }): ReactElement {
           <Uses name={shown.connection.name} />
         </DeleteDialog>
       ) : null}
-    </section>
+    </ListPage>
   )
 }
 
 /** What stands in the address when a provider has sent the browser back. */
-function saidByProvider(): { state: string; code: string; error: string; iss: string } | null {
+function answerOfProvider(): { state: string; code: string; error: string; iss: string } | null {
   const query = new URLSearchParams(location.search)
   const [state, code, error] = [query.get('state'), query.get('code') ?? '', query.get('error') ?? '']
   return state && (code || error) ? { state, code, error, iss: query.get('iss') ?? '' } : null
-}
-
-interface RowProps {
-  connection: ConnectionView
-  isAdmin: boolean
-  onConnect: () => void
-  onReplace: () => void
-  onDelete: () => void
-}
-
-function Row({ connection, isAdmin, onConnect, onReplace, onDelete }: RowProps): ReactElement {
-  const { name, kind, hosts, state, problem, last_used_at_ms: used } = connection
-  const signsIn = kind === 'oauth2_code'
-  return (
-    <div role="row" className="settings__row connections__row" data-testid={`connection-${name}`}>
-      <span role="cell">
-        <code>{name}</code>
-        <span className="label connections__kind">
-          {kind ? KINDS[kind] : 'Unknown kind'}
-          {connection.provider ? `, ${connection.provider}` : ''}
-        </span>
-      </span>
-      <span role="cell" data-label="State">
-        <span className="status" data-tone={state === 'ready' ? 'ok' : 'err'}>
-          <Icon name={state === 'ready' ? 'succeeded' : 'warning'} size={14} />
-          {STATES[state]}
-        </span>
-        {problem ? <span className="connections__wrong">{problem}</span> : null}
-      </span>
-      <span role="cell" data-label="Hosts" className="connections__hosts">
-        {hosts.map((host) => (
-          <code key={host}>{host}</code>
-        ))}
-      </span>
-      <span role="cell" data-label="Last used">
-        {used === null ? <span className="quiet">Never</span> : <Ago at={used} />}
-      </span>
-      <span role="cell" className="settings__session connections__acts">
-        {isAdmin ? (
-          <>
-            {signsIn ? (
-              <Button kind={state === 'ready' ? undefined : 'primary'} changes onClick={onConnect}>
-                {state === 'sign_in' ? 'Connect' : 'Reconnect'}
-              </Button>
-            ) : null}
-            <Button icon="edit" iconOnly changes onClick={onReplace}>{`Replace ${name}`}</Button>
-            <Button icon="trash" iconOnly changes onClick={onDelete}>{`Delete ${name}`}</Button>
-          </>
-        ) : null}
-      </span>
-    </div>
-  )
 }
 
 function Uses({ name }: { name: string }): ReactElement {

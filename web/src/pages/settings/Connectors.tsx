@@ -13,7 +13,8 @@ import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { DeleteDialog } from './DeleteDialog'
-import { refusalOf } from './form'
+import { refusalOf } from './EditDialog'
+import { Refused } from './ListPage'
 import './connectors.css'
 
 /** `admin`: may add and delete. */
@@ -157,11 +158,7 @@ function ImportDialog({ admin, onAdded, onClose }: ImportProps): ReactElement {
         )
       }
     >
-      {wrong ? (
-        <p className="notice" data-tone="err" role="alert">
-          {wrong}
-        </p>
-      ) : null}
+      <Refused error={wrong} />
       {offered === null ? (
         <div className="openapi">
           <label htmlFor="openapi-text">OpenAPI 3 description in JSON</label>

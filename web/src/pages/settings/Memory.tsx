@@ -1,4 +1,4 @@
-// What agents remember between runs: the conversations, what was said in each, and a way to delete one.
+// What agents remember between runs: the conversations, their turns, and a way to delete one.
 
 import { useState, type ReactElement } from 'react'
 import type { MemoryHead } from '../../api/schemas'
@@ -14,6 +14,7 @@ import { useData } from '../../ui/useData'
 import { wordsOf } from '../../ui/words'
 import { ListState } from '../parts'
 import { DeleteDialog } from './DeleteDialog'
+import { ACTIONS, ListPage, type Column } from './ListPage'
 import './memory.css'
 
 const SHOWN_MAX = 200 // what the server lists
@@ -26,39 +27,46 @@ export function Memory(): ReactElement {
   const stored = useData(memory.list, [])
   const [shown, setShown] = useState<Shown | null>(null)
   const close = (): void => setShown(null)
-  return (
-    <section aria-labelledby="set-memory" data-testid="memory">
-      <h2 id="set-memory">Memory of agents</h2>
-      <p className="quiet">
-        Conversations that agents with a memory key remember between runs. A turn is a question and its answer.
-      </p>
-      {stored.value?.length ? (
+  const mayNot = useMayNot('editor')
+  const rows = stored.value ?? []
+  const columns: Column<MemoryHead>[] = [
+    { name: 'Key', cell: ({ key }) => <code>{key}</code> },
+    {
+      name: 'Belongs to',
+      cell: ({ workflow, scope }) =>
+        workflow ? <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link> : `Scope ${scope}`,
+    },
+    { name: 'Size', cell: ({ turns, bytes }) => `${turnsText(turns)}, ${sizeText(bytes)}` },
+    { name: 'Last turn', cell: ({ last_at_ms: last }) => <Ago at={last} /> },
+    {
+      name: ACTIONS,
+      cell: (of) => (
         <>
-          <div className="settings__env" role="table" aria-label="Conversations">
-            <div role="row" className="settings__row memory__row label">
-              {['Key', 'Belongs to', 'Size', 'Last turn', 'Actions'].map((name) => (
-                <span key={name} role="columnheader" className={name === 'Actions' ? 'visually-hidden' : undefined}>
-                  {name}
-                </span>
-              ))}
-            </div>
-            {stored.value.map((each) => (
-              <Row
-                key={`${each.workflow}\0${each.scope}\0${each.key}`}
-                conversation={each}
-                onShow={() => setShown({ act: 'show', of: each })}
-                onDelete={() => setShown({ act: 'delete', of: each })}
-              />
-            ))}
-          </div>
-          {stored.value.length < SHOWN_MAX ? null : (
-            <p className="quiet">The {SHOWN_MAX} conversations with the latest turns are listed.</p>
-          )}
+          <Button aria-label={`Show ${of.key}`} onClick={() => setShown({ act: 'show', of })}>
+            Show
+          </Button>
+          <Button icon="trash" iconOnly why={mayNot} onClick={() => setShown({ act: 'delete', of })}>
+            {`Delete ${of.key}`}
+          </Button>
         </>
-      ) : (
-        <ListState data={stored} empty>
-          <EmptyState title="No conversation is remembered" />
-        </ListState>
+      ),
+    },
+  ]
+  return (
+    <ListPage
+      id="memory"
+      title="Memory of agents"
+      about="Conversations that agents with a memory key remember between runs. A turn is a question and its answer."
+      data={stored}
+      label="Conversations"
+      widths="memory__row"
+      columns={columns}
+      rows={rows}
+      keyOf={({ workflow, scope, key }) => `${workflow}\0${scope}\0${key}`}
+      empty="No conversation is remembered"
+    >
+      {rows.length < SHOWN_MAX ? null : (
+        <p className="quiet">The {SHOWN_MAX} conversations with the latest turns are listed.</p>
       )}
       {shown?.act === 'show' ? <ConversationDialog of={shown.of} onClose={close} /> : null}
       {shown?.act === 'delete' ? (
@@ -74,43 +82,12 @@ export function Memory(): ReactElement {
           </p>
         </DeleteDialog>
       ) : null}
-    </section>
+    </ListPage>
   )
 }
 
 const ownerText = ({ workflow, scope }: MemoryHead): string =>
   workflow ? `the workflow ${workflow}` : `the scope ${scope}`
-
-interface RowProps {
-  conversation: MemoryHead
-  onShow: () => void
-  onDelete: () => void
-}
-
-function Row({ conversation, onShow, onDelete }: RowProps): ReactElement {
-  const { workflow, scope, key, turns, bytes, last_at_ms: last } = conversation
-  const mayNot = useMayNot('editor')
-  return (
-    <div role="row" className="settings__row memory__row">
-      <span role="cell">
-        <code>{key}</code>
-      </span>
-      <span role="cell" data-label="Belongs to">
-        {workflow ? <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link> : `Scope ${scope}`}
-      </span>
-      <span role="cell" data-label="Size">{`${turnsText(turns)}, ${sizeText(bytes)}`}</span>
-      <span role="cell" data-label="Last turn">
-        <Ago at={last} />
-      </span>
-      <span role="cell" className="settings__session memory__acts">
-        <Button aria-label={`Show ${key}`} onClick={onShow}>
-          Show
-        </Button>
-        <Button icon="trash" iconOnly why={mayNot} onClick={onDelete}>{`Delete ${key}`}</Button>
-      </span>
-    </div>
-  )
-}
 
 function ConversationDialog({ of, onClose }: { of: MemoryHead; onClose: () => void }): ReactElement {
   const found = useData(() => memory.turns(of), [of])
@@ -119,7 +96,7 @@ function ConversationDialog({ of, onClose }: { of: MemoryHead; onClose: () => vo
       {found.value?.length ? (
         <ol className="memory__turns" data-testid="memory-turns">
           {found.value.map((turn) => (
-            <Said key={`${turn.run} ${turn.at_ms}`} turn={turn} />
+            <TurnItem key={`${turn.run} ${turn.at_ms}`} turn={turn} />
           ))}
         </ol>
       ) : (
@@ -131,13 +108,13 @@ function ConversationDialog({ of, onClose }: { of: MemoryHead; onClose: () => vo
   )
 }
 
-function Said({ turn }: { turn: Turn }): ReactElement {
+function TurnItem({ turn }: { turn: Turn }): ReactElement {
   return (
     <li>
       <p className="label">
         <Ago at={turn.at_ms} />, <Link to={`/runs/${encodeURIComponent(turn.run)}`}>run</Link>
       </p>
-      <dl className="memory__said">
+      <dl className="memory__messages">
         {turn.messages.map((message, n) => (
           <div key={n}>
             <dt>{wordsOf(message.role)}</dt>

@@ -1,14 +1,14 @@
 // Users and tokens of programs, for admins.
 
-import { useState, type ReactElement, type ReactNode } from 'react'
-import { people, ROLES, type Token, type User } from '../../net/people'
-import { Ago } from '../../ui/Ago'
+import { useState, type ReactElement } from 'react'
+import { people, ROLES } from '../../net/people'
 import { Button } from '../../ui/Button'
 import { copyText } from '../../ui/copy'
 import { useServerReadOnly } from '../../ui/rights'
 import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { ListState } from '../parts'
+import { LastUsed, Refused, Table } from './ListPage'
 
 const FIRST_ADMIN = 'admin' // who has the token of the server
 
@@ -30,11 +30,7 @@ export function People(): ReactElement {
         Viewers see workflows and runs, approvers also answer requests, editors also change and run workflows, admins
         also decide about people. <code>weft audit</code> lists what each of them changed.
       </p>
-      {error === null ? null : (
-        <p className="notice" data-tone="err" role="alert">
-          {error}
-        </p>
-      )}
+      <Refused error={error} />
       {made === null ? null : (
         <p className="notice settings__made" role="status">
           <span>{made.what}</span>
@@ -49,38 +45,85 @@ export function People(): ReactElement {
           {null}
         </ListState>
       ) : (
-        <div className="settings__env" role="table" aria-label="Users">
-          <Head names={['User', 'Role', 'Seen']} />
-          {users.value.map((each) => (
-            <UserRow
-              key={each.id}
-              user={each}
-              onRole={(role) => act(() => people.setRole(each.id, role), users.reload)}
-              onLink={() =>
-                make(`Signs in ${each.id}, once, within 10 minutes:`, () => people.link(each.id), users.reload)
-              }
-              onRemove={() => act(() => people.remove(each.id), users.reload)}
-            />
-          ))}
-        </div>
+        <Table
+          label="Users"
+          rows={users.value}
+          keyOf={({ id }) => id}
+          columns={[
+            { name: 'User', cell: ({ id }) => <code>{id}</code> },
+            {
+              name: 'Role',
+              cell: ({ id, role }) =>
+                id === FIRST_ADMIN ? (
+                  role
+                ) : (
+                  <RoleSelect
+                    label={`Role of ${id}`}
+                    value={role}
+                    onChange={(next) => act(() => people.setRole(id, next), users.reload)}
+                  />
+                ),
+            },
+            {
+              name: 'Seen',
+              className: 'settings__session',
+              cell: ({ id, seen_at_ms: seen }) => (
+                <>
+                  <LastUsed at={seen} />
+                  <Button changes onClick={() => make(linkText(id), () => people.link(id), users.reload)}>
+                    Sign-in link
+                  </Button>
+                  <Button
+                    kind="danger"
+                    why={id === FIRST_ADMIN ? 'The token of the server signs in this user' : null}
+                    changes
+                    onClick={() => act(() => people.remove(id), users.reload)}
+                  >
+                    Remove
+                  </Button>
+                </>
+              ),
+            },
+          ]}
+        />
       )}
       <Add
         label="User"
         hint="Lower case, such as ada"
         button="Invite"
-        onAdd={(id, role) =>
-          make(`Signs in ${id}, once, within 10 minutes:`, () => people.invite(id, role), users.reload)
-        }
+        onAdd={(id, role) => make(linkText(id), () => people.invite(id, role), users.reload)}
       />
       <h3>Tokens of programs</h3>
       <p className="quiet">A program sends it as a bearer token. It ends after 90 days.</p>
       {tokens.value?.length ? (
-        <div className="settings__env" role="table" aria-label="Tokens of programs">
-          <Head names={['Token', 'Role', 'Used']} />
-          {tokens.value.map((each) => (
-            <TokenRow key={each.id} token={each} onRevoke={() => act(() => people.revoke(each.id), tokens.reload)} />
-          ))}
-        </div>
+        <Table
+          label="Tokens of programs"
+          rows={tokens.value}
+          keyOf={({ id }) => id}
+          columns={[
+            {
+              name: 'Token',
+              cell: ({ name, prefix }) => (
+                <>
+                  {name} <code className="quiet">{prefix}</code>
+                </>
+              ),
+            },
+            { name: 'Role', cell: ({ role }) => role },
+            {
+              name: 'Used',
+              className: 'settings__session',
+              cell: ({ id, used_at_ms: used }) => (
+                <>
+                  <LastUsed at={used} />
+                  <Button kind="danger" changes onClick={() => act(() => people.revoke(id), tokens.reload)}>
+                    Revoke
+                  </Button>
+                </>
+              ),
+            },
+          ]}
+        />
       ) : null}
       <Add
         label="Program"
@@ -94,77 +137,7 @@ export function People(): ReactElement {
   )
 }
 
-function Head({ names }: { names: readonly string[] }): ReactElement {
-  return (
-    <div role="row" className="settings__row label">
-      {names.map((name) => (
-        <span key={name} role="columnheader">
-          {name}
-        </span>
-      ))}
-    </div>
-  )
-}
-
-function Row({
-  name,
-  role,
-  seen,
-  children,
-}: {
-  name: ReactNode
-  role: ReactNode
-  seen: number | null
-  children: ReactNode
-}): ReactElement {
-  return (
-    <div role="row" className="settings__row">
-      <span role="cell">{name}</span>
-      <span role="cell">{role}</span>
-      <span role="cell" className="settings__session">
-        {seen === null ? <span className="quiet">Never</span> : <Ago at={seen} />}
-        {children}
-      </span>
-    </div>
-  )
-}
-
-interface UserActions {
-  user: User
-  onRole: (role: string) => void
-  onLink: () => void
-  onRemove: () => void
-}
-
-function UserRow({ user, onRole, onLink, onRemove }: UserActions): ReactElement {
-  const first = user.id === FIRST_ADMIN ? 'The token of the server signs in this user' : null
-  const role = first ? user.role : <RoleSelect label={`Role of ${user.id}`} value={user.role} onChange={onRole} />
-  return (
-    <Row name={<code>{user.id}</code>} role={role} seen={user.seen_at_ms}>
-      <Button changes onClick={onLink}>
-        Sign-in link
-      </Button>
-      <Button kind="danger" why={first} changes onClick={onRemove}>
-        Remove
-      </Button>
-    </Row>
-  )
-}
-
-function TokenRow({ token, onRevoke }: { token: Token; onRevoke: () => void }): ReactElement {
-  const name = (
-    <>
-      {token.name} <code className="quiet">{token.prefix}</code>
-    </>
-  )
-  return (
-    <Row name={name} role={token.role} seen={token.used_at_ms}>
-      <Button kind="danger" changes onClick={onRevoke}>
-        Revoke
-      </Button>
-    </Row>
-  )
-}
+const linkText = (id: string): string => `Signs in ${id}, once, within 10 minutes:`
 
 function RoleSelect({
   label,

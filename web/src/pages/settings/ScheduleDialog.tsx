@@ -11,7 +11,8 @@ import { Moments } from '../../forms/triggers/Moments'
 import { ZoneField } from '../../forms/triggers/ZoneField'
 import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
-import { Choice, NamePart, Part, refusalOf, TargetPart, TriggerForm, useTarget } from './form'
+import { refusalOf, EditDialog } from './EditDialog'
+import { Choice, NamePart, Part, TargetPart, useTarget } from './form'
 
 const OVERLAPS: Record<ScheduleView['overlap'], string> = {
   skip: 'Skip this time',
@@ -64,7 +65,7 @@ export function ScheduleDialog({
     onDone()
   }
   return (
-    <TriggerForm
+    <EditDialog
       title={schedule ? `Edit ${schedule.id}` : 'New schedule'}
       act={schedule ? 'Save' : 'Create schedule'}
       testId="schedule-form"
@@ -137,7 +138,7 @@ export function ScheduleDialog({
           )}
         </>
       )}
-    </TriggerForm>
+    </EditDialog>
   )
 }
 

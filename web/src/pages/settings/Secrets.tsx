@@ -6,13 +6,12 @@ import { secrets } from '../../net/secrets'
 import type { FieldIds } from '../../forms/fields/FieldShell'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
-import { EmptyState } from '../../ui/EmptyState'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
-import { ListState } from '../parts'
 import { DeleteDialog } from './DeleteDialog'
-import { CodeInput, Part, TriggerForm } from './form'
-import './secrets.css'
+import { EditDialog } from './EditDialog'
+import { CodeInput, Part } from './form'
+import { ACTIONS, codes, LastUsed, ListPage, type Column } from './ListPage'
 
 type Shown = { act: 'set'; secret: SecretView | null } | { act: 'delete'; secret: SecretView }
 
@@ -20,41 +19,77 @@ export function Secrets(): ReactElement {
   const stored = useData(secrets.list, [])
   const [shown, setShown] = useState<Shown | null>(null)
   const close = (): void => setShown(null)
+  const columns: Column<SecretView>[] = [
+    {
+      name: 'Name',
+      cell: (secret) => (
+        <>
+          <code>{secret.name}</code> <span className="label">v{secret.version}</span>
+          {problemsOf(secret).map((text) => (
+            <span key={text} className="settings__wrong">
+              {text}
+            </span>
+          ))}
+        </>
+      ),
+    },
+    {
+      name: 'Hosts',
+      className: 'settings__lines',
+      cell: ({ hosts }) => (hosts.length ? codes(hosts) : 'None: it cannot be sent anywhere'),
+    },
+    {
+      name: 'Places',
+      className: 'settings__lines',
+      cell: ({ places }) => (places.length ? codes(places) : 'Anywhere in a request'),
+    },
+    { name: 'Last used', cell: ({ last_used_at_ms: used }) => <LastUsed at={used} /> },
+    {
+      name: 'Set by',
+      cell: (secret) => (
+        <>
+          {secret.created_by.replace(/^user:/, '') || <span className="quiet">Unknown</span>},{' '}
+          <Ago at={secret.created_at_ms} />
+        </>
+      ),
+    },
+    {
+      name: ACTIONS,
+      cell: (secret) => (
+        <>
+          <Button icon="edit" iconOnly changes onClick={() => setShown({ act: 'set', secret })}>
+            {`Replace ${secret.name}`}
+          </Button>
+          <Button icon="trash" iconOnly changes onClick={() => setShown({ act: 'delete', secret })}>
+            {`Delete ${secret.name}`}
+          </Button>
+        </>
+      ),
+    },
+  ]
   return (
-    <section aria-labelledby="set-secrets" data-testid="secrets">
-      <div className="settings__head">
-        <h2 id="set-secrets">Secrets</h2>
+    <ListPage
+      id="secrets"
+      title="Secrets"
+      about={
+        <>
+          Values that workflows read as <code>{'${NAME}'}</code> in requests, and that cannot be shown again. Each is
+          sent only to its hosts, and may be bound to places in a request.
+        </>
+      }
+      add={
         <Button icon="plus" changes onClick={() => setShown({ act: 'set', secret: null })}>
           New secret
         </Button>
-      </div>
-      <p className="quiet">
-        Values that workflows read as <code>{'${NAME}'}</code> in requests, and that cannot be shown again. Each is sent
-        only to its hosts, and may be bound to places in a request.
-      </p>
-      {stored.value?.length ? (
-        <div className="settings__env" role="table" aria-label="Secrets">
-          <div role="row" className="settings__row secrets__row label">
-            {['Name', 'Hosts', 'Places', 'Last used', 'Set by', 'Actions'].map((name) => (
-              <span key={name} role="columnheader" className={name === 'Actions' ? 'visually-hidden' : undefined}>
-                {name}
-              </span>
-            ))}
-          </div>
-          {stored.value.map((each) => (
-            <Row
-              key={each.name}
-              secret={each}
-              onReplace={() => setShown({ act: 'set', secret: each })}
-              onDelete={() => setShown({ act: 'delete', secret: each })}
-            />
-          ))}
-        </div>
-      ) : (
-        <ListState data={stored} empty>
-          <EmptyState title="No secret is stored" />
-        </ListState>
-      )}
+      }
+      data={stored}
+      label="Secrets"
+      widths="secrets__row"
+      columns={columns}
+      rows={stored.value ?? []}
+      keyOf={({ name }) => name}
+      empty="No secret is stored"
+    >
       {shown?.act === 'set' ? (
         <SecretDialog
           secret={shown.secret}
@@ -73,50 +108,11 @@ export function Secrets(): ReactElement {
           <p>Blocks that read it fail from now on. The value cannot be restored.</p>
         </DeleteDialog>
       ) : null}
-    </section>
+    </ListPage>
   )
 }
 
-interface RowProps {
-  secret: SecretView
-  onReplace: () => void
-  onDelete: () => void
-}
-
-function Row({ secret, onReplace, onDelete }: RowProps): ReactElement {
-  const { name, hosts, places, last_used_at_ms: used } = secret
-  return (
-    <div role="row" className="settings__row secrets__row">
-      <span role="cell">
-        <code>{name}</code> <span className="label">v{secret.version}</span>
-        {problemOf(secret).map((text) => (
-          <span key={text} className="secrets__wrong">
-            {text}
-          </span>
-        ))}
-      </span>
-      <span role="cell" data-label="Hosts" className="secrets__hosts">
-        {hosts.length ? hosts.map((host) => <code key={host}>{host}</code>) : 'None: it cannot be sent anywhere'}
-      </span>
-      <span role="cell" data-label="Places" className="secrets__hosts">
-        {places.length ? places.map((place) => <code key={place}>{place}</code>) : 'Anywhere in a request'}
-      </span>
-      <span role="cell" data-label="Last used">
-        {used === null ? <span className="quiet">Never</span> : <Ago at={used} />}
-      </span>
-      <span role="cell" data-label="Set by">
-        {secret.created_by.replace(/^user:/, '') || <span className="quiet">Unknown</span>},{' '}
-        <Ago at={secret.created_at_ms} />
-      </span>
-      <span role="cell" className="settings__session">
-        <Button icon="edit" iconOnly changes onClick={onReplace}>{`Replace ${name}`}</Button>
-        <Button icon="trash" iconOnly changes onClick={onDelete}>{`Delete ${name}`}</Button>
-      </span>
-    </div>
-  )
-}
-
-function problemOf(secret: SecretView): string[] {
+function problemsOf(secret: SecretView): string[] {
   return [
     ...(secret.readable ? [] : ['This server has not the key that it is encrypted with. Set it again.']),
     ...(secret.in_environment ? ['The environment has a value of this name, which is used instead.'] : []),
@@ -144,7 +140,7 @@ function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): Re
     toast(`Stored the secret ${name.trim()}`, 'ok')
   }
   return (
-    <TriggerForm
+    <EditDialog
       title={secret ? `Replace ${secret.name}` : 'New secret'}
       act={secret ? 'Replace' : 'Store secret'}
       testId="secret-form"
@@ -200,7 +196,7 @@ function SecretDialog({ secret, names, onDone, onClose }: SecretDialogProps): Re
           </Part>
         </>
       )}
-    </TriggerForm>
+    </EditDialog>
   )
 }
 

@@ -5,6 +5,7 @@ import { api } from '../../net/api'
 import { people, type Me } from '../../net/people'
 import { Button } from '../../ui/Button'
 import { messageOf } from '../../ui/words'
+import { Refused } from './ListPage'
 import { Sessions } from './Sessions'
 
 export function Session({ me }: { me: Me | null }): ReactElement {
@@ -43,11 +44,7 @@ export function Session({ me }: { me: Me | null }): ReactElement {
           </Button>
         )}
       </div>
-      {error === null ? null : (
-        <p className="notice" data-tone="err" role="alert">
-          {error}
-        </p>
-      )}
+      <Refused error={error} />
     </section>
   )
 }

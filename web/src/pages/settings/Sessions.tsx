@@ -9,6 +9,7 @@ import { useData } from '../../ui/useData'
 import { messageOf } from '../../ui/words'
 import { ListState } from '../parts'
 import { deviceName } from './device'
+import { Refused, Table } from './ListPage'
 
 export function Sessions({ all }: { all: boolean }): ReactElement {
   const sessions = useData(all ? people.sessions : people.ownSessions, [all])
@@ -23,37 +24,36 @@ export function Sessions({ all }: { all: boolean }): ReactElement {
   }
   return (
     <>
-      {error === null ? null : (
-        <p className="notice" data-tone="err" role="alert">
-          {error}
-        </p>
-      )}
+      <Refused error={error} />
       {sessions.value?.length ? (
-        <div className="settings__env" role="table" aria-label="Sessions">
-          <div role="row" className="settings__row label">
-            {['Browser', 'User', 'Last used'].map((name) => (
-              <span key={name} role="columnheader">
-                {name}
-              </span>
-            ))}
-          </div>
-          {sessions.value.map((each) => (
-            <div role="row" className="settings__row" key={each.id}>
-              <span role="cell" title={each.device}>
-                {deviceName(each.device)} {each.current ? <span className="quiet">this one</span> : null}
-              </span>
-              <span role="cell">
-                <code>{each.user}</code>
-              </span>
-              <span role="cell" className="settings__session">
-                <Ago at={each.seen_at_ms} />
-                <Button changes onClick={() => end(each)}>
-                  End
-                </Button>
-              </span>
-            </div>
-          ))}
-        </div>
+        <Table
+          label="Sessions"
+          rows={sessions.value}
+          keyOf={({ id }) => id}
+          columns={[
+            {
+              name: 'Browser',
+              cell: ({ device, current }) => (
+                <span title={device}>
+                  {deviceName(device)} {current ? <span className="quiet">this one</span> : null}
+                </span>
+              ),
+            },
+            { name: 'User', cell: ({ user }) => <code>{user}</code> },
+            {
+              name: 'Last used',
+              className: 'settings__session',
+              cell: (session) => (
+                <>
+                  <Ago at={session.seen_at_ms} />
+                  <Button changes onClick={() => end(session)}>
+                    End
+                  </Button>
+                </>
+              ),
+            },
+          ]}
+        />
       ) : (
         <ListState data={sessions} empty>
           <EmptyState title="No browser is signed in" />

@@ -5,7 +5,8 @@ import { triggers } from '../../net/triggers'
 import type { Json, WebhookView } from '../../api/schemas'
 import type { JsonSchema } from '../../api/types'
 import { Field } from '../../forms/fields/Field'
-import { Choice, CodeInput, NamePart, Part, TargetPart, TriggerForm, useTarget } from './form'
+import { EditDialog } from './EditDialog'
+import { Choice, CodeInput, NamePart, Part, TargetPart, useTarget } from './form'
 
 const AUTHS: Record<WebhookView['auth'], string> = {
   hmac: 'Signature (HMAC)',
@@ -59,7 +60,7 @@ export function WebhookDialog({
     onDone()
   }
   return (
-    <TriggerForm
+    <EditDialog
       title={webhook ? `Edit ${webhook.id}` : 'New webhook'}
       act={webhook ? 'Save' : 'Create webhook'}
       testId="webhook-form"
@@ -114,6 +115,6 @@ export function WebhookDialog({
           )}
         </>
       )}
-    </TriggerForm>
+    </EditDialog>
   )
 }
