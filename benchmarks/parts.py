@@ -35,7 +35,7 @@ from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.recover import recover
 from executor.kernel.run.replay import replay
 from executor.kernel.run.snapshots import snapshot_of
-from executor.kernel.store.rows import Append, NewRun, Record
+from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.values.bound import Bound
 from executor.service.parts import Parts

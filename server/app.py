@@ -27,7 +27,7 @@ from executor.kernel.handler.needs import NotifySettings, RunLimits
 from executor.kernel.process.tracing import Tracing
 from executor.kernel.store.contract import Store
 from executor.kernel.store.driver import needs_psycopg
-from executor.kernel.store.placement import DEFAULT_POOL
+from executor.kernel.store.run_rows import DEFAULT_POOL
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.worker.bus import Bus
 from executor.open.engine import Engine

@@ -7,7 +7,7 @@ import time
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, cast
 
-from executor.kernel.store.rows import TERMINAL
+from executor.kernel.store.statements import TERMINAL
 from server.client.call import Call
 from server.client.errors import ClientError, RunFailed
 from server.client.topics.connectors import Connectors

@@ -17,7 +17,7 @@ from typing import Final
 import orjson
 
 from executor.errors import StoreError
-from executor.kernel.store.people import ROLES, TokenRow
+from executor.kernel.store.topics.people import ROLES, TokenRow
 from executor.open.engine import Engine
 from server.http.principals import Principal
 from server.http.sessions import SEE_EVERY_MS, SEE_PATIENCE_S, hash_of

@@ -24,7 +24,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from executor.errors import NotFound, StoreError
-from executor.kernel.store.people import Act, UserRow, acting
+from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.store.topics.people import UserRow
 from executor.open.engine import Engine
 from server.http.api_tokens import KEY, ApiTokens
 from server.http.errors import Unauthorized

@@ -9,7 +9,7 @@ from msgspec import Struct
 from starlette.datastructures import QueryParams
 from starlette.requests import Request
 
-from executor.kernel.store.people import present_act
+from executor.kernel.store.topics.audit import present_act
 from executor.open.engine import Engine
 from server.http.auth import Auth
 from server.http.principals import Principal

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import orjson
 
 from executor.kernel.journal.codec import data_of
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.service.topics.chats import PERSON
 
 

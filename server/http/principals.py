@@ -10,7 +10,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.kernel.run.answers import Answerer, needs_sign_in
-from executor.kernel.store.people import Reach, Role, includes
+from executor.kernel.store.topics.audit import Reach
+from executor.kernel.store.topics.people import Role, includes
 from executor.service.views import WaitView
 
 SERVER: Final = "server-token"

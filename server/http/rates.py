@@ -12,7 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from executor.kernel.store.triggers import Auth
+from executor.kernel.store.topics.webhooks import Auth
 from server.http.errors import TooManyTries
 
 KEYS_MAX = 10_000  # the least recently used keys are forgotten, which only lets them try more

@@ -25,7 +25,8 @@ from starlette.types import Receive, Scope, Send
 
 from executor.errors import NotFound, WeftError
 from executor.kernel.read.cursor import PAGE
-from executor.kernel.store.rows import TERMINAL, Record, RunRow
+from executor.kernel.store.run_rows import Record, RunRow
+from executor.kernel.store.statements import TERMINAL
 from executor.open.engine import Engine
 from server.http.connections import LIVE
 from server.http.streams import ChunkCache, Place, Streams

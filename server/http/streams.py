@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Container, Iterator
 
 from executor.kernel.read.hub import Bell
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from server.http.errors import TooManyStreams, TooManyStreamsOfRun
 from server.settings import Limits
 from server.wire.events import encode_record

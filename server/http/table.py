@@ -4,7 +4,7 @@ Starlette.
 Every route asks for an admin unless its RouteSpec names a lesser role, or is public: a new route is closed by
 default. This is the one place that enforces it.
 
-Changes that a route makes are recorded in the audit, in the same transaction as the change (`kernel.store.people`).
+Changes that a route makes are recorded in the audit, in the same transaction as the change (`store.topics.audit`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from starlette.types import Receive, Scope, Send
 
 from executor.errors import ReadOnly
 from executor.kernel.store.patience import patience
-from executor.kernel.store.people import Act, Role, acting
+from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.store.topics.people import Role
 from server.http.access import ACTOR
 from server.http.call import Call
 from server.http.errors import Forbidden

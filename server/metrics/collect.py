@@ -16,7 +16,7 @@ from prometheus_client.registry import Collector
 from executor.errors import DatabaseUnavailable, StoreError
 from executor.kernel.process.histogram import Histogram
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.store.load import DatabaseLoad
+from executor.kernel.store.topics.load import DatabaseLoad
 from executor.open.engine import Engine
 from server.metrics.families import METRICS
 from server.metrics.process import ProcessMeters

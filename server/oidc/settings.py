@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from executor.kernel.process.extras import install
-from executor.kernel.store.people import PEOPLE_ROLES, PersonRole
+from executor.kernel.store.topics.people import PEOPLE_ROLES, PersonRole
 from server.variables import SettingsError, is_loopback
 
 SCOPES = ("openid", "email", "profile")

@@ -7,7 +7,7 @@ import asyncio
 from starlette.responses import Response
 
 from executor.errors import Conflict
-from executor.kernel.store.people import Act, acting
+from executor.kernel.store.topics.audit import Act, acting
 from server import ui
 from server.http.auth import CODE_S
 from server.http.body import read_as

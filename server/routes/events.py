@@ -8,7 +8,8 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.errors import BadRequest
-from executor.kernel.store.rows import TERMINAL, EventFilter, RunRow
+from executor.kernel.store.run_rows import EventFilter, RunRow
+from executor.kernel.store.statements import TERMINAL
 from server.http.call import Call
 from server.http.errors import CrossSite
 from server.http.query import INTEGER_MAX

@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.errors import NotFound, StoreError, WeftError
-from executor.kernel.store.triggers import Auth
+from executor.kernel.store.topics.webhooks import Auth
 from executor.service.triggers.requests import Received
 from executor.service.triggers.webhooks import Delivered
 from server.http.body import parse_json, read_bytes

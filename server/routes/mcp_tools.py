@@ -19,8 +19,10 @@ from compiler.schema import schema_error
 from executor.errors import BadRequest, NotFound, NotYours, WeftError
 from executor.kernel.process.threads import aside
 from executor.kernel.run.answers import needs_sign_in
-from executor.kernel.store.people import Act, Role, acting
-from executor.kernel.store.rows import RunStatus, WorkflowRow
+from executor.kernel.store.statements import RunStatus
+from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.store.topics.people import Role
+from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.values.coerce import FIELD_TYPES
 from executor.kernel.values.file import FORMAT
 from executor.kernel.values.run_input import FILE

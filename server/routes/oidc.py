@@ -8,7 +8,7 @@ from importlib import import_module
 from starlette.responses import RedirectResponse, Response
 
 from executor.errors import NotFound
-from executor.kernel.store.people import Act, acting
+from executor.kernel.store.topics.audit import Act, acting
 from server.http.call import Call
 from server.http.table import RouteSpec
 from server.oidc.flow import UnderWay

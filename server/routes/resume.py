@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, NotYours, SignInRequired
 from executor.kernel.run.answers import needs_sign_in
-from executor.kernel.store.people import Act, Reach, acting
+from executor.kernel.store.topics.audit import Act, Reach, acting
 from executor.service.views import WaitView, view_of
 from server import ui
 from server.http.auth import HINT

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict
-from executor.kernel.store.rows import TERMINAL
+from executor.kernel.store.statements import TERMINAL
 from executor.service.views import RunDocument, RunGraph, RunView, Submitted, view_of
 from server.http.body import read_as
 from server.http.call import Call

@@ -14,7 +14,9 @@ import msgspec
 import orjson
 from msgspec import NODEFAULT, UNSET, Meta, Struct
 
-from executor.kernel.store.rows import COUNT_MAX, VERSION_MAX, RunStatus, WaitStatus
+from executor.kernel.store.statements import COUNT_MAX, RunStatus
+from executor.kernel.store.topics.waits import WaitStatus
+from executor.kernel.store.topics.workflows import VERSION_MAX
 
 Status = TypeVar("Status", RunStatus, WaitStatus)
 

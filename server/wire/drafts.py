@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.kernel.store.rows import LastRun
+from executor.kernel.store.topics.drafts import LastRun
 from executor.service.views import SavedWorkflow
 from server.wire import PAGE_MAX, DraftName, Version
 from server.wire.runs import RunAccepted

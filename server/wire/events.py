@@ -9,7 +9,7 @@ import orjson
 from msgspec import Meta, Struct
 
 from executor.kernel.journal.codec import key_of
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from server.wire import EVENTS_PAGE_MAX, Preview, beginning
 
 

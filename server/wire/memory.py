@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct
 
-from executor.kernel.store.memory import MemoryHead
+from executor.kernel.store.topics.memory import MemoryHead
 from executor.service.topics.memory import TurnView
 
 Name = Annotated[str, Meta(max_length=1_000)]

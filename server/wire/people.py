@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
 
-from executor.kernel.store.people import AuditRow, PersonRole, Role
+from executor.kernel.store.topics.audit import AuditRow
+from executor.kernel.store.topics.people import PersonRole, Role
 from server.wire import PAGE_MAX
 
 DAYS_MAX = 3650

@@ -10,7 +10,8 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import Diagnostic
 from compiler.document import Priority
 from compiler.render import Format
-from executor.kernel.store.rows import RunRow, RunStatus
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import RunStatus
 from executor.service.views import ErrorJson, RunView, Submitted, WaitView, Why, view_of
 from server.wire import PAGE_MAX, WAIT_S_MAX, Preview, Version, beginning, fragment
 

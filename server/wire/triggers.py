@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from executor.kernel.store.triggers import FireOutcome
+from executor.kernel.store.topics.schedules import FireOutcome
 from executor.kernel.values.cron import EXPRESSION_SCHEMA
 from executor.service.triggers.schedules import ScheduleView
 from executor.service.triggers.webhooks import DeliveryView, RefusalView, WebhookView

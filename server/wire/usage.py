@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta, Struct, field
 
-from executor.kernel.store.usage import By
+from executor.kernel.store.topics.usage import By
 from executor.service.views.usage import SpentView, UsageView
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 
 from executor.kernel.core.events import WaitKind
-from executor.kernel.store.rows import WaitStatus
+from executor.kernel.store.topics.waits import WaitStatus
 from executor.service.views import SignalView, WaitShown, WaitView
 from server.wire import PAGE_MAX, PersonName, ShortText
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.kernel.store.rows import VersionRow, WorkflowHead, WorkflowRow
+from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
 from server.wire import PAGE_MAX, StoredVersion, Version, fragment
 from server.wire.runs import PlanQuery
 

@@ -19,7 +19,7 @@ from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block, Context, Done, Outcome
-from executor.kernel.store.rows import InboxRow
+from executor.kernel.store.topics.inbox import InboxRow
 
 PATIENCE_S = 60.0  # of real time, for what takes milliseconds
 

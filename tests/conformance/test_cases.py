@@ -22,7 +22,7 @@ from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.errors import Conflict, InputInvalid, NotFound
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from tests.conformance.compare import failure_matches, same

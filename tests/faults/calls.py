@@ -18,7 +18,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.connection import Connect, plain_connect
 from executor.kernel.store.sqlite.readers import plain_read_only
 from executor.kernel.store.sqlite.store import SQLiteStore

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.faults import calls
 from tests.faults.calls import TROUBLE_LASTS

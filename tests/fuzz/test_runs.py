@@ -19,7 +19,7 @@ from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.errors import BlockError, WeftError
-from executor.kernel.store.rows import TERMINAL
+from executor.kernel.store.statements import TERMINAL
 from executor.open.engine import Engine
 from executor.service.views import RunView
 from server.http.errors import status_of

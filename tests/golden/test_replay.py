@@ -20,7 +20,7 @@ from executor.kernel.core.events import Event
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import RunPhase, State, encode
 from executor.kernel.journal.codec import Codec
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from tests.support.recorded import SCHEMAS, Told, facts, restore
 
 FACTS: dict[str, Any] = {cls.__name__: cls for cls in get_args(f.Fact)}

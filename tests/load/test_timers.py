@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.kernel.store.rows import RunStatus
+from executor.kernel.store.statements import RunStatus
 from executor.open.engine import Engine
 from tests.load.world import opened, sleep
 from tests.support.clock import ManualClock

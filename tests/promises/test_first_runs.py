@@ -18,7 +18,7 @@ from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.engine import once
 from executor.blocks.sandbox.python import component
 from executor.kernel.journal.codec import data_of
-from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.run_rows import EventFilter
 from tests.support.documents import document
 from tests.support.python_guest import built_python
 from tests.support.runs import engine_on

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on

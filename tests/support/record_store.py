@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executor.kernel.store.rows import EventFilter, Record
+from executor.kernel.store.run_rows import EventFilter, Record
 
 
 class RecordStore:

@@ -7,8 +7,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.placement import Placement
-from executor.kernel.store.rows import Append, NewRun, Record, RunRow, WaitRow
+from executor.kernel.store.run_rows import Append, NewRun, Placement, Record, RunRow
+from executor.kernel.store.topics.waits import WaitRow
 
 T0 = 1_700_000_000_000  # every test starts at this time
 LEASE_MS = 15_000

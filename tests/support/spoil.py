@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from executor.kernel.store.batches import batches_of
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 
 # An open run has a row in heads, one that has ended has its end in run_details; a bug may have left both.
 _CHANGE_RUN = """

@@ -13,7 +13,8 @@ import pytest
 from executor.kernel.core.events import Event
 from executor.kernel.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, NodeState, Projection, meaning
 from executor.kernel.store.migrate import packaged_migrations
-from executor.kernel.store.rows import TERMINAL, Record
+from executor.kernel.store.run_rows import Record
+from executor.kernel.store.statements import TERMINAL
 from executor.service.upkeep.sql.sqlite import SQLiteOutputs
 from tests.support.spoil import add_event, let_change
 from tests.vectors.streams import Json, entry, expected, load

@@ -17,7 +17,8 @@ from executor.blocks.connectors.block import ConnectorBlock
 from executor.blocks.connectors.document import Connector, read
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
-from executor.kernel.store.connectors import ConnectorRow, ConnectorStore
+from executor.kernel.store.connectors import ConnectorStore
+from executor.kernel.store.topics.connectors import ConnectorRow
 
 PLANS_MAX: Final = 10_000
 

@@ -11,7 +11,7 @@ import orjson
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.types.shared_params import invalid, text
 from executor.kernel.handler.base import ChildRequest, Context, Suspend
-from executor.kernel.store.rows import VERSION_MAX
+from executor.kernel.store.topics.workflows import VERSION_MAX
 from executor.kernel.values.coerce import coerce
 
 _PARAMS: dict[str, Any] = {

@@ -19,7 +19,7 @@ from executor.blocks.http.binding import Opened, Redact, Rules, bound_to, derive
 from executor.blocks.http.handles import written_as
 from executor.blocks.http.parts import SIGN_IN
 from executor.blocks.vault.sealing import Keys
-from executor.kernel.store.secrets import SecretRow
+from executor.kernel.store.topics.secrets import SecretRow
 
 Kind = Literal["oauth2_code", "oauth2_client", "api_key", "basic", "bearer"]
 State = Literal["ready", "sign_in", "sign_in_again", "unreadable"]

@@ -35,7 +35,7 @@ from executor.blocks.vault.vault import Vault
 from executor.errors import BlockError
 from executor.kernel.store.contract import Store
 from executor.kernel.store.patience import with_retries
-from executor.kernel.store.secrets import SecretRow
+from executor.kernel.store.topics.secrets import SecretRow
 
 log = logging.getLogger("weft.connections")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from executor.errors import BlockError
 from executor.kernel.run.links import key_id
-from executor.kernel.store.secrets import SecretRow
+from executor.kernel.store.topics.secrets import SecretRow
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM

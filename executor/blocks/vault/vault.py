@@ -17,7 +17,7 @@ from executor.blocks.vault.connection import PREFIX, Connection, Credential, cre
 from executor.blocks.vault.sealing import Keys
 from executor.errors import BlockError, StoreError
 from executor.kernel.store.contract import Store
-from executor.kernel.store.secrets import SecretRow
+from executor.kernel.store.topics.secrets import SecretRow
 from executor.kernel.values.live_redactor import LiveRedactor
 from executor.kernel.values.redact import Redactor
 

@@ -26,7 +26,7 @@ from executor.kernel.values.bound import Bound
 from executor.kernel.values.files import FilesOfRun
 
 if TYPE_CHECKING:
-    from executor.kernel.store.rows import NewRun
+    from executor.kernel.store.run_rows import NewRun
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
 

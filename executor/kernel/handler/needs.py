@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from compiler.plan import Plan
 from executor.kernel.process.tracing import Tracing
-from executor.kernel.store.rows import FamilyMax
+from executor.kernel.store.topics.families import FamilyMax
 from executor.kernel.values.bound import Bound
 from executor.kernel.values.files import BYTES_MAX, Files
 

@@ -17,7 +17,7 @@ from compiler.keys import NodeKey, Path, format_path, format_wait, join_key, par
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
 from executor.kernel.core.events import Event, NodeStarted, NodeSucceeded
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.kernel.values.payload import trimmed
 
 _TYPES: dict[str, type[Any]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Event)}

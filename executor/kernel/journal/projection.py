@@ -21,7 +21,7 @@ from executor.kernel.core.evolve import LOST
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.steps import TYPES as OF_STEPS
 from executor.kernel.journal.steps import NodeSteps
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.kernel.values import variables as paths
 
 Status = Literal[

@@ -14,7 +14,7 @@ from compiler import plan as plans
 from compiler.plan import Plan
 from executor.errors import RESTORE, CorruptJournal
 from executor.kernel.journal.codec import data_of
-from executor.kernel.store.rows import EventFilter, Record
+from executor.kernel.store.run_rows import EventFilter, Record
 
 # A page is folded without letting other tasks run. The first one is small: outputs of up to 256 KiB lie in the rows,
 # and how large they are is known only then.

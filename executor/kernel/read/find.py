@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 
 from executor.errors import NotFound
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import RunRow, WorkflowRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.workflows import WorkflowRow
 
 
 async def find_run(store: Store, run: str) -> RunRow:

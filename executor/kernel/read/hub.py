@@ -10,7 +10,7 @@ from typing import Protocol
 from executor.kernel.read.elsewhere import Elsewhere
 from executor.kernel.read.live_text import LiveTexts
 from executor.kernel.read.tail import Tails
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 
 # Deltas that may wait for a slow reader before the oldest are dropped: they are a view of what the journal will hold.
 DELTAS_MAX = 1_000

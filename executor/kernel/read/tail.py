@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 
 # The tail of one run keeps at most these events and bytes. A reader that lags further reads pages from disk.
 EVENTS_MAX = 1_000

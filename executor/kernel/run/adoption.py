@@ -14,8 +14,7 @@ from executor.errors import StoreError
 from executor.kernel.run.watched import Watched
 from executor.kernel.store.contract import Store
 from executor.kernel.store.patience import patience, patience_s
-from executor.kernel.store.rows import Append, Appended, NewRun, RunRow
-from executor.kernel.store.rules import new_row
+from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow, new_row
 
 # Of the event loop, until the answer to a client is on its way: a first block that holds the loop does not hold that.
 REPLY_PASSES = 3

@@ -23,7 +23,7 @@ from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Arrivals, Result
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 
 # Turns that are not on disk, and bytes of outputs that are not on their way there: as much may have to run again.
 TURNS_MAX = 64

@@ -6,8 +6,9 @@ from typing import Final
 
 from compiler.plan import Settings
 from executor.kernel.handler.needs import AlertSettings
-from executor.kernel.store.alerts import AlertChannel, AlertKind, AlertRow
-from executor.kernel.store.rows import RunRow, WaitRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.alerts import AlertChannel, AlertKind, AlertRow
+from executor.kernel.store.topics.waits import WaitRow
 
 # Runs of error workflows have it as idempotency key, with the run that failed: one for each.
 ERROR_KEY: Final = "error:"

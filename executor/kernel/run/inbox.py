@@ -23,7 +23,7 @@ from executor.kernel.run.loaded import LoadedRun, WaitKey
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Arrivals, Payload, assigned
-from executor.kernel.store.rows import InboxRow, SignalRow
+from executor.kernel.store.topics.inbox import InboxRow, SignalRow
 from executor.kernel.values.payload import encode as encode_payload
 
 log = logging.getLogger("weft.run")

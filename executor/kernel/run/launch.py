@@ -45,10 +45,11 @@ from executor.kernel.run.results import Payload, Result, assigned, run_error
 from executor.kernel.run.step_note import StepNote
 from executor.kernel.run.steps import AttemptSteps, Border, Left, StepJournal, left_by, refused_in
 from executor.kernel.run.time_limit import NoHeartbeat, OutOfTime, TimeLimit
-from executor.kernel.store.files import files_in, names_files
 from executor.kernel.store.patience import with_retries
-from executor.kernel.store.places import Ask
-from executor.kernel.store.rows import CacheRow, NewRun
+from executor.kernel.store.run_rows import NewRun
+from executor.kernel.store.topics.cache import CacheRow
+from executor.kernel.store.topics.files import files_in, names_files
+from executor.kernel.store.topics.places import Ask
 from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy
 from executor.kernel.values.payload import check, dump

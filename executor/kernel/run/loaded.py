@@ -14,7 +14,7 @@ from executor.kernel.core.events import Event, NodeSucceeded, RunContinuing, Wai
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import DECIDED, State, Status, Wait
 from executor.kernel.journal.codec import Codec, data_of
-from executor.kernel.store.rows import Record, RunRow
+from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.scope import Values
 

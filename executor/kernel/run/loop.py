@@ -44,7 +44,10 @@ from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Log, Payload, Result, family_error, run_error, without_output
 from executor.kernel.run.snapshots import Snapshots
 from executor.kernel.run.step_note import StepNote
-from executor.kernel.store.rows import Append, Appended, InboxRow, RunStatus, SnapshotRow
+from executor.kernel.store.run_rows import Append, Appended
+from executor.kernel.store.statements import RunStatus
+from executor.kernel.store.topics.inbox import InboxRow
+from executor.kernel.store.topics.snapshots import SnapshotRow
 
 # Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
 INLINE_BATCH_MAX = 256

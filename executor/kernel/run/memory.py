@@ -14,9 +14,9 @@ import orjson
 
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.contract import Store
-from executor.kernel.store.memory import Conversation, MemoryTurn
 from executor.kernel.store.patience import with_retries
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.values.redact import Redactor
 
 T = TypeVar("T")

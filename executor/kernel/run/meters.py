@@ -13,8 +13,8 @@ from typing import Final, Generic, TypeVar
 from executor.kernel.core import facts as f
 from executor.kernel.process.histogram import Histogram
 from executor.kernel.run.results import Result
-from executor.kernel.store.rows import Append, RunRow
-from executor.kernel.store.usage import UsageRow
+from executor.kernel.store.run_rows import Append, RunRow
+from executor.kernel.store.topics.usage import UsageRow
 
 NAMES_MAX: Final = 200
 OTHERS: Final = "(others)"  # no workflow and no block can have this name

@@ -18,7 +18,8 @@ from executor.kernel.core.decide import first_event
 from executor.kernel.journal.codec import Codec
 from executor.kernel.process.tracing import present_parent
 from executor.kernel.run.placement import placement_of
-from executor.kernel.store.rows import DraftHead, NewRun, Record
+from executor.kernel.store.run_rows import NewRun, Record
+from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.values.payload import trimmed
 
 DRAWN_BYTES = 4096  # at once: each draw gives up the interpreter's lock, and costs as much as for one id

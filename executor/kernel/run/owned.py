@@ -10,7 +10,8 @@ from compiler.plan import Plan
 from executor.kernel.read.elsewhere import DUE, FAMILY, INBOX, LEFT, Elsewhere
 from executor.kernel.read.hub import Watchers
 from executor.kernel.run.watched import Watched
-from executor.kernel.store.rows import Answered, NewRun, RunRow, WaitRow
+from executor.kernel.store.run_rows import NewRun, RunRow
+from executor.kernel.store.topics.waits import Answered, WaitRow
 
 
 class Loop(Protocol):

@@ -11,7 +11,7 @@ import orjson
 
 from compiler.plan import Plan
 from compiler.references import find, parse
-from executor.kernel.store.placement import Placement
+from executor.kernel.store.run_rows import Placement
 from executor.kernel.values import variables as paths
 from executor.kernel.values.payload import MISSING, render
 

@@ -20,7 +20,7 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.read.elsewhere import PLACES, Elsewhere
 from executor.kernel.read.hub import Bell
 from executor.kernel.store.contract import Store
-from executor.kernel.store.places import Ask, Assigned
+from executor.kernel.store.topics.places import Ask, Assigned
 
 log = logging.getLogger("weft.places")
 

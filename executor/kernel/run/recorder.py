@@ -49,20 +49,13 @@ from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Payload, Result
 from executor.kernel.run.step_note import StepNote
 from executor.kernel.run.usage import usage_row
-from executor.kernel.store.alerts import AlertRow
-from executor.kernel.store.rows import (
-    JOB_CHANNEL,
-    NOT_CREATED,
-    Append,
-    CacheRow,
-    NewRun,
-    NotificationRow,
-    Record,
-    RunStatus,
-    WaitRow,
-    WaitUpdate,
-)
-from executor.kernel.store.usage import UsageRow
+from executor.kernel.store.run_rows import Append, NewRun, Record
+from executor.kernel.store.statements import RunStatus
+from executor.kernel.store.topics.alerts import AlertRow
+from executor.kernel.store.topics.cache import CacheRow
+from executor.kernel.store.topics.outbox import JOB_CHANNEL, NOT_CREATED, NotificationRow
+from executor.kernel.store.topics.usage import UsageRow
+from executor.kernel.store.topics.waits import WaitRow, WaitUpdate
 from executor.kernel.values.fold import NULL
 from executor.kernel.values.payload import INLINE_MAX_BYTES, split, trimmed
 from executor.kernel.values.payload import encode as encode_payload

@@ -21,8 +21,8 @@ from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.replay import replay
 from executor.kernel.run.results import Arrivals
 from executor.kernel.run.snapshots import ignored, load_snapshot
-from executor.kernel.store.places import USED, PlaceRow
-from executor.kernel.store.rows import Resumed, RunRow
+from executor.kernel.store.run_rows import Resumed, RunRow
+from executor.kernel.store.topics.places import USED, PlaceRow
 
 
 def begin(parts: Parts, adoption: Adoption, plan: Plan) -> tuple[RunLoop, list[f.Fact]]:

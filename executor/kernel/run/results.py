@@ -25,7 +25,8 @@ from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.attempt_log import Stream
 from executor.kernel.run.places import Place
 from executor.kernel.run.step_note import StepNote
-from executor.kernel.store.rows import CacheRow, NewRun
+from executor.kernel.store.run_rows import NewRun
+from executor.kernel.store.topics.cache import CacheRow
 
 # The attempt of a node, and a message of it; or of one of its steps.
 Log = tuple[NodeKey, int, str | StepNote, Stream]

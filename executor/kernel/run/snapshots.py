@@ -29,7 +29,8 @@ from compiler.plan import Plan
 from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
 from executor.kernel.run.loaded import LoadedRun, Notes, Saved, WaitKey
 from executor.kernel.run.turns import Turns
-from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, RunRow, SnapshotRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.values.saved_values import VALUE_ROWS, SavedValues, rows_of_fold
 
 if TYPE_CHECKING:

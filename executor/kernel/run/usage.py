@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from executor.kernel.core.events import StepFinished
-from executor.kernel.store.usage import Spent, UsageRow
+from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.kernel.values.money import nanos_of
 
 DAY_MS: Final = 86_400_000

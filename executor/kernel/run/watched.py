@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from executor.kernel.store.rows import Append, NewRun, Record, RunRow
+from executor.kernel.store.run_rows import Append, NewRun, Record, RunRow
 
 # A run that writes more is long: reading it back adds little to what it took.
 RECORDS_MAX = 2_000

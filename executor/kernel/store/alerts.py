@@ -2,59 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, Protocol
+from typing import Protocol
 
-from msgspec import Struct
-
-AlertKind = Literal["run.failed", "run.waiting", "run.queued", "schedule.missed"]
-AlertChannel = Literal["email", "webhook", "workflow"]
-AlertStatus = Literal["pending", "sent", "failed", "cancelled"]
-QUEUED_LOOKED_AT: Final = 100  # the runs that have been queued for longest
-
-
-class AlertRow(Struct, frozen=True):
-    """An alert for one address. There is one alert for each `cause`. `target` is mail addresses by commas, a URL, or
-    empty for those of the installation; of channel `workflow`, the error workflow to start. `item` is the id of a wait
-    or a schedule. `run_id` is empty if it is about no run. `due_at_ms`: not before this time."""
-
-    cause: str
-    channel: AlertChannel
-    target: str
-    kind: AlertKind
-    workflow: str
-    run_id: str
-    item: str
-    at_ms: int
-    due_at_ms: int
-
-
-class AlertMessage(Struct, frozen=True):
-    """To one address, about any number of causes. `run_id`: for which an error workflow is to be started, else empty.
-    `attempts`, `due_at_ms`: as of a notification."""
-
-    id: str
-    channel: AlertChannel
-    target: str
-    run_id: str
-    status: AlertStatus
-    attempts: int
-    created_at_ms: int
-    due_at_ms: int
-    settled_at_ms: int | None = None
-    error: str | None = None
-
-
-class AlertCount(Struct, frozen=True):
-    kind: AlertKind
-    workflow: str
-    count: int
-
-
-class QueuedRun(Struct, frozen=True):
-    id: str
-    workflow: str
-    plan_hash: str
-    created_at_ms: int
+from executor.kernel.store.topics.alerts import AlertCount, AlertMessage, AlertRow, AlertStatus, QueuedRun
 
 
 class AlertStore(Protocol):

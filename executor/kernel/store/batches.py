@@ -15,8 +15,9 @@ from zlib import crc32
 import orjson
 
 from executor.errors import RESTORE, CorruptJournal
-from executor.kernel.store.rows import Batch, Record
+from executor.kernel.store.run_rows import Record
 from executor.kernel.store.statements import number_of
+from executor.kernel.store.tx import Batch
 
 # Most appends are one batch. One with more is cut, so that a page of a journal never has to read far more than it has.
 EVENTS_MAX = 500

@@ -3,21 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
-from msgspec import Struct
-
-CONNECTORS_MAX: Final = 100  # each process has all of them in memory
-
-
-class ConnectorRow(Struct, frozen=True):
-    """`document` is a connector document (JSON), `hash` its SHA-256 in hexadecimal."""
-
-    service: str
-    document: bytes
-    hash: str
-    created_by: str
-    changed_at_ms: int
+from executor.kernel.store.topics.connectors import ConnectorRow
 
 
 class ConnectorStore(Protocol):

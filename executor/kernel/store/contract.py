@@ -127,7 +127,7 @@ Sessions: one row for each browser that is signed in, by the hash of what it hol
     is sealed again keeps its version, and one that has a new value meanwhile is left as it is. Of two documents of a
     connector, the one committed last counts.
 
-People (`executor.kernel.store.people`)
+People
 
 39. A user who was deleted has no sessions, tokens and sign-in links from then on. A code of a sign-in link counts once.
 40. The first audited change that is submitted while a person or a program acts (`acting`) and its audit row are one
@@ -135,23 +135,23 @@ People (`executor.kernel.store.people`)
 41. Rows of the audit have the numbers 1..n. Each has the hash of itself and of the hash before it; `audit_head` has
     that of the last. No row is changed or deleted.
 
-Memory of agents (`executor.kernel.store.memory`)
+Memory of agents
 
 42. A turn of a conversation is written once, however often it is asked for. Turns have the order in which they were
     written, the same for each reader, and of two that are written at the same time one is first. What a workflow
     remembers is deleted with it; what belongs to a scope is not.
 
-Usage (`executor.kernel.store.usage`)
+Usage
 
 43. Usage and cost of a step (`Append.usage`) are added in the append that records its end, so each end counts once.
     Usage that a run takes over from another one counts for that one alone.
 44. When a run is deleted, its usage stays: the sums of a day are the same before and after.
 
-Load (`executor.kernel.store.load`)
+Load
 
 45. `load` counts what is open without waiting for writes, and looks at no more than COUNTED_MAX rows of each kind.
 
-Alerts (`executor.kernel.store.alerts`)
+Alerts
 
 46. An alert for operators is written in the transaction of its cause (`Append.alerts`, `Fire.alerts`), or with
     `add_alerts`. Of one cause there is one alert for each address, and it is in one message.
@@ -174,56 +174,41 @@ from executor.kernel.store.keys import KeyStore
 from executor.kernel.store.load import LoadStore
 from executor.kernel.store.memory import MemoryStore
 from executor.kernel.store.people import PeopleStore
-from executor.kernel.store.placement import DEFAULT_POOLS, Full
 from executor.kernel.store.places import PlaceStore
-from executor.kernel.store.rows import (
-    Answered,
+from executor.kernel.store.run_rows import (
+    DEFAULT_POOLS,
     Append,
     Appended,
-    CacheRow,
-    CheckpointRow,
-    ChildRow,
     ClockRepair,
-    DeletedWorkflow,
-    DraftHead,
-    DraftRow,
     EventFilter,
-    FamilyRow,
-    InboxRow,
-    LastRun,
     NewRun,
-    NotificationRow,
-    NotificationStatus,
-    Orphans,
     Record,
-    Removable,
     Resumed,
-    Retired,
     RunRow,
-    RunStatus,
-    SessionRow,
-    SignalRow,
-    SnapshotRow,
-    Stored,
-    VersionRow,
-    WaitRow,
-    WaitStatus,
-    WorkflowHead,
-    WorkflowRow,
 )
 from executor.kernel.store.secrets import SecretStore
+from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.stats import Stats
-from executor.kernel.store.triggers import (
-    DELIVERIES_KEPT,
-    FIRES_KEPT,
+from executor.kernel.store.topics.cache import CacheRow
+from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
+from executor.kernel.store.topics.families import ChildRow, FamilyRow
+from executor.kernel.store.topics.inbox import InboxRow, SignalRow
+from executor.kernel.store.topics.limits import Full
+from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
+from executor.kernel.store.topics.schedules import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
+from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.snapshots import SnapshotRow
+from executor.kernel.store.topics.upkeep import Orphans, Removable, Retired
+from executor.kernel.store.topics.waits import Answered, WaitRow, WaitStatus
+from executor.kernel.store.topics.webhooks import DELIVERIES_KEPT, DeliveryRow, RefusalRow, WebhookRow
+from executor.kernel.store.topics.workflows import (
     Declared,
-    DeliveryRow,
-    Fire,
-    Fired,
-    FireRow,
-    RefusalRow,
-    ScheduleRow,
-    WebhookRow,
+    DeletedWorkflow,
+    Stored,
+    VersionRow,
+    WorkflowHead,
+    WorkflowRow,
 )
 from executor.kernel.store.usage import UsageStore
 

@@ -9,29 +9,8 @@ A value names a file by a text that is nothing but its id. That gives a run no f
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Sequence
-from typing import Final, Literal, Protocol
-
-import msgspec
-from msgspec import Struct
-
-PART_BYTES: Final = 1024 * 1024
-FILES_MAX: Final = 1_000  # in one value
-_MARK: Final = b'"file_'
-_ID: Final = re.compile(rb'"(file_[0-9a-f]{64})"')
-
-
-class FileHead(Struct, frozen=True):
-    """The row stored under the id of a file. `sha256` is of the content. `parts` are their keys, in order; all but the
-    last have PART_BYTES."""
-
-    name: str
-    media_type: str
-    size: int
-    sha256: str
-    parts: tuple[str, ...] = ()
+from typing import Protocol
 
 
 class FileStore(Protocol):
@@ -48,25 +27,3 @@ class FileStore(Protocol):
 
     async def holds_file(self, id: str, workflows: Sequence[str]) -> bool:
         """Does a run of one of these workflows hold the file?"""
-
-
-def key_of(kind: Literal["file", "part"], content: bytes) -> str:
-    """Return the key of its row."""
-    return f"{kind}_{hashlib.sha256(content).hexdigest()}"
-
-
-def decode_head(content: bytes) -> FileHead:
-    return msgspec.json.decode(content, type=FileHead)
-
-
-def names_files(json: bytes) -> bool:
-    """Check quickly; a True may be wrong."""
-    return _MARK in json
-
-
-def files_in(json: bytes) -> list[str]:
-    """Return the ids of files that this value names, FILES_MAX at most. Its JSON has no blanks between a text and the
-    next."""
-    if _MARK not in json:
-        return []
-    return [id.decode() for id in dict.fromkeys(_ID.findall(json))][:FILES_MAX]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Final
 
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 
 FORMAT: Final = 5  # of the newest events that this code folds; 0: those of the first release
 # Types of events and the formats with which they came.

@@ -5,28 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from msgspec import Struct
-
-from executor.kernel.store.rows import WaitRow
-
-
-class KeyRow(Struct, frozen=True):
-    """A key. `until_ms` is None for the present key; what was made with another is valid until then."""
-
-    id: str
-    since_ms: int
-    until_ms: int | None
-
-
-class Relinked(Struct, frozen=True):
-    """The new hash of the link of an open wait. `key_id` is the key that `was` was made with, or None if it is unknown:
-    that link is invalid then."""
-
-    run_id: str
-    wait_id: str
-    was: str
-    token_hash: str
-    key_id: str | None
+from executor.kernel.store.topics.keys import KeyRow, Relinked
+from executor.kernel.store.topics.waits import WaitRow
 
 
 class KeyStore(Protocol):

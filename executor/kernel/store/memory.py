@@ -2,40 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Protocol
 
-from msgspec import Struct
-
-TURNS_MAX: Final = 200  # of one conversation; older ones are deleted
-CONVERSATIONS_SHOWN: Final = 200
-
-
-class Conversation(Struct, frozen=True):
-    """The key of a memory: `key` within a workflow, or within a scope that workflows share. One of the two is empty."""
-
-    workflow: str
-    scope: str
-    key: str
-
-
-class MemoryTurn(Struct, frozen=True):
-    """A turn: a question and its answer. `turn` is the run and the node that ended it; `messages` a JSON list."""
-
-    turn: str
-    run_id: str
-    at_ms: int
-    messages: bytes
-
-
-class MemoryHead(Struct, frozen=True):
-    """A conversation: how many turns it has and how long they are, and when the last one ended."""
-
-    workflow: str
-    scope: str
-    key: str
-    turns: int
-    bytes: int
-    last_at_ms: int
+from executor.kernel.store.topics.memory import CONVERSATIONS_SHOWN, Conversation, MemoryHead, MemoryTurn
 
 
 class MemoryStore(Protocol):

@@ -3,53 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Protocol
 
-from msgspec import Struct
-
-PlaceState = Literal[0, 1, 2]
-WAITS: PlaceState = 0
-RESERVED: PlaceState = 1  # its process has yet to be notified
-USED: PlaceState = 2
-
-
-class Ask(Struct, frozen=True):
-    """An attempt that wants a place. `epoch`: of the lease that it runs under."""
-
-    run_id: str
-    epoch: int
-    node: str
-    attempt: int
-    key: str
-    at_most: int
-
-
-class Assigned(Struct, frozen=True):
-    """The result of a look at places.
-
-    asked    the number of the place of each ask, in their order, None if the run has another epoch by now
-    begin    numbers of places of the asker's attempts, which may begin now
-    others   places were reserved for other processes
-    again    keys to look at again soon: another process was looking at them, or there is more to assign
-    """
-
-    asked: tuple[int | None, ...] = ()
-    begin: tuple[int, ...] = ()
-    others: bool = False
-    again: tuple[str, ...] = ()
-
-
-class PlaceRow(Struct, frozen=True):
-    """`held`: places with this key that are reserved or used; `at_most` of them may be."""
-
-    number: int
-    node: str
-    attempt: int
-    epoch: int
-    state: PlaceState
-    key: str
-    at_most: int
-    held: int
+from executor.kernel.store.topics.places import Ask, Assigned, PlaceRow
 
 
 class PlaceStore(Protocol):

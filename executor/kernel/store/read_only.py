@@ -10,9 +10,9 @@ from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from executor.errors import ReadOnly
-from executor.kernel.store.people import UserRow
-from executor.kernel.store.rows import SessionRow
 from executor.kernel.store.stats import Stats
+from executor.kernel.store.topics.people import UserRow
+from executor.kernel.store.topics.sessions import SessionRow
 from executor.kernel.store.topics.store import TopicStore
 
 P = ParamSpec("P")

@@ -4,7 +4,7 @@ What a run is and what came of it is in `run_details`, what changes while it is 
 long as the run is open; see `sql/sqlite/0001_start.sql`. `runs` is a view of both, for readers that want a whole run.
 
 Taking a row is a write that changes nothing, but keeps other transactions from the row until this one is over. In which
-order rows are taken: `kernel.store.rules`. On SQLite a transaction that writes has the whole file; the code does not
+order rows are taken: `kernel.store.topics`. On SQLite a transaction that writes has the whole file; the code does not
 rely on that.
 """
 
@@ -13,10 +13,16 @@ rely on that.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
 
 from executor.kernel.store.tx import Tx
+
+RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
+COUNT_MAX: Final = 100_000  # nothing is counted further: so many means "so many or more"
+TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+
 
 # Conditions on a row of run_details. SQLite and PostgreSQL use the indexes of ended runs only for a condition with
 # exactly the text of `ENDED`.

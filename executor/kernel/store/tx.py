@@ -4,9 +4,19 @@ Both take the text that all databases share (`dialect.py`)."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
-from executor.kernel.store.rows import Batch
+
+class Batch(NamedTuple):
+    """One row of a journal: what one append writes, or a part of it. In the order of the columns."""
+
+    seq: int
+    first_seq: int
+    output_bytes: int
+    checksum: int
+    head: str
+    payload: bytes
+
 
 Row = tuple[Any, ...]
 Values = Mapping[str, Any] | tuple[()]

@@ -21,8 +21,16 @@ import orjson
 
 from executor.errors import BadRequest, BlockError, FileNotYours, LimitExceeded, NotFound, StoreError
 from executor.kernel.store.contract import Store
-from executor.kernel.store.files import FILES_MAX, PART_BYTES, FileHead, decode_head, files_in, key_of, names_files
-from executor.kernel.store.people import Reach, present_reach
+from executor.kernel.store.topics.audit import Reach, present_reach
+from executor.kernel.store.topics.files import (
+    FILES_MAX,
+    PART_BYTES,
+    FileHead,
+    decode_head,
+    files_in,
+    key_of,
+    names_files,
+)
 from executor.kernel.values.file import File, clean_media_type, clean_name, file_of, files_of, is_file, is_file_id
 
 MEBIBYTE: Final = 1024 * 1024

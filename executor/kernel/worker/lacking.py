@@ -17,7 +17,7 @@ from executor.kernel.core import messages as m
 from executor.kernel.read.find import find_run
 from executor.kernel.run.move import move
 from executor.kernel.run.parts import Parts
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 
 T = TypeVar("T")
 log = logging.getLogger("weft.worker")

@@ -35,8 +35,8 @@ from executor.kernel.run.loop import Ended, RunLoop
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recover import begin, recover
 from executor.kernel.run.watched import Watched
-from executor.kernel.store.placement import DEFAULT_POOL, Placement
-from executor.kernel.store.rows import Answered, NewRun, Resumed, RunRow, WaitRow
+from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, Resumed, RunRow
+from executor.kernel.store.topics.waits import Answered, WaitRow
 from executor.kernel.worker.lacking import Lacking
 from executor.kernel.worker.pace import Load, Pace
 

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from executor.kernel.store.rows import TERMINAL
+from executor.kernel.store.statements import TERMINAL
 from executor.open.engine import Engine
 from executor.open.testing.clock import ManualClock, settled
 from executor.service.views import RunView, WaitView

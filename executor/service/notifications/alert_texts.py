@@ -8,8 +8,8 @@ from typing import Any, Final
 
 import orjson
 
-from executor.kernel.store.alerts import AlertCount, AlertKind, AlertRow
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.alerts import AlertCount, AlertKind, AlertRow
 
 _SAID: Final[dict[AlertKind, tuple[str, str]]] = {  # for one, for several
     "run.failed": ("run failed", "runs failed"),

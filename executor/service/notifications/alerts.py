@@ -22,7 +22,7 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
-from executor.kernel.store.alerts import AlertMessage, AlertStatus
+from executor.kernel.store.topics.alerts import AlertMessage, AlertStatus
 from executor.service.notifications.alert_texts import alert_body, error_input, mail_of
 from executor.service.notifications.claims import STOP_S, Claim, Claims
 from executor.service.notifications.sending import (

@@ -19,7 +19,7 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.links import Signed
-from executor.kernel.store.rows import JOB_CHANNEL, NotificationRow, NotificationStatus
+from executor.kernel.store.topics.outbox import JOB_CHANNEL, NotificationRow, NotificationStatus
 from executor.kernel.values.redact import sealed_names, unseal
 from executor.service.notifications.claims import STOP_S, Claim, Claims
 from executor.service.notifications.jobs import KubernetesJobs

@@ -22,7 +22,8 @@ from executor.kernel.journal.reader import load_plan, read
 from executor.kernel.process.repeated import Repeated
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.process.tracing import ENDED_MAX, OPEN_MAX, parent_of, trace_id
-from executor.kernel.store.rows import TERMINAL, RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import TERMINAL
 from executor.service.parts import Parts
 from executor.service.telemetry.spans import Sent, Trace, TracedRun, TraceMaker
 

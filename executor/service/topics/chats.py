@@ -26,8 +26,9 @@ from executor.kernel.core import facts as f
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
-from executor.kernel.store.rows import TERMINAL, RunRow
-from executor.kernel.store.triggers import WebhookRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.kernel.values.payload import render
 from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.parts import Parts

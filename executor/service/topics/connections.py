@@ -33,7 +33,7 @@ from executor.blocks.vault.connection import (
 )
 from executor.blocks.vault.sealing import Keys
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
-from executor.kernel.store.secrets import SECRETS_MAX, SecretRow
+from executor.kernel.store.topics.secrets import SECRETS_MAX, SecretRow
 from executor.service.parts import Parts
 from executor.service.topics.environment import DRAFTS_MAX, EnvUse
 from executor.service.topics.secrets import checked_value

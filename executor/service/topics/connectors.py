@@ -17,7 +17,7 @@ from executor.blocks.connectors.openapi import Offered
 from executor.blocks.connectors.stored import StoredConnector
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.process.threads import aside
-from executor.kernel.store.connectors import CONNECTORS_MAX, ConnectorRow
+from executor.kernel.store.topics.connectors import CONNECTORS_MAX, ConnectorRow
 from executor.service.parts import Parts
 
 

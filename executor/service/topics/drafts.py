@@ -18,7 +18,7 @@ from compiler.diagnostics import Diagnostic
 from compiler.imports import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
-from executor.kernel.store.rows import DraftHead, DraftRow, LastRun
+from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from executor.service.topics.workflows import Workflows

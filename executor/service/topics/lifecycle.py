@@ -24,8 +24,9 @@ from executor.kernel.read.find import existing_run, find_version
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.move import Misfit, fit
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
-from executor.kernel.store.people import present_actor
-from executor.kernel.store.rows import TERMINAL, RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.audit import present_actor
 from executor.service.parts import Parts
 from executor.service.topics.forks import beginning, fork
 from executor.service.topics.runs import Runs

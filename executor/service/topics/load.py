@@ -6,7 +6,7 @@ import asyncio
 import time
 from typing import Final
 
-from executor.kernel.store.load import DatabaseLoad
+from executor.kernel.store.topics.load import DatabaseLoad
 from executor.service.parts import Parts
 
 KEPT_S: Final = 5.0

@@ -8,7 +8,7 @@ import orjson
 from msgspec import Struct
 
 from executor.errors import BadRequest
-from executor.kernel.store.memory import TURNS_MAX, Conversation, MemoryHead
+from executor.kernel.store.topics.memory import TURNS_MAX, Conversation, MemoryHead
 from executor.service.parts import Parts
 
 

@@ -25,8 +25,11 @@ from executor.kernel.run.answers import check_input
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, origin_of, request_hash
 from executor.kernel.run.watched import Watched
-from executor.kernel.store.people import present_actor
-from executor.kernel.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
+from executor.kernel.store.run_rows import NewRun, RunRow
+from executor.kernel.store.statements import TERMINAL, RunStatus
+from executor.kernel.store.topics.audit import present_actor
+from executor.kernel.store.topics.drafts import DraftHead
+from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.worker.pressure import Pressure
 from executor.service.parts import Parts
 from executor.service.topics.waits import Waits

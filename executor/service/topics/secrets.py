@@ -14,7 +14,7 @@ from executor.blocks.vault.connection import is_connection
 from executor.blocks.vault.sealing import Keys
 from executor.blocks.vault.vault import VALUE_CHARS_MIN
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
-from executor.kernel.store.secrets import SECRETS_MAX, Resealed, SecretRow
+from executor.kernel.store.topics.secrets import SECRETS_MAX, Resealed, SecretRow
 from executor.service.parts import Parts
 
 VALUE_BYTES_MAX: Final = 64 * 1024

@@ -10,7 +10,7 @@ from executor.errors import Conflict
 from executor.kernel.core.messages import SignalSent, encode
 from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.run.answers import check_payload
-from executor.kernel.store.rows import SignalRow
+from executor.kernel.store.topics.inbox import SignalRow
 from executor.service.parts import Parts
 from executor.service.views import SignalView, view_of
 

@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
 from executor.errors import BadRequest
-from executor.kernel.store.usage import By
+from executor.kernel.store.topics.usage import By
 from executor.service.parts import Parts
 from executor.service.views.usage import UsageView, day_number, usage_view
 

@@ -28,7 +28,8 @@ from executor.kernel.run.answers import (
     needs_sign_in,
 )
 from executor.kernel.run.links import Purpose, purpose_of, token_of
-from executor.kernel.store.rows import RunRow, WaitRow, WaitStatus
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.waits import WaitRow, WaitStatus
 from executor.service.parts import Parts
 from executor.service.views import NotificationView, WaitShown, WaitView
 from executor.service.views import wait as wait_view

@@ -24,8 +24,17 @@ from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
-from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.kernel.store.run_rows import EventFilter
+from executor.kernel.store.topics.schedules import ScheduleRow
+from executor.kernel.store.topics.webhooks import WebhookRow
+from executor.kernel.store.topics.workflows import (
+    Declared,
+    DeletedWorkflow,
+    Stored,
+    VersionRow,
+    WorkflowHead,
+    WorkflowRow,
+)
 from executor.service.parts import Parts
 from executor.service.triggers.declared import declared_by, turned_off
 from executor.service.triggers.scheduler import Scheduler

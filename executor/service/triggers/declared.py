@@ -26,9 +26,10 @@ from executor.errors import InputInvalid
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.answers import check_input
-from executor.kernel.store.people import present_actor
-from executor.kernel.store.rows import VERSION_MAX
-from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.kernel.store.topics.audit import present_actor
+from executor.kernel.store.topics.schedules import ScheduleRow
+from executor.kernel.store.topics.webhooks import WebhookRow
+from executor.kernel.store.topics.workflows import VERSION_MAX, Declared
 from executor.kernel.values import cron
 from executor.service.parts import Parts
 

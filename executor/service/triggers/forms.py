@@ -13,8 +13,8 @@ from msgspec import Struct
 
 from executor.errors import BadRequest, Fenced
 from executor.kernel.run.answers import check_input
-from executor.kernel.store.people import Reach
-from executor.kernel.store.triggers import WebhookRow
+from executor.kernel.store.topics.audit import Reach
+from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.service.parts import Parts
 from executor.service.triggers.declared import FORM, StartOf
 from executor.service.triggers.pages import PageTokens

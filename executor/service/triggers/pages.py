@@ -6,7 +6,7 @@ import hashlib
 import hmac
 
 from executor.errors import NotFound
-from executor.kernel.store.triggers import WebhookRow
+from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.service.parts import Parts
 
 

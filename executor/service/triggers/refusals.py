@@ -14,7 +14,7 @@ from typing import Final
 
 from executor.errors import StoreError
 from executor.kernel.store.contract import WebhookStore
-from executor.kernel.store.triggers import REASONS_KEPT, RefusalRow
+from executor.kernel.store.topics.webhooks import REASONS_KEPT, RefusalRow
 
 log = logging.getLogger("weft.triggers")
 

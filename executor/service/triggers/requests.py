@@ -25,7 +25,7 @@ from msgspec import Struct
 
 from executor.blocks.types.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
-from executor.kernel.store.triggers import Auth
+from executor.kernel.store.topics.webhooks import Auth
 
 SKEW_S_MAX: Final = 300
 DELIVERY_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")

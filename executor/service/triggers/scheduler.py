@@ -17,9 +17,9 @@ from msgspec.structs import replace
 from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.kernel.process.task import RETRY_S, BackgroundTask
 from executor.kernel.read.elsewhere import SCHEDULES
-from executor.kernel.store.alerts import AlertRow
 from executor.kernel.store.contract import ScheduleStore
-from executor.kernel.store.triggers import Fire, Fired, ScheduleRow
+from executor.kernel.store.topics.alerts import AlertRow
+from executor.kernel.store.topics.schedules import Fire, Fired, ScheduleRow
 from executor.kernel.values import cron
 from executor.service.parts import Parts
 

@@ -21,11 +21,11 @@ from executor.kernel.journal.reader import keep_plan
 from executor.kernel.run.alerts import alerts_of_missed
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.new_run import Origin, new_run, new_run_id
-from executor.kernel.store.alerts import AlertRow
-from executor.kernel.store.files import files_in
-from executor.kernel.store.people import present_actor
-from executor.kernel.store.rows import NewRun
-from executor.kernel.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
+from executor.kernel.store.run_rows import NewRun
+from executor.kernel.store.topics.alerts import AlertRow
+from executor.kernel.store.topics.audit import present_actor
+from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.schedules import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.kernel.values import cron
 from executor.service.parts import Parts
 from executor.service.triggers.declared import StartOf, Version, start_of

@@ -33,7 +33,7 @@ from executor.kernel.core import facts as f
 from executor.kernel.journal.reader import keep_plan
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.new_run import Origin, new_run, new_run_id
-from executor.kernel.store.triggers import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
+from executor.kernel.store.topics.webhooks import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.service.parts import Parts
 from executor.service.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, page_of, start_of
 from executor.service.triggers.refusals import Refusals

@@ -13,7 +13,8 @@ from typing import TypeVar
 from msgspec import Struct
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import Orphans, Removable, RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.upkeep import Orphans, Removable
 from executor.service.upkeep.retention import Rule, dropped_before, rules_of
 
 # A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Another process's

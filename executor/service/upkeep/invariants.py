@@ -26,8 +26,8 @@ from executor.errors import RESTORE
 from executor.kernel.core.state import State
 from executor.kernel.store.batches import JOURNAL, damaged
 from executor.kernel.store.reading import Reading
-from executor.kernel.store.rows import TERMINAL, Record
-from executor.kernel.store.statements import OPEN
+from executor.kernel.store.run_rows import Record
+from executor.kernel.store.statements import OPEN, TERMINAL
 from executor.service.upkeep.findings import INVARIANTS, Evidence, Finding, Part
 from executor.service.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.service.upkeep.secrets_scan import scan

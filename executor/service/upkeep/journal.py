@@ -20,7 +20,7 @@ from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import State
 from executor.kernel.journal.codec import Codec, data_of, key_of
 from executor.kernel.journal.projection import decision
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.service.upkeep.findings import Finding
 from executor.service.upkeep.preconditions import complaint, not_ready
 

@@ -8,7 +8,7 @@ import orjson
 from msgspec import Struct
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import WorkflowRow
+from executor.kernel.store.topics.workflows import WorkflowRow
 
 DAY_MS: Final = 86_400_000
 

@@ -9,7 +9,8 @@ from contextlib import nullcontext
 from executor.errors import Conflict, NotFound, WeftError
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.find import find_run
-from executor.kernel.store.rows import TERMINAL, RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import TERMINAL
 from executor.service.parts import Parts
 from executor.service.upkeep.gc import Collected, batches, collect, preview
 from executor.service.upkeep.job import GcJob, kind_of, last_job, noted

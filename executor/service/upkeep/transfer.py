@@ -20,7 +20,7 @@ from msgspec import Struct
 from executor.errors import Conflict, SchemaTooNew, SchemaUnreleased, StoreError
 from executor.kernel.store.batches import BATCH, JOURNAL, records_of
 from executor.kernel.store.reading import Reading
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.kernel.store.statements import LAST_SEQ
 from executor.kernel.store.tx import Row
 

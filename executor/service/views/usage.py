@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 from msgspec import Struct
 
-from executor.kernel.store.usage import Spent, UsageSum
+from executor.kernel.store.topics.usage import Spent, UsageSum
 from executor.kernel.values.money import text_of
 
 _EPOCH = date(1970, 1, 1)

@@ -10,7 +10,9 @@ import orjson
 from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.kernel.handler.needs import NotifySettings
-from executor.kernel.store.rows import NotificationRow, RunRow, WaitRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.waits import WaitRow
 from executor.kernel.values.redact import unsealed_names
 from executor.service.views import NotificationView, WaitView, view_of
 

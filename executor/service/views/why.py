@@ -30,8 +30,8 @@ from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import Meaning, decision
 from executor.kernel.journal.reader import read
 from executor.kernel.store.contract import Store
-from executor.kernel.store.places import USED, PlaceRow
-from executor.kernel.store.rows import Record, RunRow
+from executor.kernel.store.run_rows import Record, RunRow
+from executor.kernel.store.topics.places import USED, PlaceRow
 from executor.service.views import Why
 from executor.service.views.slices import Slices
 

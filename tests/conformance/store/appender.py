@@ -21,7 +21,7 @@ import sys
 import threading
 from pathlib import Path
 
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.rows import LEASE_MS, T0, change, new_run, record
 

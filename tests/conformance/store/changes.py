@@ -12,27 +12,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from executor.kernel.store.alerts import AlertChannel, AlertRow
-from executor.kernel.store.connectors import ConnectorRow
 from executor.kernel.store.contract import Store
-from executor.kernel.store.files import FileHead, key_of
-from executor.kernel.store.keys import Relinked
-from executor.kernel.store.memory import Conversation, MemoryTurn
-from executor.kernel.store.people import Act, TokenRow, UserRow, acting
-from executor.kernel.store.places import Ask, Assigned
-from executor.kernel.store.rows import (
-    SNAPSHOT_SEQ_MIN,
-    Append,
-    CacheRow,
-    CheckpointRow,
-    FamilyMax,
-    NewRun,
-    NotificationRow,
-    SessionRow,
-    SnapshotRow,
-    WaitUpdate,
-)
-from executor.kernel.store.secrets import Resealed, SecretRow
+from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.writer import ping
 from executor.kernel.store.statements import as_list
 from executor.kernel.store.topics import (
@@ -62,9 +43,26 @@ from executor.kernel.store.topics import (
     webhooks,
     workflows,
 )
-from executor.kernel.store.triggers import DeliveryRow, Fire, RefusalRow, ScheduleRow, WebhookRow
+from executor.kernel.store.topics.alerts import AlertChannel, AlertRow
+from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.store.topics.cache import CacheRow
+from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.connectors import ConnectorRow
+from executor.kernel.store.topics.families import FamilyMax
+from executor.kernel.store.topics.files import FileHead, key_of
+from executor.kernel.store.topics.keys import Relinked
+from executor.kernel.store.topics.memory import Conversation, MemoryTurn
+from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.people import TokenRow, UserRow
+from executor.kernel.store.topics.places import Ask, Assigned
+from executor.kernel.store.topics.schedules import Fire, ScheduleRow
+from executor.kernel.store.topics.secrets import Resealed, SecretRow
+from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.usage import Spent, UsageRow
+from executor.kernel.store.topics.waits import WaitUpdate
+from executor.kernel.store.topics.webhooks import DeliveryRow, RefusalRow, WebhookRow
 from executor.kernel.store.tx import Tx
-from executor.kernel.store.usage import Spent, UsageRow
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record, wait
 
 Change = Callable[[Tx], Any]

@@ -21,8 +21,9 @@ from msgspec.structs import replace
 
 from executor.errors import WeftError
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import NotificationRow
-from executor.kernel.store.triggers import DeliveryRow, Fire
+from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.schedules import Fire
+from executor.kernel.store.topics.webhooks import DeliveryRow
 from tests.conformance.store.changes import SCHEDULE, WEBHOOK
 from tests.support.place import place_of, store_at
 from tests.support.rows import T0, change, new_run, owned_run, record, wait

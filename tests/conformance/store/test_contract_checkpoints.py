@@ -8,7 +8,7 @@ import pytest
 
 from executor.errors import Fenced
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import CheckpointRow
+from executor.kernel.store.topics.checkpoints import CheckpointRow
 from tests.support.rows import LEASE_MS, T0, finish, new_run, owned_run, row
 
 

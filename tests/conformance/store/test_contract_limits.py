@@ -8,8 +8,8 @@ import random
 import pytest
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.placement import Full
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.limits import Full
 from tests.support.rows import LEASE_MS, T0, finish, placed, row
 
 NOW = T0 + 1_000

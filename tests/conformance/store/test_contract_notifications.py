@@ -9,7 +9,8 @@ import pytest
 
 from executor.errors import Fenced
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import NotificationRow, WaitUpdate
+from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.waits import WaitUpdate
 from tests.support.rows import T0, change, finish, owned_run, record, wait
 
 LEASE = 60_000

@@ -8,20 +8,9 @@ from msgspec.structs import replace
 
 from executor.errors import Conflict
 from executor.kernel.store.contract import Store
-from executor.kernel.store.people import (
-    CODES_MAX,
-    FIRST_HASH,
-    ROLES,
-    Act,
-    AuditFilter,
-    AuditHead,
-    TokenRow,
-    UserRow,
-    acting,
-    hash_of,
-    includes,
-)
-from executor.kernel.store.rows import SessionRow
+from executor.kernel.store.topics.audit import FIRST_HASH, Act, AuditFilter, AuditHead, acting, hash_of
+from executor.kernel.store.topics.people import CODES_MAX, ROLES, TokenRow, UserRow, includes
+from executor.kernel.store.topics.sessions import SessionRow
 from tests.support.rows import T0, new_run
 
 ADA = UserRow("ada", "Ada", "admin", T0)

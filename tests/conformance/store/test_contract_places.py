@@ -7,8 +7,8 @@ import random
 import pytest
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.places import RESERVED, USED, WAITS, Ask, PlaceRow
-from executor.kernel.store.rows import Append, RunRow
+from executor.kernel.store.run_rows import Append, RunRow
+from executor.kernel.store.topics.places import RESERVED, USED, WAITS, Ask, PlaceRow
 from tests.support.rows import LEASE_MS, T0, finish, owned_run, record
 
 

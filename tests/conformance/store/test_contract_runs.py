@@ -9,8 +9,7 @@ from msgspec import structs
 
 from executor.errors import Conflict
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import ClockRepair, RunRow
-from executor.kernel.store.rules import new_row
+from executor.kernel.store.run_rows import ClockRepair, RunRow, new_row
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 

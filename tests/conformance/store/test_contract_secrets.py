@@ -3,7 +3,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.secrets import Resealed, SecretRow
+from executor.kernel.store.topics.secrets import Resealed, SecretRow
 from tests.support.rows import T0
 
 

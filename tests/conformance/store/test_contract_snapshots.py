@@ -8,7 +8,8 @@ import pytest
 
 from executor.errors import Fenced
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, Append, Move, RunRow, SnapshotRow
+from executor.kernel.store.run_rows import Append, Move, RunRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from tests.support.rows import LEASE_MS, T0, finish, owned_run, record
 
 LONG = SNAPSHOT_SEQ_MIN

@@ -5,8 +5,8 @@ from msgspec.structs import replace
 
 from executor.errors import Fenced
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import Append
-from executor.kernel.store.usage import Spent, UsageRow, UsageSum
+from executor.kernel.store.run_rows import Append
+from executor.kernel.store.topics.usage import Spent, UsageRow, UsageSum
 from tests.support.rows import T0, finish, new_run, owned_run, record
 
 TABLE = "prices of 2026-11-01"

@@ -8,7 +8,8 @@ import pytest
 from msgspec import structs
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import RESUMED_EVENTS_MAX, RESUMED_OUTPUT_BYTES_MAX, Answered, WaitUpdate
+from executor.kernel.store.run_rows import RESUMED_EVENTS_MAX, RESUMED_OUTPUT_BYTES_MAX
+from executor.kernel.store.topics.waits import Answered, WaitUpdate
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

@@ -7,10 +7,16 @@ import asyncio
 import pytest
 
 from executor.kernel.store.contract import Store
-from executor.kernel.store.rows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.drafts import LAST_RUNS_OF_DRAFTS
-from executor.kernel.store.topics.workflows import ALL_HEADS
+from executor.kernel.store.topics.drafts import LAST_RUNS_OF_DRAFTS, LastRun
+from executor.kernel.store.topics.workflows import (
+    ALL_HEADS,
+    DeletedWorkflow,
+    Stored,
+    VersionRow,
+    WorkflowHead,
+    WorkflowRow,
+)
 from tests.conformance.store.test_contract_triggers import schedule, webhook
 from tests.support.rows import LONG_AFTER, T0, finish, new_run, owned_run, row
 

@@ -26,17 +26,14 @@ from executor.kernel.store.postgres.migrate import migrate
 from executor.kernel.store.postgres.parts import LOOSE, WIDTH, name_of_day
 from executor.kernel.store.postgres.reading import REFERENCES, open_reading
 from executor.kernel.store.postgres.store import PostgresStore
-from executor.kernel.store.rows import (
-    SNAPSHOT_SEQ_MIN,
-    CacheRow,
-    CheckpointRow,
-    NotificationRow,
-    Retired,
-    RunRow,
-    SnapshotRow,
-)
+from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.usage import Spent, UsageRow
+from executor.kernel.store.topics.cache import CacheRow
+from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.upkeep import Retired
+from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.service.upkeep.doctor import examine
 from executor.service.upkeep.gc import DAY_MS, collect
 from executor.service.upkeep.transfer import transfer

@@ -27,7 +27,7 @@ from executor.errors import (
 from executor.kernel.store.patience import patience
 from executor.kernel.store.postgres.connection import SETTINGS, with_settings
 from executor.kernel.store.postgres.store import PostgresStore
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from tests.support.postgres import as_url, cluster, database
 from tests.support.rows import LEASE_MS, T0, change, new_run, owned_run, record
 

@@ -19,12 +19,12 @@ from typing import Any, ClassVar
 
 import executor.kernel.store as package
 from executor.errors import WeftError
-from executor.kernel.store.memory import Conversation
-from executor.kernel.store.people import EVERY_ROW, AuditFilter
-from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.connection import Tx
 from executor.kernel.store.sqlite.dialect import TEXTS
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.audit import EVERY_ROW, AuditFilter
+from executor.kernel.store.topics.memory import Conversation
 from tests.conformance.store.changes import CHANGES, furnish
 from tests.support.rows import T0
 

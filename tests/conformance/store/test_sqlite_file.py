@@ -15,7 +15,7 @@ import pytest
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
 from executor.kernel.store import batches
 from executor.kernel.store.migrate import APPLICATION_ID
-from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.connection import plain_connect
 from executor.kernel.store.sqlite.dialect import TEXTS
 from executor.kernel.store.sqlite.store import SQLiteStore

@@ -16,7 +16,7 @@ import pytest
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
 from executor.kernel.store.patience import patience
-from executor.kernel.store.rows import Appended
+from executor.kernel.store.run_rows import Appended
 from executor.kernel.store.sqlite.dialect import APPEND_ALONE
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.sqlite.writer import GROUP_ROWS_MIN

@@ -27,12 +27,13 @@ from executor.kernel.store.postgres.errors import as_weft_error
 from executor.kernel.store.postgres.hot.appends import newest_messages
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.store import PostgresStore
-from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, Append, SnapshotRow
+from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.leases import begin_run, claim, release
 from executor.kernel.store.topics.runs import create_run
-from executor.kernel.store.triggers import WebhookRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.webhooks import WebhookRow
 from tests.conformance.store.changes import CHANGES, LAPSED, NOW, Change, furnish
 from tests.support.postgres import database
 from tests.support.rows import LEASE_MS, new_run, record

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from executor.blocks.vault.sealing import Keys
-from executor.kernel.store.secrets import SecretRow
+from executor.kernel.store.topics.secrets import SecretRow
 from tests.support.server import SyncServerProcess
 
 OLD, NEW = "the old key of this server", "the new key of this server"

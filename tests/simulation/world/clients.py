@@ -17,7 +17,8 @@ from msgspec import Struct, field
 
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.kernel.run.links import purpose_of
-from executor.kernel.store.rows import TERMINAL, Record
+from executor.kernel.store.run_rows import Record
+from executor.kernel.store.statements import TERMINAL
 from executor.open.engine import Engine
 from executor.service.views import Submitted
 from tests.simulation.world.script import CHILD, UNWIRED, Case

@@ -19,7 +19,6 @@ from executor.errors import DatabaseUnavailable, StoreError
 from executor.kernel.process.prompt import Prompt
 from executor.kernel.store.gathering import Item, Outcome, Settled
 from executor.kernel.store.migrate import packaged_migrations, split
-from executor.kernel.store.rows import CheckpointRow
 from executor.kernel.store.sqlite.connection import Database
 from executor.kernel.store.sqlite.dialect import APPEND_ALONE, BATCH_IS_THERE, TEXTS
 from executor.kernel.store.sqlite.lone import LoneWriter
@@ -27,6 +26,7 @@ from executor.kernel.store.sqlite.readers import Parameters, Readers
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats
 from executor.kernel.store.topics import leases
+from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Retry
 from tests.simulation.world.faults import HEALTHY

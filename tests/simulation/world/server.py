@@ -11,7 +11,7 @@ from executor.blocks.services import Services
 from executor.errors import StoreError
 from executor.kernel.journal import reader
 from executor.kernel.read import cursor as journal_cursor
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.open.engine import Engine
 from tests.simulation.world.disk import WorldStore
 from tests.simulation.world.loop import Process, WorldLoop, begin

@@ -13,8 +13,9 @@ from compiler import plan as plans
 from compiler.plan import Plan
 from executor.kernel.core import events as e
 from executor.kernel.journal.codec import Codec
-from executor.kernel.store.rows import TERMINAL, Record
+from executor.kernel.store.run_rows import Record
 from executor.kernel.store.sqlite.reading import SQLiteReading
+from executor.kernel.store.statements import TERMINAL
 from executor.service.upkeep.findings import Evidence
 from executor.service.upkeep.invariants import check
 from tests.simulation.check import agree

@@ -7,8 +7,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.kernel.store.alerts import QUEUED_LOOKED_AT, AlertCount, AlertMessage, AlertRow, AlertStatus, QueuedRun
-from executor.kernel.store.topics.alerts import message_id
+from executor.kernel.store.topics.alerts import (
+    QUEUED_LOOKED_AT,
+    AlertCount,
+    AlertMessage,
+    AlertRow,
+    AlertStatus,
+    QueuedRun,
+    message_id,
+)
 
 Key = tuple[str, str, str]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from executor.kernel.store.rows import CacheRow
+from executor.kernel.store.topics.cache import CacheRow
 
 
 class ModelCache:

@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.kernel.store.rows import TERMINAL, Append, ChildRow, FamilyRow, NewRun, RunRow, WaitRow
-from executor.kernel.store.rules import check_room
+from executor.kernel.store.run_rows import Append, NewRun, RunRow
+from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.families import ChildRow, FamilyRow, check_room
+from executor.kernel.store.topics.waits import WaitRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

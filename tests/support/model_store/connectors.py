@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executor.kernel.store.connectors import ConnectorRow
+from executor.kernel.store.topics.connectors import ConnectorRow
 
 
 class ModelConnectors:

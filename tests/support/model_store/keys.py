@@ -1,4 +1,4 @@
-"""Keys of the installation in the model store. The contract is in `executor.kernel.store.keys`."""
+"""Keys of the installation in the model store."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from executor.kernel.store.keys import KeyRow, Relinked
-from executor.kernel.store.rows import WaitRow
+from executor.kernel.store.topics.keys import KeyRow, Relinked
+from executor.kernel.store.topics.waits import WaitRow
 
 
 class ModelKeys:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import NotFound
-from executor.kernel.store.rows import Move
+from executor.kernel.store.run_rows import Move
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executor.kernel.store.memory import CONVERSATIONS_SHOWN, TURNS_MAX, Conversation, MemoryHead, MemoryTurn
+from executor.kernel.store.topics.memory import CONVERSATIONS_SHOWN, TURNS_MAX, Conversation, MemoryHead, MemoryTurn
 
 
 class ModelMemory:

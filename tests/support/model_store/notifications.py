@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.kernel.store.rows import NotificationRow, NotificationStatus
+from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
 
 Key = tuple[str, str, int]
 

@@ -7,22 +7,17 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from executor.kernel.store.people import (
-    CODES_MAX,
+from executor.kernel.store.topics.audit import (
     EVERY_ROW,
     FIRST_HASH,
-    TOKENS_MAX,
-    USERS_MAX,
     AuditFilter,
     AuditHead,
     AuditRow,
-    Role,
-    TokenRow,
-    UserRow,
     chained,
     has_changed,
     present_act,
 )
+from executor.kernel.store.topics.people import CODES_MAX, TOKENS_MAX, USERS_MAX, Role, TokenRow, UserRow
 from tests.support.changes import audited
 from tests.support.model_store.sessions import ModelSessions
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.kernel.store.places import RESERVED, USED, WAITS, Ask, Assigned, PlaceRow, PlaceState
+from executor.kernel.store.topics.places import RESERVED, USED, WAITS, Ask, Assigned, PlaceRow, PlaceState
 
 
 class ModelPlaces:

@@ -9,8 +9,7 @@ from typing import Any, Protocol
 
 from msgspec.structs import replace
 
-from executor.kernel.store.placement import Placement
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import Placement, RunRow
 
 
 class Run(Protocol):

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from executor.kernel.store.secrets import Resealed, SecretRow
+from executor.kernel.store.topics.secrets import Resealed, SecretRow
 
 
 class ModelSecrets:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executor.kernel.store.rows import SnapshotRow
+from executor.kernel.store.topics.snapshots import SnapshotRow
 
 
 class ModelSnapshots:

@@ -16,35 +16,30 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
-from executor.kernel.store.files import files_in
 from executor.kernel.store.formats import FORMAT, needed
-from executor.kernel.store.placement import DEFAULT_POOLS, Full, Placement
-from executor.kernel.store.rows import (
-    COUNT_MAX,
+from executor.kernel.store.run_rows import (
+    DEFAULT_POOLS,
     RESUMED_EVENTS_MAX,
     RESUMED_OUTPUT_BYTES_MAX,
-    TERMINAL,
-    USED_EVERY_MS,
-    Answered,
     Append,
     Appended,
     ClockRepair,
-    DraftHead,
-    DraftRow,
     EventFilter,
-    InboxRow,
-    LastRun,
     NewRun,
+    Placement,
     Record,
     Resumed,
     RunRow,
-    RunStatus,
-    SignalRow,
-    SnapshotRow,
-    WaitRow,
-    WaitStatus,
+    blobs_of,
 )
-from executor.kernel.store.rules import blobs_of
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, RunStatus
+from executor.kernel.store.topics.contents import USED_EVERY_MS
+from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
+from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.inbox import InboxRow, SignalRow
+from executor.kernel.store.topics.limits import Full
+from executor.kernel.store.topics.snapshots import SnapshotRow
+from executor.kernel.store.topics.waits import Answered, WaitRow, WaitStatus
 from tests.support.model_store.cache import ModelCache
 from tests.support.model_store.checkpoints import ModelCheckpoints
 from tests.support.model_store.children import ModelChildren

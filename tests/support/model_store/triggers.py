@@ -7,26 +7,32 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from executor.kernel.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
-from executor.kernel.store.triggers import (
-    DELIVERIES_KEPT,
-    DELIVERY_KEPT_MS,
-    DIGEST_CHARS,
+from executor.kernel.store.topics.schedules import (
     FIRES_KEPT,
-    REASONS_KEPT,
-    Declared,
-    DeliveryRow,
     Fire,
     Fired,
     FireRow,
-    RefusalRow,
     ScheduleRow,
-    WebhookRow,
+    merged_schedule,
+    outcome_of,
 )
+from executor.kernel.store.topics.webhooks import (
+    DELIVERIES_KEPT,
+    DELIVERY_KEPT_MS,
+    DIGEST_CHARS,
+    REASONS_KEPT,
+    DeliveryRow,
+    RefusalRow,
+    WebhookRow,
+    check_unchanged,
+    lasts,
+    merged_webhook,
+)
+from executor.kernel.store.topics.workflows import Declared
 from tests.support.model_store.alerts import ModelAlerts
 
 if TYPE_CHECKING:
-    from executor.kernel.store.rows import NewRun, RunRow
+    from executor.kernel.store.run_rows import NewRun, RunRow
 
 
 class ModelTriggers(ModelAlerts):

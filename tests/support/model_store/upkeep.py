@@ -7,8 +7,9 @@ from contextlib import AbstractAsyncContextManager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from executor.kernel.store.rows import TERMINAL, Orphans, Removable, Retired, RunRow
-from executor.kernel.store.rules import blobs_of
+from executor.kernel.store.run_rows import RunRow, blobs_of
+from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.upkeep import Orphans, Removable, Retired
 from tests.support.model_store.alerts import ModelAlerts
 from tests.support.model_store.usage import ModelUsage
 

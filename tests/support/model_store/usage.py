@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.kernel.store.usage import DELETED, GROUPS_MAX, By, Spent, UsageRow, UsageSum
+from executor.kernel.store.topics.usage import DELETED, GROUPS_MAX, By, Spent, UsageRow, UsageSum
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

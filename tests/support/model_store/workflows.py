@@ -7,8 +7,17 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.kernel.store.rows import DeletedWorkflow, DraftRow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
-from executor.kernel.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.kernel.store.topics.drafts import DraftRow, LastRun
+from executor.kernel.store.topics.schedules import ScheduleRow
+from executor.kernel.store.topics.webhooks import WebhookRow
+from executor.kernel.store.topics.workflows import (
+    Declared,
+    DeletedWorkflow,
+    Stored,
+    VersionRow,
+    WorkflowHead,
+    WorkflowRow,
+)
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

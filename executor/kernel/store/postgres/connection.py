@@ -1,6 +1,6 @@
 """A session that writes: how it is opened, and the only way to a commit, `Session.tx()`.
 
-READ COMMITTED, with row locks taken in the order of `kernel.store.rules`: a statement that waited for a row sees the
+READ COMMITTED, with row locks taken in the order of `kernel.store.topics`: a statement that waited for a row sees the
 row as it is now, but all other rows as they were when it began. What a change depends on in other tables is therefore
 looked at by a statement after the one that took the row (`Tx.lock`).
 """
@@ -20,8 +20,7 @@ from executor.errors import DatabaseUnavailable, Fenced
 from executor.kernel.store.postgres.dialect import ADD_BATCH, ADD_FIRST_BATCH, ADVANCE_HEAD, LOCK_HEAD, TEXTS
 from executor.kernel.store.postgres.limited import LIMIT_S, LimitedConnection, reachable
 from executor.kernel.store.postgres.pooled import prepare_where_kept
-from executor.kernel.store.rows import Batch
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.tx import Batch, Row, Values
 
 FaultPoint = Callable[[str], None]
 

@@ -39,10 +39,9 @@ from executor.kernel.store.postgres.parts import (
     name_of_day,
     part_of,
 )
-from executor.kernel.store.rows import Retired
-from executor.kernel.store.topics.usage import ADDED, COUNTS, SUMS, USAGE_KEY
+from executor.kernel.store.topics.upkeep import Retired
+from executor.kernel.store.topics.usage import ADDED, COUNTS, DELETED, SUMS, USAGE_KEY
 from executor.kernel.store.tx import Row, Values
-from executor.kernel.store.usage import DELETED
 
 log = logging.getLogger("weft.store")
 

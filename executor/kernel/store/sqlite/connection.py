@@ -22,7 +22,6 @@ from time import perf_counter
 from typing import Any, cast
 
 from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
-from executor.kernel.store.rows import Batch
 from executor.kernel.store.sqlite.dialect import (
     ADD_BATCH,
     ADD_FENCED,
@@ -33,7 +32,7 @@ from executor.kernel.store.sqlite.dialect import (
     several_rows,
 )
 from executor.kernel.store.sqlite.identity import Identity
-from executor.kernel.store.tx import Row, Values
+from executor.kernel.store.tx import Batch, Row, Values
 
 log = logging.getLogger("weft.store")
 

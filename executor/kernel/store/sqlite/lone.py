@@ -9,7 +9,7 @@ from time import perf_counter
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed
 from executor.kernel.store.gathering import Item, Outcome
-from executor.kernel.store.rows import Append
+from executor.kernel.store.run_rows import Append
 from executor.kernel.store.sqlite.connection import CommitUncertain, Database
 from executor.kernel.store.sqlite.errors import as_weft_error
 from executor.kernel.store.sqlite.writer import CHECKPOINT_COMMITS, Group, Stats, Writer

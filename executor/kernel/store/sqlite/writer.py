@@ -16,7 +16,7 @@ from msgspec import Struct
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, WeftError
 from executor.kernel.store.gathering import Item, Outcome
 from executor.kernel.store.migrate import migrate, packaged_migrations
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.connection import CommitUncertain, Database, Tx
 from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
 from executor.kernel.store.sqlite.errors import as_weft_error

@@ -4,23 +4,138 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, Final, TypeVar
 
 import msgspec
+import orjson
+from msgspec import Struct
 
-from executor.kernel.store.people import (
-    EVERY_ROW,
-    FIRST_HASH,
-    Act,
-    AuditFilter,
-    AuditHead,
-    AuditRow,
-    chained,
-    has_changed,
-)
 from executor.kernel.store.tx import Readers, Tx
+
+FIRST_HASH: Final = ""  # before the first row
+
+
+class AuditRow(Struct, frozen=True):
+    """`hash` is of the row, and of the hash of the row before it."""
+
+    n: int
+    at_ms: int
+    actor: str
+    via: str
+    action: str
+    object: str
+    detail: str
+    hash: str
+
+
+class AuditFilter(Struct, frozen=True):
+    """Rows of one actor; with a text in action, object or detail, whatever its case; of a time, `since_ms` included."""
+
+    actor: str | None = None
+    text: str | None = None
+    since_ms: int | None = None
+    until_ms: int | None = None
+
+
+EVERY_ROW: Final = AuditFilter()
+
+
+class AuditHead(Struct, frozen=True):
+    """The number and the hash of the last row."""
+
+    n: int
+    hash: str
+
+
+class Reach(Struct, frozen=True):
+    """The files that a restricted caller may use: those that runs of `workflows` hold, and those that one of
+    `uploaders` has stored, which the caller proves."""
+
+    workflows: tuple[str, ...] = ()
+    uploaders: tuple[str, ...] = ()
+
+
+class Act:
+    """The act under way, until `acting` ends: `actor`, `via`, `action`, `object` and more in `detail`. The first
+    audited change that it makes has a row; its others need none once that is on disk (`is_noted`). `reach` are the
+    files that its data may name, or None for all."""
+
+    __slots__ = ("action", "actor", "at_ms", "detail", "is_noted", "is_over", "object", "person", "reach", "via")
+
+    def __init__(
+        self,
+        actor: str,
+        via: str,
+        action: str,
+        object: str,
+        at_ms: int,
+        detail: str = "",
+        person: str = "",
+        reach: Reach | None = None,
+    ) -> None:
+        self.actor, self.via, self.action, self.object = actor, via, action, object
+        self.at_ms, self.detail = at_ms, detail
+        self.person = person or actor  # the user whose token the actor is
+        self.reach = reach
+        self.is_noted = self.is_over = False
+
+
+_act: ContextVar[Act | None] = ContextVar("act", default=None)
+
+
+@contextmanager
+def acting(act: Act) -> Iterator[Act]:
+    """Attribute what is submitted inside to the actor of `act`. A task that is begun inside and outlives it is not."""
+    reset = _act.set(act)
+    try:
+        yield act
+    finally:
+        act.is_over = True
+        _act.reset(reset)
+
+
+def present_act() -> Act | None:
+    """Return the present act, or None if the server acts for itself or the audit row is written."""
+    act = _act.get()
+    return None if act is None or act.is_over or act.is_noted else act
+
+
+def chained(before: str, n: int, act: Act) -> AuditRow:
+    """Return row number `n`, after one with the hash `before`."""
+    row = AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, "")
+    return AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, hash_of(before, row))
+
+
+def hash_of(before: str, row: AuditRow) -> str:
+    """Return the hash of a row after one with the hash `before`."""
+    said = [before, row.n, row.at_ms, row.actor, row.via, row.action, row.object, row.detail]
+    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+
+
+def has_changed(result: object) -> bool:
+    """Returns True if an audited change has changed something, by what it returned."""
+    if isinstance(result, tuple) and result and isinstance(result[-1], bool):
+        return result[-1]
+    won = getattr(result, "won", None)
+    return won if isinstance(won, bool) else result is not None and result is not False and result != 0
+
+
+def present_actor() -> str | None:
+    """Return who acts now, whether or not there is a row about it, or None for the server itself."""
+    act = _act.get()
+    return None if act is None or act.is_over else act.person
+
+
+def present_reach() -> Reach | None:
+    """Return the reach of who acts now, or None for all files."""
+    act = _act.get()
+    return None if act is None or act.is_over else act.reach
+
 
 T = TypeVar("T")
 

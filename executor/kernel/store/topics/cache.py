@@ -7,9 +7,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.rows import CacheRow
+from compiler.plan import CacheScope
 from executor.kernel.store.tx import Readers, Tx
+
+
+class CacheRow(Struct, frozen=True):
+    """`key`: see `kernel.values.cache`. `output` is JSON, `route` the handle that the block chose, `run_id` the run
+    that put it out."""
+
+    key: str
+    scope: CacheScope
+    workflow: str
+    run_id: str
+    block: str
+    type: str
+    schema_sig: str
+    route: str | None
+    created_at_ms: int
+    expires_at_ms: int
+    output: bytes
+
 
 CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
 _VALUES = ", ".join(f":{field}" for field in CacheRow.__struct_fields__)

@@ -5,11 +5,23 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import Struct
 
 from executor.errors import Fenced
-from executor.kernel.store.rows import CheckpointRow
 from executor.kernel.store.statements import HEAD_OF_ID
 from executor.kernel.store.tx import Readers, Tx
+
+
+class CheckpointRow(Struct, frozen=True):
+    """`node` is a text of compiler.keys: a block in its iteration and branch. `data` is JSON, `attempt` the one
+    that stored it."""
+
+    run_id: str
+    node: str
+    attempt: int
+    at_ms: int
+    data: bytes
+
 
 CHECKPOINT = "run_id, node, attempt, at_ms, data"
 GET = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = :run AND node = :node"

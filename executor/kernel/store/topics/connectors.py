@@ -5,12 +5,26 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.connectors import ConnectorRow
 from executor.kernel.store.statements import any_of, as_list
 from executor.kernel.store.tx import Readers, Tx
+
+CONNECTORS_MAX: Final = 100  # each process has all of them in memory
+
+
+class ConnectorRow(Struct, frozen=True):
+    """`document` is a connector document (JSON), `hash` its SHA-256 in hexadecimal."""
+
+    service: str
+    document: bytes
+    hash: str
+    created_by: str
+    changed_at_ms: int
+
 
 PUT = """
 INSERT INTO connectors (service, document, hash, created_by, changed_at_ms)

@@ -8,8 +8,11 @@ Each use is noted, at most every USED_EVERY_MS, in the transaction that refers t
 
 from __future__ import annotations
 
-from executor.kernel.store.rows import USED_EVERY_MS
+from typing import Final
+
 from executor.kernel.store.tx import Readers, Tx, do_once
+
+USED_EVERY_MS: Final = 600_000  # so often the use of a plan, document or blob is noted
 
 
 def _add(table: str, column: str) -> str:

@@ -6,9 +6,39 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executor.kernel.store.rows import DraftHead, DraftRow, LastRun
-from executor.kernel.store.statements import any_of, as_list, by_index, those_of
+from msgspec import Struct
+
+from executor.kernel.store.statements import RunStatus, any_of, as_list, by_index, those_of
 from executor.kernel.store.tx import Readers, Tx
+
+
+class LastRun(Struct, frozen=True):
+    """The run of a workflow that was created last."""
+
+    id: str
+    version: int | None
+    status: RunStatus
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+class DraftHead(Struct, frozen=True):
+    """A document being edited. `rev` counts its revisions from 1; revision `base_rev` is version `base_version` of the
+    workflow `base_name`, all None until it was one."""
+
+    id: str
+    name: str
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class DraftRow(DraftHead, frozen=True):
+    document: bytes
+
 
 DRAFT_HEAD = "id, name, rev, base_name, base_version, base_rev, created_at_ms, updated_at_ms"
 DRAFT = f"{DRAFT_HEAD}, document"

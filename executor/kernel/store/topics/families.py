@@ -4,10 +4,58 @@
 
 from __future__ import annotations
 
-from executor.kernel.store.rows import Append, ChildRow, FamilyRow
-from executor.kernel.store.rules import check_room
-from executor.kernel.store.statements import OPEN, take_run
+from msgspec import Struct
+
+from executor.errors import LimitExceeded
+from executor.kernel.store.statements import OPEN, RunStatus, take_run
 from executor.kernel.store.tx import Readers, Tx
+
+
+class FamilyMax(Struct, frozen=True):
+    """The most runs that there may be below one root."""
+
+    open: int = 10_000
+    runs: int = 100_000
+
+
+class FamilyRow(Struct, frozen=True):
+    """`runs` were made below the root, `open` of them have not ended; `bytes`: see `Append.output_bytes`."""
+
+    runs: int
+    open: int
+    bytes: int
+    over: bool
+
+
+class ChildRow(Struct, frozen=True):
+    """A child run as its parent needs it: no input, no output."""
+
+    id: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    parent_run_id: str
+    parent_key: str
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+def check_room(family: FamilyRow, more: int, most: FamilyMax) -> None:
+    """Raises LimitExceeded."""
+    if family.open + more > most.open:
+        raise LimitExceeded(
+            f"more than {most.open:,} runs would be open below one run",
+            code="limit_family_open",
+            hint="Does the workflow run itself without end? Start fewer runs at a time, "
+            "for example with `concurrency` of the parallel.",
+        )
+    if family.runs + more > most.runs:
+        raise LimitExceeded(
+            f"more than {most.runs:,} runs would have been started below one run",
+            code="limit_family_runs",
+            hint="Does the workflow run itself without end? Use a loop to repeat blocks without new runs.",
+        )
+
 
 CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms, finished_at_ms"
 CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = :run ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
@@ -58,12 +106,12 @@ async def count_active_below(readers: Readers, run_id: str, now_ms: int) -> int:
     return 0 if row is None else int(row[0])
 
 
-def check_family(tx: Tx, change: Append) -> None:
+def check_family(tx: Tx, run_id: str, children: int, most: FamilyMax) -> None:
     """Part of an append that makes children, before anything is changed: what it looks at stays as it is until the
     children are made. Raises LimitExceeded."""
-    take_run(tx, change.run_id)
-    for row in tx.rows(TAKE_FAMILY_OF, {"run": change.run_id}):
-        check_room(_family(row), len(change.children), change.family_max)
+    take_run(tx, run_id)
+    for row in tx.rows(TAKE_FAMILY_OF, {"run": run_id}):
+        check_room(_family(row), children, most)
 
 
 def root_of(tx: Tx, parent: str) -> str:
@@ -77,14 +125,13 @@ def add_to_family(tx: Tx, root: str, children: int) -> None:
     tx.do(ADD_TO_FAMILY, {"root": root, "more": children})
 
 
-def append_to_family(tx: Tx, change: Append, finished: bool) -> FamilyRow | None:
+def append_to_family(tx: Tx, root: str | None, run_id: str, output_bytes: int, finished: bool) -> FamilyRow | None:
     """Part of an append."""
-    root = change.root
     if root is None:
         return None
-    if finished or change.output_bytes:
-        below = root != change.run_id
-        values = {"root": root, "bytes": change.output_bytes, "ended": int(finished and below)}
+    if finished or output_bytes:
+        below = root != run_id
+        values = {"root": root, "bytes": output_bytes, "ended": int(finished and below)}
         rows = tx.rows(CHANGE_FAMILY, {**values, "over": int(finished and not below)})
     else:
         rows = tx.rows(GET_FAMILY, {"root": root})

@@ -1,16 +1,67 @@
-"""Files: their parts, and which runs hold them (see `executor.kernel.store.files`)."""
+"""Files in the table of blobs: what a file consists of, how values name one, and which runs hold it.
+
+A file is a row `file_` + SHA-256 of its bytes, which are the JSON of a FileHead; that names the rows `part_` + SHA-256
+of their bytes, with the content in order. So the id of a file stands for its content, its name and its media type, and
+equal parts of two files are stored once. A run holds a file, and all its parts, by rows of `blob_refs`.
+
+A value names a file by a text that is nothing but its id. That gives a run no file: a run has those that it holds.
+"""
+
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Sequence
+from typing import Final, Literal
 
-from executor.kernel.store.files import decode_head
-from executor.kernel.store.rows import USED_EVERY_MS
+import msgspec
+from msgspec import Struct
+
 from executor.kernel.store.statements import any_of, as_list, take_run
-from executor.kernel.store.topics.contents import BLOB, add_blob, add_blob_ref
+from executor.kernel.store.topics.contents import BLOB, USED_EVERY_MS, add_blob, add_blob_ref
 from executor.kernel.store.tx import Readers, Tx
+
+PART_BYTES: Final = 1024 * 1024
+FILES_MAX: Final = 1_000  # in one value
+_MARK: Final = b'"file_'
+_ID: Final = re.compile(rb'"(file_[0-9a-f]{64})"')
+
+
+class FileHead(Struct, frozen=True):
+    """The row stored under the id of a file. `sha256` is of the content. `parts` are their keys, in order; all but the
+    last have PART_BYTES."""
+
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    parts: tuple[str, ...] = ()
+
+
+def key_of(kind: Literal["file", "part"], content: bytes) -> str:
+    """Return the key of its row."""
+    return f"{kind}_{hashlib.sha256(content).hexdigest()}"
+
+
+def decode_head(content: bytes) -> FileHead:
+    return msgspec.json.decode(content, type=FileHead)
+
+
+def names_files(json: bytes) -> bool:
+    """Check quickly; a True may be wrong."""
+    return _MARK in json
+
+
+def files_in(json: bytes) -> list[str]:
+    """Return the ids of files that this value names, FILES_MAX at most. Its JSON has no blanks between a text and the
+    next."""
+    if _MARK not in json:
+        return []
+    return [id.decode() for id in dict.fromkeys(_ID.findall(json))][:FILES_MAX]
+
 
 USE = f"UPDATE blobs SET used_at_ms = :now WHERE hash IN {any_of(':keys')} AND used_at_ms < :now - {USED_EVERY_MS}"
 # A part that is not there has no row: a reference to it would be one to nothing.

@@ -7,11 +7,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.rows import InboxRow, SignalRow
 from executor.kernel.store.statements import HEAD_OF_ID, take_run, those_of
 from executor.kernel.store.topics.families import end_family
 from executor.kernel.store.tx import Readers, Tx
+
+
+class InboxRow(Struct, frozen=True):
+    """A message for the run's owner. `n` is unique per run and growing."""
+
+    run_id: str
+    n: int
+    message: bytes
+
+
+class SignalRow(Struct, frozen=True):
+    run_id: str
+    seq: int
+    name: str
+    correlation: str | None
+    payload: bytes
+    dedupe_key: str | None
+    received_at_ms: int
+    received_by: str | None
+    consumed_by: str | None = None
+
 
 # The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
 # for it, and its owner finds the message because RELEASE_LEASE looks into the inbox.

@@ -9,10 +9,11 @@ import orjson
 from executor.errors import Fenced, Unheard
 from executor.kernel.store.batches import BATCH, JOURNAL, batches_of, records_of
 from executor.kernel.store.formats import needed
-from executor.kernel.store.rows import TERMINAL, Append, Appended, Batch, EventFilter, Record
+from executor.kernel.store.run_rows import Append, Appended, EventFilter, Record
 from executor.kernel.store.statements import (
     HEAD_OF_ID,
     LAST_SEQ,
+    TERMINAL,
     any_number_of,
     any_of,
     as_list,
@@ -38,7 +39,7 @@ from executor.kernel.store.topics.runs import create_children, create_next, move
 from executor.kernel.store.topics.snapshots import delete_snapshot, put_snapshot
 from executor.kernel.store.topics.usage import add_usage
 from executor.kernel.store.topics.waits import add_waits, cancel_waits, close_waits
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.tx import Batch, Readers, Tx
 
 # The fence. No row: fenced. An append that has only events has it in the statement that adds them (`ADD_FENCED`).
 _CURRENT = f"{HEAD_OF_ID} AND epoch = :epoch AND {LAST_SEQ} = :expected_seq"
@@ -113,7 +114,7 @@ def append(tx: Tx, change: Append) -> Appended:
         return Appended(seq, newest_message(tx, run), None)
     tx.lock(run)  # what is in its inbox must not change between the fence and what the fence looks at
     if change.children:
-        check_family(tx, change)
+        check_family(tx, change.run_id, len(change.children), change.family_max)
     values = {
         "seq": seq,
         "id": run,
@@ -152,7 +153,11 @@ def append(tx: Tx, change: Append) -> Appended:
         delete_all_messages(tx, run)
         if change.next is not None:
             create_next(tx, change.next, run, priority)
-    return Appended(seq, 0 if finished else newest_message(tx, run), append_to_family(tx, change, finished))
+    return Appended(
+        seq,
+        0 if finished else newest_message(tx, run),
+        append_to_family(tx, change.root, change.run_id, change.output_bytes, finished),
+    )
 
 
 def _add_rows(tx: Tx, number: int, change: Append) -> None:

@@ -6,11 +6,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from executor.kernel.store.keys import KeyRow, Relinked
-from executor.kernel.store.rows import WaitRow
+from msgspec import Struct
+
 from executor.kernel.store.statements import take_run
-from executor.kernel.store.topics.waits import WAIT
+from executor.kernel.store.topics.waits import WAIT, WaitRow
 from executor.kernel.store.tx import Readers, Tx
+
+
+class KeyRow(Struct, frozen=True):
+    """A key. `until_ms` is None for the present key; what was made with another is valid until then."""
+
+    id: str
+    since_ms: int
+    until_ms: int | None
+
+
+class Relinked(Struct, frozen=True):
+    """The new hash of the link of an open wait. `key_id` is the key that `was` was made with, or None if it is unknown:
+    that link is invalid then."""
+
+    run_id: str
+    wait_id: str
+    was: str
+    token_hash: str
+    key_id: str | None
+
 
 LIST = "SELECT id, since_ms, until_ms FROM secret_keys ORDER BY id"
 PRESENT = "SELECT id FROM secret_keys WHERE until_ms IS NULL"

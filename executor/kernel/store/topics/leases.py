@@ -17,31 +17,36 @@ import msgspec
 
 from executor.errors import CorruptJournal
 from executor.kernel.store.batches import JOURNAL, records_of
-from executor.kernel.store.placement import DEFAULT_POOLS
-from executor.kernel.store.rows import (
+from executor.kernel.store.run_rows import (
+    DEFAULT_POOLS,
     RESUMED_EVENTS_MAX,
     RESUMED_OUTPUT_BYTES_MAX,
-    TERMINAL,
-    Answered,
     Append,
     ClockRepair,
-    InboxRow,
     NewRun,
     Record,
     Resumed,
     RunRow,
-    RunStatus,
-    SnapshotRow,
+    blobs_of,
 )
-from executor.kernel.store.rules import blobs_of
-from executor.kernel.store.statements import ENDED, HEAD_OF_ID, LAST_SEQ, any_of, any_row_of, as_list, is_any_number_of
-from executor.kernel.store.topics.inbox import INBOX
+from executor.kernel.store.statements import (
+    ENDED,
+    HEAD_OF_ID,
+    LAST_SEQ,
+    TERMINAL,
+    RunStatus,
+    any_of,
+    any_row_of,
+    as_list,
+    is_any_number_of,
+)
+from executor.kernel.store.topics.inbox import INBOX, InboxRow
 from executor.kernel.store.topics.journal import append, has_only_events, writes_only_itself
 from executor.kernel.store.topics.limits import admit, free_places, let_others_in
 from executor.kernel.store.topics.queue import FORGET_WORKERS, LEASE_NOW, find_claimable, find_one
 from executor.kernel.store.topics.runs import OUTPUT_BYTES, RUN, begin_plain_run, create_ended_run, make_run
-from executor.kernel.store.topics.snapshots import put_snapshot
-from executor.kernel.store.topics.waits import answer_wait
+from executor.kernel.store.topics.snapshots import SnapshotRow, put_snapshot
+from executor.kernel.store.topics.waits import Answered, answer_wait
 from executor.kernel.store.tx import Tx
 
 ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (

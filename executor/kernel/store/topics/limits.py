@@ -21,11 +21,20 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.placement import Full
 from executor.kernel.store.statements import HEAD_OF_ID, any_of, as_list, by_index, is_any_number_of
 from executor.kernel.store.topics.queue import Found
 from executor.kernel.store.tx import Readers, Tx
+
+
+class Full(Struct, frozen=True):
+    """The limit that a run waits for."""
+
+    key: str
+    held: int
+    at_most: int
+
 
 FREED_MAX: Final = 64  # keys that a claim looks at
 LOCK_KEYS = f"SELECT keys.value FROM {any_of(':keys')} AS keys WHERE $try_lock(keys.value)"

@@ -4,11 +4,45 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+from msgspec import Struct
 
 from executor.errors import Conflict
-from executor.kernel.store.memory import CONVERSATIONS_SHOWN, TURNS_MAX, Conversation, MemoryHead, MemoryTurn
 from executor.kernel.store.tx import Readers, Tx
+
+TURNS_MAX: Final = 200  # of one conversation; older ones are deleted
+CONVERSATIONS_SHOWN: Final = 200
+
+
+class Conversation(Struct, frozen=True):
+    """The key of a memory: `key` within a workflow, or within a scope that workflows share. One of the two is empty."""
+
+    workflow: str
+    scope: str
+    key: str
+
+
+class MemoryTurn(Struct, frozen=True):
+    """A turn: a question and its answer. `turn` is the run and the node that ended it; `messages` a JSON list."""
+
+    turn: str
+    run_id: str
+    at_ms: int
+    messages: bytes
+
+
+class MemoryHead(Struct, frozen=True):
+    """A conversation: how many turns it has and how long they are, and when the last one ended."""
+
+    workflow: str
+    scope: str
+    key: str
+    turns: int
+    bytes: int
+    last_at_ms: int
+
 
 TURN = "turn, run_id, at_ms, messages"
 OF = "workflow = :workflow AND scope = :scope AND key = :key"

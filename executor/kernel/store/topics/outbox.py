@@ -5,12 +5,35 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, Literal
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.rows import NotificationRow, NotificationStatus
 from executor.kernel.store.statements import any_row_of, as_list
 from executor.kernel.store.tx import Readers, Tx
+
+NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
+JOB_CHANNEL: Final = "job"  # starts a Job and looks after it
+NOT_CREATED: Final = ""  # the `error` of such a message until its Job exists, however many claims were lost before
+
+
+class NotificationRow(Struct, frozen=True):
+    """To one address. `n` counts those of a wait from 1; `content` is JSON without secrets; `attempts` made
+    so far; `due_at_ms`: not before this time, or, while it is being sent, until when no other process tries."""
+
+    run_id: str
+    wait_id: str
+    n: int
+    channel: str
+    content: bytes
+    status: NotificationStatus
+    attempts: int
+    created_at_ms: int
+    due_at_ms: int
+    settled_at_ms: int | None = None
+    error: str | None = None
+
 
 NOTIFICATION = "run_id, wait_id, n, channel, content, status, attempts, created_at_ms, due_at_ms, settled_at_ms, error"
 _VALUES = ", ".join(f":{field}" for field in NotificationRow.__struct_fields__)

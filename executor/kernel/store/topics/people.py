@@ -4,10 +4,51 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Final, Literal, get_args
 
-from executor.kernel.store.people import CODES_MAX, TOKENS_MAX, USERS_MAX, PersonRole, TokenRow, UserRow
+import msgspec
+from msgspec import Struct
+
 from executor.kernel.store.tx import Readers, Tx
+
+PersonRole = Literal["viewer", "approver", "editor", "admin"]
+PEOPLE_ROLES: Final[tuple[PersonRole, ...]] = get_args(PersonRole)
+Role = Literal["metrics", "viewer", "approver", "editor", "admin"]  # `metrics`: of tokens alone
+ROLES: Final[tuple[Role, ...]] = get_args(Role)  # each may do what those before it may
+USERS_MAX: Final = 10_000
+TOKENS_MAX: Final = 10_000
+CODES_MAX: Final = 1_000
+
+
+def includes(role: Role, needed: Role) -> bool:
+    """Returns True if `role` may do all that `needed` may."""
+    return ROLES.index(role) >= ROLES.index(needed)
+
+
+class UserRow(Struct, frozen=True):
+    """`id` is what documents and people call them by; `identity` who they are at the provider that signs people in."""
+
+    id: str
+    name: str
+    role: PersonRole
+    created_at_ms: int
+    identity: str | None = None
+
+
+class TokenRow(Struct, frozen=True):
+    """A token. `hash` is of the whole token. `user_id` is None if it was made with the token of the server. `workflows`
+    is a JSON array of names, or None for all."""
+
+    id: str
+    hash: str
+    name: str
+    user_id: str | None
+    role: Role
+    workflows: str | None
+    created_at_ms: int
+    expires_at_ms: int
+    used_at_ms: int | None = None
+
 
 USER = "id, name, role, created_at_ms, identity"
 PUT_USER = f"""

@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from executor.kernel.store.formats import FORMAT, needed
-from executor.kernel.store.placement import DEFAULT_POOLS
-from executor.kernel.store.rows import NewRun
+from executor.kernel.store.run_rows import DEFAULT_POOLS, NewRun
 from executor.kernel.store.statements import HEAD_OF_ID, any_of, as_list, by_index
 from executor.kernel.store.tx import Readers, Row, Tx
 

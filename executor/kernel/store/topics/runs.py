@@ -11,17 +11,15 @@ from msgspec.structs import replace
 
 from executor.errors import NotFound
 from executor.kernel.store.batches import batches_of
-from executor.kernel.store.files import files_in
-from executor.kernel.store.rows import COUNT_MAX, TERMINAL, Append, Batch, Move, NewRun, RunRow, SignalRow
-from executor.kernel.store.rules import blobs_of, new_row
-from executor.kernel.store.statements import any_of, as_list, number_of, take_run, those_of
+from executor.kernel.store.run_rows import Append, Move, NewRun, RunRow, blobs_of, new_row
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, any_of, as_list, number_of, take_run, those_of
 from executor.kernel.store.topics.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.kernel.store.topics.families import add_to_family, root_of
-from executor.kernel.store.topics.files import HELD_BY_RUN, IS_OF_A_FILE, hold_from_the_start
-from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, add_signals
+from executor.kernel.store.topics.files import HELD_BY_RUN, IS_OF_A_FILE, files_in, hold_from_the_start
+from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, SignalRow, add_signals
 from executor.kernel.store.topics.queue import PLACE, PLACED, placed
 from executor.kernel.store.topics.waits import add_waits
-from executor.kernel.store.tx import Readers, Tx
+from executor.kernel.store.tx import Batch, Readers, Tx
 
 RUN = (
     "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"

@@ -5,17 +5,121 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.kernel.store.rules import merged_schedule, outcome_of
+from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import OPEN, keep_workflow
-from executor.kernel.store.topics.alerts import add_alerts
+from executor.kernel.store.topics.alerts import AlertRow, add_alerts
 from executor.kernel.store.topics.runs import create_run
-from executor.kernel.store.triggers import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
 from executor.kernel.store.tx import Readers, Tx
+
+Overlap = Literal["skip", "allow", "queue"]
+CatchUp = Literal["one", "none", "all"]
+Origin = Literal["document", "api"]
+FireOutcome = Literal["started", "skipped", "queued", "missed", "failed"]
+FIRES_KEPT: Final = 100
+
+
+class ScheduleRow(Struct, frozen=True):
+    """A schedule. `version` is None for the active one; `trigger` is None for the workflow's own choice. `input` is
+    JSON. `declared` is the `enabled` of the document, None for schedules of the API. `next_run_at_ms` is None if it is
+    switched off, or its day never comes, or its time zone was not known. `queued_at_ms` is a fire time that waits for
+    an open run to end. `made_by` is who made or last changed it, None if that was a server without users."""
+
+    id: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    cron: str
+    tz: str
+    input: bytes
+    enabled: bool
+    declared: bool | None
+    overlap: Overlap
+    catch_up: CatchUp
+    origin: Origin
+    next_run_at_ms: int | None
+    created_at_ms: int
+    updated_at_ms: int
+    queued_at_ms: int | None = None
+    last_run_at_ms: int | None = None
+    last_run_id: str | None = None
+    error: str | None = None
+    made_by: str | None = None
+
+
+class FireRow(Struct, frozen=True):
+    """The outcome of the fire time `due_ms`, at `at_ms`."""
+
+    due_ms: int
+    at_ms: int
+    outcome: FireOutcome
+    run_id: str | None = None
+    error: str | None = None
+
+
+class Fire(Struct, frozen=True):
+    """One fire time of a schedule that is to be handled.
+
+    expects         due: it is switched on and `next_run_at_ms` is `expected_ms`; queued: `queued_at_ms` is that, and no
+                    run is open; None if a client asked for a run, which starts whatever else is open
+    next_run_at_ms  where `due` moves the schedule
+    due_ms          the fire time a run is for; of several missed ones the last
+    run             None if there is none, with the reason in `error`, or if the fire time was missed
+    alerts          alerts for operators about it
+    """
+
+    schedule_id: str
+    expects: Literal["due", "queued"] | None
+    expected_ms: int
+    next_run_at_ms: int | None
+    due_ms: int
+    now_ms: int
+    overlap: Overlap
+    run: NewRun | None = None
+    error: str | None = None
+    alerts: tuple[AlertRow, ...] = ()
+
+
+class Fired(Struct, frozen=True):
+    outcome: FireOutcome
+    run: RunRow | None = None
+
+
+def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
+    """Return `new` with what outlives a change. A document that has the same `enabled` as before leaves what people
+    set; the next fire time stays as long as the times are the same, so that none is lost that has come meanwhile."""
+    if old is None:
+        return new if new.enabled else replace(new, next_run_at_ms=None)
+    unchanged = new.declared is not None and new.declared == old.declared
+    enabled = old.enabled if unchanged else new.enabled
+    same_times = (old.cron, old.tz, old.enabled) == (new.cron, new.tz, True)
+    next_ms = (old.next_run_at_ms if same_times else None) or new.next_run_at_ms
+    return replace(
+        new,
+        enabled=enabled,
+        next_run_at_ms=next_ms if enabled else None,
+        queued_at_ms=old.queued_at_ms if enabled else None,
+        last_run_at_ms=old.last_run_at_ms,
+        last_run_id=old.last_run_id,
+        created_at_ms=old.created_at_ms,
+        made_by=new.made_by or old.made_by,
+    )
+
+
+def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:
+    """Return the outcome of a fire time. `is_open`: a run of the schedule is open; `is_queued`: a fire time is queued
+    already."""
+    if fire.run is None:
+        return "missed" if fire.error is None else "failed"
+    if fire.expects is None or fire.overlap == "allow" or not is_open:
+        return "started"
+    return "queued" if fire.overlap == "queue" and not is_queued else "skipped"
+
 
 SCHEDULE = (
     "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"

@@ -5,12 +5,42 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.secrets import Resealed, SecretRow
 from executor.kernel.store.statements import any_of, as_list
 from executor.kernel.store.tx import Readers, Row, Tx
+
+SECRETS_MAX: Final = 500  # each is searched in everything that is recorded
+
+
+class SecretRow(Struct, frozen=True):
+    """The newest value of a name. `sealed` is sealed with the key `key_id` for this name and this `version`, which is
+    one higher with each value. `hosts`: where it may be sent to; `places`: where in a request it may stand, () for
+    anywhere."""
+
+    name: str
+    version: int
+    sealed: bytes
+    key_id: str
+    hosts: tuple[str, ...]
+    created_by: str
+    created_at_ms: int
+    last_used_at_ms: int | None = None
+    places: tuple[str, ...] = ()
+
+
+class Resealed(Struct, frozen=True):
+    """The same value of a version, sealed with another key than `was`."""
+
+    name: str
+    version: int
+    was: str
+    sealed: bytes
+    key_id: str
+
 
 COLUMNS = "name, version, sealed, key_id, hosts, created_by, created_at_ms, last_used_at_ms, places"
 ADD = """

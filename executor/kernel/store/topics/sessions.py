@@ -4,10 +4,27 @@
 
 from __future__ import annotations
 
-import msgspec
+from typing import Final
 
-from executor.kernel.store.rows import SESSIONS_MAX, SessionRow
+import msgspec
+from msgspec import Struct
+
 from executor.kernel.store.tx import Readers, Tx
+
+SESSIONS_MAX: Final = 1_000
+
+
+class SessionRow(Struct, frozen=True):
+    """`mark` is of the token that it was made with: with another token it does not count. `user_id`: who signed in;
+    `device`: what their browser calls itself."""
+
+    hash: str
+    mark: str
+    created_at_ms: int
+    seen_at_ms: int
+    user_id: str = ""
+    device: str = ""
+
 
 SESSION = "hash, mark, created_at_ms, seen_at_ms, user_id, device"
 PUT = f"INSERT INTO sessions ({SESSION}) VALUES (:hash, :mark, :created_at_ms, :seen_at_ms, :user_id, :device)"

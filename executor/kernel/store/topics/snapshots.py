@@ -5,9 +5,24 @@
 from __future__ import annotations
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.store.tx import Readers, Tx
+
+SNAPSHOT_SEQ_MIN = 1_000  # events of a run that may have one: a shorter journal is folded as quickly
+
+
+class SnapshotRow(Struct, frozen=True):
+    """The folded state of a run's journal after `seq` events. The store does not look into it: `format`, `code` and
+    `plan_hash` decide who can read it, `checksum` is of all other fields and the run's id (`runtime/snapshots`)."""
+
+    seq: int
+    format: int
+    code: str
+    plan_hash: str
+    checksum: int
+    data: bytes
+
 
 SNAPSHOT = "seq, format, code, plan_hash, checksum, data"
 GET = f"SELECT {SNAPSHOT} FROM snapshots WHERE n = (SELECT n FROM run_details WHERE id = :id)"

@@ -9,9 +9,6 @@ from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
-from executor.kernel.store.alerts import AlertMessage
-from executor.kernel.store.people import has_changed, present_act
-from executor.kernel.store.rows import NotificationRow, Orphans, Retired
 from executor.kernel.store.topics import (
     alerts,
     audit,
@@ -44,6 +41,10 @@ from executor.kernel.store.topics import (
     webhooks,
     workflows,
 )
+from executor.kernel.store.topics.alerts import AlertMessage
+from executor.kernel.store.topics.audit import has_changed, present_act
+from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.upkeep import Orphans, Retired
 from executor.kernel.store.tx import Readers, Tx
 
 P = ParamSpec("P")

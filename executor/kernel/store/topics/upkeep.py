@@ -8,11 +8,43 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Final
 
-from executor.kernel.store.rows import Orphans, Removable
+from msgspec import Struct
+
 from executor.kernel.store.statements import ENDED, OPEN, any_of, as_list, by_index, take_run
 from executor.kernel.store.topics.snapshots import DELETE_SNAPSHOT
 from executor.kernel.store.topics.usage import fold_usage
 from executor.kernel.store.tx import Readers, Tx
+
+
+class Removable(Struct, frozen=True):
+    """A run that may be deleted. `seq` is the number of its events: what deleting it costs."""
+
+    id: str
+    workflow: str
+    seq: int
+    finished_at_ms: int
+
+
+class Orphans(Struct, frozen=True):
+    """The counts of what was deleted."""
+
+    plans: int = 0
+    documents: int = 0
+    blobs: int = 0
+    versions: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.plans + self.documents + self.blobs + self.versions
+
+
+class Retired(Struct, frozen=True):
+    """The counts of what was dropped with parts of the journals, and of these parts."""
+
+    runs: int = 0
+    events: int = 0
+    parts: int = 0
+
 
 _MAY_GO = f"""
  r.{ENDED} AND NOT EXISTS (SELECT 1 FROM run_details AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
@@ -32,7 +64,7 @@ OF_WORKFLOW = " AND r.workflow = :workflow"
 BUT_NOT_OF = f" AND r.workflow NOT IN {any_of(':but_not')}"
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
-# First of all, as everything that refers to the run begins with its row (executor.kernel.store.rules).
+# First of all, as everything that refers to the run begins with its row (`kernel.store.topics`).
 DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING n, workflow, coalesce(root_id, id)"
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(

@@ -5,14 +5,58 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import msgspec
+from msgspec import Struct
 
-from executor.kernel.store.rows import COUNT_MAX, Answered, WaitRow, WaitStatus, WaitUpdate
-from executor.kernel.store.statements import take_run, those_of
+from executor.kernel.store.statements import COUNT_MAX, take_run, those_of
 from executor.kernel.store.topics.families import BELOW
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.tx import Readers, Tx
+
+WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
+
+
+class WaitRow(Struct, frozen=True):
+    """One opening of a durable pause. `id` is unique per run and opening (node key text + '!' + attempt).
+    `name` and `correlation` are for signals. `request` is what is shown, `schema` the form, both JSON."""
+
+    run_id: str
+    id: str
+    node: str
+    path: str
+    kind: str
+    token_hash: str
+    request: bytes
+    schema: bytes | None
+    status: WaitStatus
+    opened_at_ms: int
+    expires_at_ms: int | None = None
+    on_expire: str = "fail"
+    name: str | None = None
+    correlation: str | None = None
+    response: bytes | None = None
+    answered_by: str | None = None
+    answered_at_ms: int | None = None
+
+
+class WaitUpdate(Struct, frozen=True):
+    """Close a wait that is still pending (a wait already answered keeps its answer)."""
+
+    id: str
+    status: Literal["cancelled", "expired", "answered"]
+    response: bytes | None = None
+    answered_by: str | None = None
+    at_ms: int | None = None
+
+
+class Answered(Struct, frozen=True):
+    """Outcome of `answer_wait`: `won` is True if this call closed the wait; `wait` is the row as it is now."""
+
+    won: bool
+    wait: WaitRow
+
 
 WAIT = (
     "run_id, id, node, path, kind, token_hash, request, schema, status, opened_at_ms, expires_at_ms, on_expire, name,"

@@ -5,26 +5,106 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final, Literal
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
-from executor.errors import Conflict
-from executor.kernel.store.rows import NewRun, RunRow
-from executor.kernel.store.rules import check_unchanged, lasts, merged_webhook
+from executor.errors import Conflict, Fenced
+from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import keep_workflow
 from executor.kernel.store.topics.runs import create_run
-from executor.kernel.store.triggers import (
-    DELIVERIES_KEPT,
-    DELIVERY_KEPT_MS,
-    DIGEST_CHARS,
-    REASONS_KEPT,
-    DeliveryRow,
-    RefusalRow,
-    WebhookRow,
-)
+from executor.kernel.store.topics.schedules import Origin
 from executor.kernel.store.tx import Readers, Tx
+
+Auth = Literal["hmac", "github", "token", "none"]
+Respond = Literal["immediate", "run"]
+DELIVERIES_KEPT: Final = 50
+REASONS_KEPT: Final = 50  # for a refusal; there are about a dozen
+DIGEST_CHARS: Final = 32  # of those that are remembered longest: 128 bits
+DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is recognised
+
+
+class WebhookRow(Struct, frozen=True):
+    """`secret_env` names the environment's value that is the secret; without it the secret follows from `generation`, a
+    random number.
+    `timeout_ms` is for respond `run`; `headers` is a JSON list of the names that are passed on besides the usual ones.
+    For `version`, `trigger` and `declared` see ScheduleRow."""
+
+    id: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    auth: Auth
+    secret_env: str | None
+    generation: int
+    respond: Respond
+    timeout_ms: int
+    headers: bytes
+    enabled: bool
+    declared: bool | None
+    origin: Origin
+    created_at_ms: int
+    updated_at_ms: int
+    last_run_at_ms: int | None = None
+    last_run_id: str | None = None
+
+
+class DeliveryRow(Struct, frozen=True):
+    """`id` is the sender's name for it, or ours; `digest` is of the signature, if there is one."""
+
+    webhook_id: str
+    id: str
+    digest: str | None
+    at_ms: int
+    run_id: str
+
+
+class RefusalRow(Struct, frozen=True):
+    """Requests that were refused for one reason, the code `outcome`. `delivery` and `run_id` (of a copy, the run that
+    the first one has started) are of the last of them."""
+
+    webhook_id: str
+    outcome: str
+    count: int
+    first_at_ms: int
+    last_at_ms: int
+    delivery: str | None = None
+    run_id: str | None = None
+
+    def after(self, earlier: RefusalRow | None) -> RefusalRow:
+        """Both together."""
+        if earlier is None:
+            return self
+        return replace(self, count=earlier.count + self.count, first_at_ms=earlier.first_at_ms)
+
+
+def merged_webhook(old: WebhookRow | None, new: WebhookRow) -> WebhookRow:
+    """`new` with what outlives a change: as for schedules, and the generation of the secret."""
+    if old is None:
+        return new
+    unchanged = new.declared is not None and new.declared == old.declared
+    return replace(
+        new,
+        enabled=old.enabled if unchanged else new.enabled,
+        generation=old.generation,
+        last_run_at_ms=old.last_run_at_ms,
+        last_run_id=old.last_run_id,
+        created_at_ms=old.created_at_ms,
+    )
+
+
+def check_unchanged(webhook: WebhookRow, now: WebhookRow | None) -> None:
+    """Raises Fenced."""
+    if now is None or webhook != replace(now, last_run_at_ms=webhook.last_run_at_ms, last_run_id=webhook.last_run_id):
+        raise Fenced(f"webhook {webhook.id} has changed")
+
+
+def lasts(webhook: WebhookRow) -> bool:
+    """Returns True if a signed request to it is valid for as long as its secret is."""
+    return webhook.auth == "github"
+
 
 _COLUMNS = (
     "id, workflow, version, trigger_block, auth, secret_env, generation, respond, timeout_ms, headers, enabled,"

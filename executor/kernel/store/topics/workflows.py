@@ -4,26 +4,83 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.kernel.store.rows import (
-    VERSION_MAX,
-    DeletedWorkflow,
-    LastRun,
-    Stored,
-    VersionRow,
-    WorkflowHead,
-    WorkflowRow,
-)
 from executor.kernel.store.statements import by_index
 from executor.kernel.store.topics.cache import clear_cache
-from executor.kernel.store.topics.drafts import unbase_drafts
+from executor.kernel.store.topics.drafts import LastRun, unbase_drafts
 from executor.kernel.store.topics.memory import forget_workflow
-from executor.kernel.store.topics.schedules import delete_schedules_of, put_declared_schedules
-from executor.kernel.store.topics.webhooks import delete_webhooks_of, put_declared_webhooks
-from executor.kernel.store.triggers import Declared
+from executor.kernel.store.topics.schedules import ScheduleRow, delete_schedules_of, put_declared_schedules
+from executor.kernel.store.topics.webhooks import WebhookRow, delete_webhooks_of, put_declared_webhooks
 from executor.kernel.store.tx import Readers, Tx
+
+VERSION_MAX: Final = 2**31 - 1  # of a workflow; a larger number is refused before a database sees it
+
+
+class WorkflowRow(Struct, frozen=True):
+    name: str
+    version: int
+    hash: str
+    document: bytes
+    created_at_ms: int
+
+
+class VersionRow(Struct, frozen=True):
+    """A version without its document."""
+
+    version: int
+    hash: str
+    created_at_ms: int
+
+
+class WorkflowHead(Struct, frozen=True):
+    """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
+    the highest version, `versions` their number."""
+
+    name: str
+    version: int
+    hash: str
+    created_at_ms: int
+    activated_at_ms: int
+    newest: int
+    versions: int
+    last_run: LastRun | None = None
+
+
+class Stored(Struct, frozen=True):
+    """The active version as it is now. `created`: it is a new one. `activated`: it was not active before; `replaced`:
+    the version that was."""
+
+    row: WorkflowRow
+    created: bool
+    activated: bool
+    replaced: int | None = None
+
+
+class DeletedWorkflow(Struct, frozen=True):
+    """The counts of what was deleted with a workflow. If `open_runs` is over 0 nothing was."""
+
+    open_runs: int
+    schedules: int = 0
+    webhooks: int = 0
+
+
+class Declared(Struct, frozen=True):
+    """All triggers of a document that are rows. Which version they are of is known when it is stored."""
+
+    schedules: tuple[ScheduleRow, ...] = ()
+    webhooks: tuple[WebhookRow, ...] = ()
+
+    def of_version(self, version: int) -> Declared:
+        return Declared(
+            tuple(replace(row, version=version) for row in self.schedules),
+            tuple(replace(row, version=version) for row in self.webhooks),
+        )
+
 
 WORKFLOW = "name, version, hash, document, created_at_ms"
 # Takes the version, so that it is not deleted before it is active.

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseWriteFailed, StoreError
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.embed import open_engine
 from executor.open.engine import AwaitedShortcut, Engine, Shortcut

@@ -9,7 +9,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.kernel.store.people import ROLES, Role, includes
+from executor.kernel.store.topics.people import ROLES, Role, includes
 from executor.open.engine import Engine
 from server.app import create_app
 from server.http.table import RouteSpec

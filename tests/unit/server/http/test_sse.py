@@ -13,7 +13,7 @@ import pytest
 from msgspec.structs import replace
 from starlette.types import Message
 
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.open.engine import Engine
 from server.http.errors import TooManyStreams, status_of
 from server.http.sse import PING, RETRY_HINT, EventStream

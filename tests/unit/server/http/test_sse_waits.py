@@ -11,7 +11,7 @@ import pytest
 from executor.kernel.read import cursor as journal_cursor
 from executor.kernel.read.cursor import Cursor, Pages
 from executor.kernel.read.hub import Hub
-from executor.kernel.store.rows import Record, RunRow
+from executor.kernel.store.run_rows import Record, RunRow
 from server.http.sse import PING, RETRY_HINT, JournalFrames, _frames
 from server.http.streams import ChunkCache, Place
 from tests.unit.executor.service.views.test_run import run_row

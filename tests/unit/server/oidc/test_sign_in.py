@@ -12,7 +12,8 @@ from joserfc import jwt
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.kernel.store.people import AuditFilter, UserRow
+from executor.kernel.store.topics.audit import AuditFilter
+from executor.kernel.store.topics.people import UserRow
 from executor.open.engine import Engine
 from server.app import create_app
 from server.http.errors import TooManyTries

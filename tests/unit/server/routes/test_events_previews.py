@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from server.wire.events import encode_record
 from tests.unit.server.routes.test_runs import AS_JSON, SSE, frames
 

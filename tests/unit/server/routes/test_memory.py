@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import httpx
 
-from executor.kernel.store.memory import Conversation, MemoryTurn
+from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.open.engine import Engine
 
 TURN = MemoryTurn("r1:a", "r1", 1_700_000_000_000, b'[{"role":"user","text":"Hi"},{"role":"assistant","text":"Hello"}]')

@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
-from executor.kernel.store.memory import Conversation, MemoryTurn
-from executor.kernel.store.people import AuditFilter
-from executor.kernel.store.rows import SessionRow
+from executor.kernel.store.topics.audit import AuditFilter
+from executor.kernel.store.topics.memory import Conversation, MemoryTurn
+from executor.kernel.store.topics.sessions import SessionRow
 from executor.open.engine import Engine
 from server.app import create_app
 from server.http.api_tokens import id_in, new_token

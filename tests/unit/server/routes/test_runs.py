@@ -9,7 +9,7 @@ import httpx
 import orjson
 import pytest
 
-from executor.kernel.store.rows import Append
+from executor.kernel.store.run_rows import Append
 from executor.open.engine import Engine
 
 SSE = {"accept": "text/event-stream"}

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.open.engine import Engine
 
 POSTS = 50

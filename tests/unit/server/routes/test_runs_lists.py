@@ -9,7 +9,7 @@ import httpx
 import orjson
 import pytest
 
-from executor.kernel.store.rows import COUNT_MAX
+from executor.kernel.store.statements import COUNT_MAX
 from executor.open.engine import Engine
 
 Json = dict[str, Any]

@@ -4,8 +4,8 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.kernel.store.rows import Append
-from executor.kernel.store.usage import Spent, UsageRow
+from executor.kernel.store.run_rows import Append
+from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.open.engine import Engine
 from tests.support.rows import T0, owned_run, record
 

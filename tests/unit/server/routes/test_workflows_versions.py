@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from executor.errors import Conflict, NotFound
-from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.run_rows import EventFilter
 from executor.open.engine import Engine
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import orjson
 
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from server.http.streams import ChunkCache
 from server.wire.events import encode_record
 

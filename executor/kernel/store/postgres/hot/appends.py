@@ -15,7 +15,7 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import APPEND_EVENTS_OF_ONE
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.tx import Row
 
 WANTED = Columns("w", id="t", epoch="n", after="n", seq="n")

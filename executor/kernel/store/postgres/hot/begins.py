@@ -16,8 +16,8 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
-from executor.kernel.store.rows import USED_EVERY_MS, Append, NewRun, Record
-from executor.kernel.store.rules import blobs_of, new_row
+from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
+from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.journal import has_only_events
 from executor.kernel.store.topics.leases import ends_at_once
 from executor.kernel.store.topics.queue import placed

@@ -16,11 +16,10 @@ import psycopg
 from msgspec.structs import replace
 
 from executor.kernel.store.gathering import Outcome
-from executor.kernel.store.placement import DEFAULT_POOLS
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import Kind, Session
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import DEFAULT_POOLS, RunRow
 from executor.kernel.store.topics.leases import ORPHANED
 from executor.kernel.store.topics.queue import FOLDABLE, READY_MAX, behind
 from executor.kernel.store.topics.runs import RUN

@@ -13,7 +13,8 @@ from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
-from executor.kernel.store.rows import TERMINAL, Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
+from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.journal import writes_only_itself
 from executor.kernel.store.topics.snapshots import seq_min
 from executor.kernel.store.tx import Row

@@ -10,8 +10,7 @@ from typing import Any
 import psycopg
 
 from executor.kernel.store.postgres.hot.kind import Columns, Session
-from executor.kernel.store.rows import Batch
-from executor.kernel.store.tx import Row
+from executor.kernel.store.tx import Batch, Row
 
 BATCHES = Columns("b", run="t", seq="n", first_seq="n", output_bytes="n", checksum="n", head="t", payload="b")
 # The source of the runs' numbers follows this.

@@ -12,8 +12,8 @@ import psycopg
 from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
-from executor.kernel.store.rows import RunStatus, SnapshotRow
-from executor.kernel.store.topics.snapshots import check_length
+from executor.kernel.store.statements import RunStatus
+from executor.kernel.store.topics.snapshots import SnapshotRow, check_length
 from executor.kernel.store.tx import Row
 
 

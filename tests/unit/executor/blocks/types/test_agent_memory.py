@@ -12,7 +12,7 @@ import pytest
 
 from executor.blocks.types.memory import Remembered, read_memory, turn_of
 from executor.errors import BlockError, StoreError
-from executor.kernel.store.memory import Conversation, MemoryTurn
+from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.open.engine import Engine
 from tests.support.dev_model import DevModel, dev_model
 from tests.support.documents import chain

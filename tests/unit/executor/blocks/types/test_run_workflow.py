@@ -10,7 +10,7 @@ import pytest
 from executor.blocks.types import run_workflow
 from executor.errors import BlockError
 from executor.kernel.handler.base import ChildRequest, Suspend
-from executor.kernel.store.rows import NewRun
+from executor.kernel.store.run_rows import NewRun
 from tests.unit.executor.blocks.types.flow import context
 
 MADE = NewRun("c1", "pricing", 3, "hash", b"{}", b"{}", (), 0)

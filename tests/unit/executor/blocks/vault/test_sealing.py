@@ -5,7 +5,7 @@ from msgspec.structs import replace
 
 from executor.blocks.vault.sealing import Keys
 from executor.errors import BlockError
-from executor.kernel.store.secrets import SecretRow
+from executor.kernel.store.topics.secrets import SecretRow
 
 VALUE = "s3cret value ü"
 

@@ -10,7 +10,7 @@ import pytest
 from executor.kernel.core.events import Event
 from executor.kernel.journal import steps
 from executor.kernel.journal.projection import ASIDE, Entry, Meaning, NodeState, Projection, decision, meaning
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 
 LOST = {"code": "attempt_lost", "message": "the process that ran this attempt has ended"}
 BUSY = {"code": "http_503", "message": "busy"}

@@ -9,7 +9,7 @@ import pytest
 from executor.errors import CorruptJournal
 from executor.kernel.journal import reader
 from executor.kernel.journal.reader import FIRST_PAGE, PAGE, PAGE_BYTES, output_of, read
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from tests.support.record_store import RecordStore
 
 

@@ -11,7 +11,7 @@ from executor.errors import DatabaseUnavailable
 from executor.kernel.read.cursor import PAGE, Cursor, Pages
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.lookout import Lookout
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from tests.support.model_store.store import ModelStore
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from executor.kernel.read import tail as tails_of
 from executor.kernel.read.tail import BYTES_MAX, EVENTS_MAX, Tails
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 
 
 def records(first: int, last: int, bytes: int = 0) -> list[Record]:

@@ -25,7 +25,7 @@ from executor.kernel.run.new_run import new_run, origin_of
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.replay import replay
 from executor.kernel.run.results import Arrivals, Payload, Result
-from executor.kernel.store.rows import Append, RunRow
+from executor.kernel.store.run_rows import Append, RunRow
 from executor.service.parts import Parts
 from tests.support.blocks import Step
 from tests.support.clock import ManualClock

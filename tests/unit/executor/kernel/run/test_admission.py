@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from executor.kernel.handler.needs import RunLimits
-from executor.kernel.store.rows import TERMINAL
+from executor.kernel.store.statements import TERMINAL
 from executor.open.engine import Engine
 from tests.support.blocks import Hold, Probe, Step
 from tests.support.clock import ManualClock

@@ -10,7 +10,7 @@ import pytest
 
 from executor.errors import AlreadyAnswered, DatabaseWriteFailed
 from executor.kernel.store.patience import patience, patience_s
-from executor.kernel.store.rows import Append, Appended, NewRun, RunRow
+from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.blocks import Hold, Step
 from tests.support.documents import chain, value

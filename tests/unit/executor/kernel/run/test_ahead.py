@@ -19,7 +19,7 @@ from executor.kernel.run import ahead
 from executor.kernel.run.ahead import may_run_ahead
 from executor.kernel.run.new_run import new_run, origin_of
 from executor.kernel.run.recover import recover
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.values.payload import INLINE_MAX_BYTES
 from tests.support.blocks import Step
 from tests.support.documents import chain, document

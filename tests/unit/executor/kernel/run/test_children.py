@@ -11,7 +11,7 @@ import pytest
 
 from executor.errors import AlreadyAnswered, BlockError, DatabaseWriteFailed
 from executor.kernel.run.children import DEPTH_MAX
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.blocks import Hold, Probe
 from tests.support.clock import ManualClock

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from executor.kernel.handler.needs import RunLimits
-from executor.kernel.store.rows import FamilyMax
 from executor.kernel.store.sqlite.reading import open_reading
+from executor.kernel.store.topics.families import FamilyMax
 from executor.open.engine import Engine
 from executor.service.upkeep.invariants import check
 from tests.support.blocks import Probe

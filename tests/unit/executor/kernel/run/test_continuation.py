@@ -11,8 +11,8 @@ import pytest
 
 from executor.errors import BlockError
 from executor.kernel.run.continuation import EVERY_MS, next_run_id
-from executor.kernel.store.people import Act, acting
 from executor.kernel.store.postgres.store import PostgresStore
+from executor.kernel.store.topics.audit import Act, acting
 from executor.open.engine import Engine
 from executor.service.views import RunView
 from tests.support.blocks import Hold, Probe

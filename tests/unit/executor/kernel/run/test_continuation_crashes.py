@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.open.testing.child import DONE, in_child

@@ -13,7 +13,7 @@ from executor.kernel.core import messages as m
 from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.recover import recover
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from tests.unit.executor.kernel.run.one_run import LEASE_MS, OneRun
 
 

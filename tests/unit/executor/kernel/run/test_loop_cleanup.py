@@ -11,7 +11,7 @@ import pytest
 from executor.blocks.types.python import Python
 from executor.errors import Conflict
 from executor.kernel.handler.base import Context
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.open.engine import Engine
 from tests.support.documents import document
 from tests.support.runs import engine_on, settled, token_of

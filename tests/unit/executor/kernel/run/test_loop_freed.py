@@ -15,7 +15,7 @@ from executor.errors import DatabaseWriteFailed, Fenced
 from executor.kernel.core import messages as m
 from executor.kernel.handler.needs import RunLimits
 from executor.kernel.run.loop import RunLoop
-from executor.kernel.store.rows import Append, Appended, RunRow
+from executor.kernel.store.run_rows import Append, Appended, RunRow
 from executor.kernel.values.scope import Values
 from executor.open.engine import Engine
 from tests.support.blocks import Hold, Probe, Step

@@ -14,7 +14,7 @@ from executor.errors import BlockError, CorruptJournal, DatabaseUnavailable, Fen
 from executor.kernel.handler.base import Context, Done, Suspend
 from executor.kernel.run.recover import recover
 from executor.kernel.store import patience
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.kernel.worker import worker
 from tests.support.blocks import Hold
 from tests.support.clock import ManualClock

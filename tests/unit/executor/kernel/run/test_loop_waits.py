@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.store.rows import SignalRow
 from executor.kernel.store.sqlite.reading import open_reading
+from executor.kernel.store.topics.inbox import SignalRow
 from executor.open.engine import Engine
 from executor.service.upkeep.doctor import Report, examine
 from executor.service.upkeep.findings import Evidence

@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from compiler.plan import Limit, Plan, Rate, Settings
 from executor.kernel.run.placement import KEY_LENGTH_MAX, filled, placement_of
-from executor.kernel.store.placement import Placement
+from executor.kernel.store.run_rows import Placement
 
 
 def test_settings_and_the_priority_of_a_submission() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.worker import worker
 from executor.open.engine import Engine

@@ -11,7 +11,7 @@ import pytest
 from executor.errors import Fenced
 from executor.kernel.read.elsewhere import Elsewhere
 from executor.kernel.run.places import Places, Waiting
-from executor.kernel.store.places import Ask
+from executor.kernel.store.topics.places import Ask
 from tests.support.blocks import Hold
 from tests.support.documents import chain, value
 from tests.support.model_store.store import ModelStore

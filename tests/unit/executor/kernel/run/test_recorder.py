@@ -10,7 +10,7 @@ from executor.kernel.core import messages as m
 from executor.kernel.core.state import encode
 from executor.kernel.handler.base import Suspend
 from executor.kernel.run.results import Payload
-from executor.kernel.store.rows import NewRun
+from executor.kernel.store.run_rows import NewRun
 from executor.kernel.values.payload import INLINE_MAX_BYTES
 from tests.unit.executor.kernel.run.one_run import OneRun
 

@@ -11,7 +11,7 @@ import pytest
 from executor.blocks.types.python import Python
 from executor.kernel.handler.base import Context, Suspend
 from executor.kernel.journal.codec import data_of
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.open.engine import Engine
 from tests.support.documents import chain
 from tests.support.runs import engine_on, outputs, settled, token_of

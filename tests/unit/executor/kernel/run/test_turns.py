@@ -11,7 +11,7 @@ import pytest
 
 from executor.kernel.run.loop import INLINE_BATCH_BYTES, RunLoop
 from executor.kernel.run.turns import STEPS_MAX, Turns
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.documents import document
 from tests.support.runs import engine_on

@@ -8,8 +8,7 @@ import pytest
 
 from executor.kernel.run import watched as module
 from executor.kernel.run.watched import Watched
-from executor.kernel.store.rows import Append, NewRun, Record, RunRow
-from executor.kernel.store.rules import new_row
+from executor.kernel.store.run_rows import Append, NewRun, Record, RunRow, new_row
 
 
 def record(seq: int, output: bytes | None = None, data: bytes | None = None) -> Record:

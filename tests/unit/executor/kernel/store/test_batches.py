@@ -9,7 +9,8 @@ import pytest
 from executor.errors import CorruptJournal
 from executor.kernel.store import batches
 from executor.kernel.store.batches import batches_of, records_of
-from executor.kernel.store.rows import Batch, Record
+from executor.kernel.store.run_rows import Record
+from executor.kernel.store.tx import Batch
 
 RECORDS = (
     Record(0, 5, "run.started", None, "", 0, b"{}"),

@@ -13,7 +13,7 @@ from executor.kernel.store.gathering import Item
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.hot.kind import Columns
-from executor.kernel.store.rows import Append
+from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.inbox import cancel_run, post_message
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.leases import begin_run, release

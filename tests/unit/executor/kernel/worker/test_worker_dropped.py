@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseWriteFailed
-from executor.kernel.store.rows import Append, Appended, RunRow
+from executor.kernel.store.run_rows import Append, Appended, RunRow
 from tests.support.blocks import Hold
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on, until_event

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseWriteFailed, Fenced
-from executor.kernel.store.rows import Append, Appended
+from executor.kernel.store.run_rows import Append, Appended
 from tests.support.blocks import Hold
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event

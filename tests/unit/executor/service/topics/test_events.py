@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from executor.errors import NotFound
-from executor.kernel.store.rows import EventFilter
+from executor.kernel.store.run_rows import EventFilter
 from executor.service.parts import Parts
 from executor.service.topics.events import Events
 from executor.service.topics.runs import Runs

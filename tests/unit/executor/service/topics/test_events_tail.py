@@ -14,7 +14,7 @@ import pytest
 from executor.errors import Fenced, NotFound
 from executor.kernel.read import lookout
 from executor.kernel.read.cursor import Cursor
-from executor.kernel.store.rows import Append, Record
+from executor.kernel.store.run_rows import Append, Record
 from executor.open.engine import Engine
 from tests.support.blocks import Hold
 from tests.support.documents import in_a_row

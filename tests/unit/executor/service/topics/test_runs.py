@@ -7,7 +7,7 @@ import pytest
 
 from compiler.diagnostics import CompileError
 from executor.errors import Conflict, NotFound
-from executor.kernel.store.rows import RunRow
+from executor.kernel.store.run_rows import RunRow
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from tests.support.blocks import Hold

@@ -10,7 +10,7 @@ import pytest
 
 from executor.blocks.types.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
-from executor.kernel.store.triggers import Auth
+from executor.kernel.store.topics.webhooks import Auth
 from executor.service.triggers.requests import PASSED, Proof, Received, envelope, prove, sign
 from server.http.errors import status_of
 

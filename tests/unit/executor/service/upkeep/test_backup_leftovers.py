@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.kernel.store.rows import ClockRepair
+from executor.kernel.store.run_rows import ClockRepair
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.service.upkeep.backup import backup
 from tests.support.clock import ManualClock

@@ -11,7 +11,7 @@ import pytest
 
 from executor.errors import CorruptJournal
 from executor.kernel.journal import reader
-from executor.kernel.store.rows import EventFilter, Record
+from executor.kernel.store.run_rows import EventFilter, Record
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.service.upkeep.invariants import check
 from tests.unit.executor.service.upkeep.conftest import Copy

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from executor.kernel.core import events as e
 from executor.kernel.core import facts as f
 from executor.kernel.journal.codec import Codec
-from executor.kernel.store.rows import Record
+from executor.kernel.store.run_rows import Record
 from executor.service.upkeep.findings import Finding
 from executor.service.upkeep.journal import JournalCheck
 from tests.support.core.drive import Drive, Faults

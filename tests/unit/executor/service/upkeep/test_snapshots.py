@@ -16,12 +16,12 @@ from executor.kernel.run import snapshots
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.snapshots import checksum_of
 from executor.kernel.run.turns import Turns
-from executor.kernel.store.rows import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.store.sqlite.connection import Connect, plain_connect
 from executor.kernel.store.sqlite.readers import plain_read_only
 from executor.kernel.store.sqlite.reading import open_reading
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics import snapshots as topic
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.open.engine import Engine
 from executor.service.upkeep.backup import backup, restore
 from executor.service.upkeep.findings import Evidence, Finding

@@ -14,7 +14,8 @@ from executor.kernel.core.events import (
     RunStarted,
 )
 from executor.kernel.journal.codec import Codec
-from executor.kernel.store.rows import RunRow, RunStatus
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import RunStatus
 from executor.kernel.values.payload import split
 from executor.service.views import NodeView, RunView
 from executor.service.views import run as run_view

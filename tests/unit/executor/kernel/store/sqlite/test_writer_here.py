@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 
 from executor.errors import DatabaseReplaced, Fenced
-from executor.kernel.store.rows import Append, Appended, RunRow
+from executor.kernel.store.run_rows import Append, Appended, RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from tests.support.other_process import OtherProcess
 from tests.support.rows import T0, change, new_run, owned_run, record

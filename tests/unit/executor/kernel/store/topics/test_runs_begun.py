@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from executor.kernel.store.migrate import migrate, packaged_migrations
-from executor.kernel.store.rows import Append, NewRun
+from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.connection import Database, plain_connect
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append
