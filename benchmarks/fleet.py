@@ -71,7 +71,7 @@ async def step(counts: str) -> bool:
 def worked(workers: str) -> list[float]:
     """Steps a second, CPU microseconds of a step of the workers and of the database, and the smallest and the largest
     part of one worker in what they did, where 1 is the same for all."""
-    from server.fleet_demo.database import Database  # the extra `postgres`, and the wheel
+    from examples.fleet.database import Database  # the extra `postgres`, and the wheel
 
     with folder() as path, ExitStack() as stack:
         path.chmod(0o755)  # for the account that PostgreSQL runs as

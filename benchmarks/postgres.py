@@ -60,7 +60,7 @@ class Costs(Struct):
 
 
 def on_postgres(workload: str, what: str) -> list[float]:
-    from server.fleet_demo.database import Database  # the extra `postgres`, and the wheel
+    from examples.fleet.database import Database  # the extra `postgres`, and the wheel
 
     with folder() as path:
         path.chmod(0o755)  # for the account that PostgreSQL runs as
@@ -84,8 +84,8 @@ def on_sqlite(workload: str) -> list[float]:
 
 def a_claim(keys: str) -> list[float]:
     """CPU microseconds of the server for a claim of 64, of 10,000 runs with so many keys."""
+    from examples.fleet.database import Database
     from executor.kernel.store.postgres.store import PostgresStore
-    from server.fleet_demo.database import Database
 
     async def claims(address: str) -> float:
         import psycopg

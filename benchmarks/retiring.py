@@ -44,7 +44,7 @@ class Costs(Struct):
 
 
 def retired(how: str, what: str) -> list[float]:
-    from server.fleet_demo.database import Database  # the extra `postgres`, and the wheel
+    from examples.fleet.database import Database  # the extra `postgres`, and the wheel
 
     with folder() as path:
         path.chmod(0o755)  # for the account that PostgreSQL runs as

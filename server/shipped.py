@@ -17,6 +17,11 @@ def examples_folder(package: Path = PACKAGE) -> Path:
     return inside if inside.is_dir() else package.parent / "examples"
 
 
+def examples_package() -> str:
+    """Return the name by which Python imports the examples."""
+    return "server.examples" if (PACKAGE / "examples").is_dir() else "examples"
+
+
 @cache
 def installed_version() -> str:
     try:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import subprocess
+from importlib import import_module
 
 import click
 
 from server.cli.common import OK, Refused
+from server.shipped import examples_package
 
 
 @click.command()
@@ -25,12 +27,10 @@ def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) 
     Needs the libraries of the extra `demo`. It listens on 127.0.0.1 alone, in a temporary folder that it
     deletes at the end.
     """
+    example = import_module(f"{examples_package()}.fleet.run")
     try:
-        from server.fleet_demo.database import ProgramsMissing
-        from server.fleet_demo.run import show
-
-        show(servers, workers, runs_per_s, port, click.echo)
-    except ProgramsMissing as error:
+        example.show(servers, workers, runs_per_s, port, click.echo)
+    except example.ProgramsMissing as error:
         raise Refused(f"{error}") from None
     except subprocess.CalledProcessError as error:
         raise Refused(f"initdb failed: {error.stderr.decode(errors='replace').strip()}") from None

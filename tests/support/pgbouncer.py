@@ -16,7 +16,7 @@ from typing import Any
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from server.fleet_demo.database import READY_S, WITHOUT_RIGHTS, end_with_parent
+from examples.fleet.database import READY_S, WITHOUT_RIGHTS, end_with_parent
 from tests.support.postgres import as_url
 
 PORT = 6432  # names the socket

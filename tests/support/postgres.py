@@ -19,7 +19,7 @@ from urllib.parse import quote, urlencode
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from server.fleet_demo.database import Database, of_wheel
+from examples.fleet.database import Database, of_wheel
 from tests.support import get_postgres
 
 SETTINGS: Final = (

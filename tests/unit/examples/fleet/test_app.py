@@ -8,9 +8,9 @@ from typing import Any
 import httpx
 import pytest
 
-from server.fleet_demo.app import Chaos, create_app
-from server.fleet_demo.members import Fleet
-from server.fleet_demo.workload import Workload
+from examples.fleet.app import Chaos, create_app
+from examples.fleet.members import Fleet
+from examples.fleet.workload import Workload
 
 
 class NoDatabase:

@@ -39,7 +39,7 @@ class Database:
         that has `bin`, by default that of the wheel. Raises ProgramsMissing, CalledProcessError."""
         installed = programs or of_wheel()
         self._settings = settings
-        self._folder = Path(tempfile.mkdtemp(prefix="weft-pg-", dir=parent or "/tmp"))  # noqa: S108 - mkdtemp's mode
+        self._folder = Path(tempfile.mkdtemp(prefix="weft-pg-", dir=parent or "/tmp"))
         self.address = f"postgresql:///postgres?{urlencode({'host': self._folder, 'user': USER})}"
         self._process: subprocess.Popen[bytes] | None = None
         self._run_as: dict[str, Any] = {}
@@ -56,7 +56,7 @@ class Database:
         self._run("initdb", "-D", "data", "-U", USER, "--auth=trust", "--encoding=UTF8", "--locale=C.UTF-8", "-N")
 
     def _run(self, program: str, *options: str) -> None:
-        subprocess.run(  # noqa: S603 - the programs of the wheel
+        subprocess.run(
             [str(self._programs / program), *options], check=True, capture_output=True, cwd=self._folder, **self._run_as
         )
 
@@ -73,7 +73,7 @@ class Database:
         serving = ["-D", "data", "-k", str(self._folder), "-c", "listen_addresses=", *settings]
         log = self._folder / "log"
         with log.open("ab") as output:
-            process = self._process = subprocess.Popen(  # noqa: S603
+            process = self._process = subprocess.Popen(
                 [self._programs / "postgres", *serving],
                 stdout=output,
                 stderr=output,

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from examples.fleet.workload import Workload, document, expected
 from executor.open.embed import open_engine
 from server.client import ApiError, ServerUnreachable
-from server.fleet_demo.workload import Workload, document, expected
 
 
 async def test_the_output_is_what_it_is_checked_against(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ import socket
 from collections.abc import Callable
 
 from server.beside import HOST, BesideServer, listening
-from server.fleet_demo.app import Chaos, create_app, look_at_workers
-from server.fleet_demo.database import Database
-from server.fleet_demo.members import Fleet
-from server.fleet_demo.workload import Workload
+
+from .app import Chaos, create_app, look_at_workers
+from .database import Database
+from .members import Fleet
+from .workload import Workload
 
 LEASE_MS = 3000  # a killed worker's runs are taken over after this; a server's own default is 15 s
 

@@ -16,7 +16,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from server.fleet_demo.database import Database, end_with_parent
+from .database import Database, end_with_parent
 
 READY: Final = b"weft is ready: "
 START_S: Final = 60.0

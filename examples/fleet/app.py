@@ -6,7 +6,7 @@ import asyncio
 import random
 import re
 from collections.abc import Awaitable, Callable
-from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final
 
 import httpx
@@ -17,8 +17,9 @@ from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
 from server.client import ClientError
-from server.fleet_demo.members import Fleet, Postgres, Process
-from server.fleet_demo.workload import Workload
+
+from .members import Fleet, Postgres, Process
+from .workload import Workload
 
 LOOK_S: Final = 0.5
 METRICS_S: Final = 2.0
@@ -82,7 +83,7 @@ def create_app(fleet: Fleet, workload: Workload, chaos: Chaos, token: str) -> St
         name = PAGE.get(request.path_params["file"])
         if name is None:
             return Response("not found\n", 404)
-        content = files("server.fleet_demo").joinpath("page", name).read_bytes()
+        content = (Path(__file__).parent / "page" / name).read_bytes()
         return Response(content, media_type=KINDS[name.rpartition(".")[2]], headers=HEADERS)
 
     async def state(_: Request) -> Response:
