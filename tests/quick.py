@@ -55,11 +55,12 @@ def tests_of(paths: list[str]) -> list[str]:
 
 def imports() -> nx.DiGraph:
     """Which module of the checkout imports which."""
-    paths = [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py")]
-    names = {_module(str(path.relative_to(ROOT))): path for path in paths}
+    paths = [path for package in (*PACKAGES, "tests") for path in (ROOT / package).rglob("*.py*")]
+    files = [(_module(str(path.relative_to(ROOT))), path) for path in paths if path.suffix in (".py", ".pyi")]
+    names = {name for name, _ in files}
     graph: nx.DiGraph[str] = nx.DiGraph()
     graph.add_nodes_from(names)
-    for name, path in names.items():
+    for name, path in files:
         for origin, inner, whole in _IMPORT.findall(path.read_text(encoding="utf-8")):
             targets = [whole, origin, *(f"{origin}.{word}" for word in re.findall(r"\w+", inner))]
             graph.add_edges_from((name, target) for target in targets if target in names and target != name)
@@ -67,7 +68,7 @@ def imports() -> nx.DiGraph:
 
 
 def _module(path: str) -> str:
-    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+    return path.removesuffix("i").removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def main() -> int:

@@ -2,39 +2,23 @@
 
 from __future__ import annotations
 
-import ast
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
 import weft
+from tests.support.weft_names import OUT, stub
 
-
-def _typed() -> dict[str, tuple[str, str]]:
-    """What type checkers see: public name -> (module, name there)."""
-    (block,) = [
-        node for node in ast.parse(Path(weft.__file__).read_text()).body if isinstance(node, ast.If)
-    ]  # if TYPE_CHECKING
-    return {
-        alias.asname or alias.name: (str(node.module), alias.name)
-        for node in block.body
-        if isinstance(node, ast.ImportFrom)
-        for alias in node.names
-    }
+NAMES = sorted(vars(weft)["_NAMES"])
 
 
 def test_type_checkers_see_what_programs_get() -> None:
-    names = {}
-    for name, place in weft._NAMES.items():
-        module, _, inside = place.partition(":")
-        names[name] = (module, inside or name)
-    assert names == _typed()
-    assert sorted(weft._NAMES) == sorted(weft.__all__)
+    assert OUT.read_text(encoding="utf-8") == stub(), "run `python -m tests.support.weft_names`"
+    assert weft.__all__ == NAMES
 
 
-@pytest.mark.parametrize("name", sorted(weft._NAMES))
+@pytest.mark.parametrize("name", NAMES)
 def test_each_name_is_there(name: str) -> None:
     assert getattr(weft, name) is not None
     assert name in dir(weft)
