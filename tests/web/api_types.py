@@ -1,4 +1,4 @@
-"""web/src/api/schemas.ts: what crosses HTTP as TypeScript, from the schemas of openapi.json.
+"""web/src/api/schemas.ts and checks.ts: what crosses HTTP as TypeScript, and checks of answers, from openapi.json.
 
 To write it after a change of a struct: `npm --prefix web run types`. It is our own code because openapi-typescript
 needs the programming interface of TypeScript 5, which the compiler in web/ no longer has.
@@ -25,6 +25,14 @@ HEAD = """\
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
+"""
+CHECKS = OUT.with_name("checks.ts")
+CHECKS_HEAD = """\
+// Checks of what the server answers, made from openapi.json by `npm run types`: change the structs of the server, not this
+// file. A text with a fixed set of values may have another one, of a newer server.
+
+import type * as api from './schemas'
+import { any, flag, list, maybe, number, record, shape, text } from './check'
 """
 _REFERENCE = "#/components/schemas/"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
@@ -68,6 +76,76 @@ def type_of(schema: Mapping[str, Any]) -> str:
     return _PLAIN[kind]
 
 
+def checks() -> str:
+    """Return checks.ts: a check of each schema that an answer of success holds, after those that it uses."""
+    described = openapi(TABLE)
+    schemas: dict[str, Any] = described["components"]["schemas"]
+    answers = [
+        content["schema"]
+        for operations in described["paths"].values()
+        for operation in operations.values()
+        for status, answer in operation["responses"].items()
+        for kind, content in answer.get("content", {}).items()
+        if kind in ("application/json", "application/problem+json") and status != "default"
+    ]
+    done: dict[str, str] = {}
+
+    def add(name: str) -> None:
+        if name not in done:
+            done[name] = ""
+            for used in _references(schemas[name]):
+                add(used)
+            fields = _checks_of(schemas[name])
+            done[name] = f"export const {name} = /*#__PURE__*/ shape<api.{name}>({fields})"
+            done[name] = done.pop(name)  # after those that it uses
+
+    for name in (*(name for schema in answers for name in _references(schema)), "EventOnWire"):
+        add(name)
+    return CHECKS_HEAD + "\n" + "\n".join(done.values()) + "\n"
+
+
+def check_of(schema: Mapping[str, Any]) -> str:
+    """The check of a schema as it stands in another."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).removeprefix(_REFERENCE)
+    values = [schema["const"]] if "const" in schema else schema.get("enum", ())
+    if values:
+        return "text" if all(isinstance(value, str) for value in values) else "any"
+    if "anyOf" in schema:
+        parts = list(dict.fromkeys(check_of(part) for part in schema["anyOf"] if part.get("type") != "null"))
+        found = parts[0] if len(parts) == 1 else "any"
+        return f"maybe({found})" if any(part.get("type") == "null" for part in schema["anyOf"]) else found
+    kind = schema.get("type")
+    if kind == "array":
+        return f"list({check_of(schema.get('items', {}))})"
+    if kind == "object":
+        required = {name: of for name, of in schema.get("properties", {}).items() if name in schema.get("required", ())}
+        return f"shape({_checks_of({**schema, 'properties': required})})" if required else "record"
+    return {"string": "text", "integer": "number", "number": "number", "boolean": "flag"}.get(str(kind), "any")
+
+
+def _checks_of(schema: Mapping[str, Any]) -> str:
+    required = schema.get("required", ())
+    checks = {name: check_of(of) for name, of in schema.get("properties", {}).items()}
+    fields = (
+        f"{name if _IDENTIFIER.fullmatch(name) else _literal(name)}: "
+        + (check if name in required or check.startswith(("maybe(", "any")) else f"maybe({check})")
+        for name, check in checks.items()
+    )
+    return "{ " + ", ".join(fields) + " }"
+
+
+def _references(schema: Any) -> Iterator[str]:
+    if isinstance(schema, dict):
+        if "$ref" in schema:
+            yield str(schema["$ref"]).removeprefix(_REFERENCE)
+        for part in schema.values():
+            yield from _references(part)
+    elif isinstance(schema, list):
+        for part in schema:
+            yield from _references(part)
+
+
 def _interface(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
     if schema.get("type") != "object":
         raise ValueError(f"{name} is not an object: {schema}")
@@ -109,4 +187,5 @@ def _comment(schema: Mapping[str, Any], indent: str) -> Iterator[str]:
 if __name__ == "__main__":
     OUT.parent.mkdir(exist_ok=True)
     OUT.write_text(module(), encoding="utf-8")
-    sys.stdout.write(f"{OUT.name}: written\n")
+    CHECKS.write_text(checks(), encoding="utf-8")
+    sys.stdout.write(f"{OUT.name}, {CHECKS.name}: written\n")

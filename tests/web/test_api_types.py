@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.web.api_types import OUT, module, type_of
+from tests.web.api_types import CHECKS, OUT, check_of, checks, module, type_of
 
 TEXT: dict[str, Any] = {"type": "string"}
 NULL: dict[str, Any] = {"type": "null"}
@@ -14,6 +14,7 @@ NULL: dict[str, Any] = {"type": "null"}
 
 def test_the_stored_file_is_what_the_server_answers_now() -> None:
     assert OUT.read_text(encoding="utf-8") == module(), "run `npm --prefix web run types`"
+    assert CHECKS.read_text(encoding="utf-8") == checks(), "run `npm --prefix web run types`"
 
 
 @pytest.mark.parametrize(
@@ -43,3 +44,22 @@ def test_a_schema_as_a_type(schema: dict[str, Any], expected: str) -> None:
 def test_an_unknown_type_is_an_error() -> None:
     with pytest.raises(ValueError, match="unknown type"):
         type_of({"type": "date"})
+
+
+@pytest.mark.parametrize(
+    ("schema", "expected"),
+    [
+        ({}, "any"),
+        ({"type": "integer", "minimum": 1}, "number"),
+        ({"$ref": "#/components/schemas/Why"}, "Why"),
+        ({"enum": ["a", "b"]}, "text"),
+        ({"enum": ["a", 1]}, "any"),
+        ({"anyOf": [TEXT, NULL]}, "maybe(text)"),
+        ({"anyOf": [TEXT, {"type": "boolean"}]}, "any"),
+        ({"type": "array", "items": {"type": "boolean"}}, "list(flag)"),
+        ({"type": "object", "additionalProperties": TEXT}, "record"),
+        ({"type": "object", "properties": {"a": TEXT, "b": TEXT}, "required": ["a"]}, "shape({ a: text })"),
+    ],
+)
+def test_the_check_of_a_schema(schema: dict[str, Any], expected: str) -> None:
+    assert check_of(schema) == expected

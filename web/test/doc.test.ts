@@ -18,6 +18,10 @@ const server = {
   held: [] as (() => void)[],
 }
 
+const ROUTES = ['self', 'events', 'graph', 'why', 'plan', 'cancel', 'page', 'document', 'nodes', 'rerun']
+const URLS = Object.fromEntries(ROUTES.map((each) => [each, '']))
+const ACCEPTED = { run: 'r', workflow: 'nested', status: 'queued', created: true, urls: URLS, diagnostics: [] }
+
 globalThis.fetch = ((path: string, init: RequestInit) => {
   if (server.down) return Promise.reject(new TypeError('down'))
   const answer = (status: number, body: unknown): Promise<Response> => {
@@ -32,7 +36,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (path === '/api/blocks') return answer(200, read('blocks'))
   if (init.method === 'GET') return answer(200, { ...server.draft, id: path.split('/').at(-1) })
   const body = JSON.parse(init.body as string) as { document: Document; name: string }
-  if (path.endsWith('/run')) return answer(202, { run: 'r', status: 'queued' })
+  if (path.endsWith('/run')) return answer(202, ACCEPTED)
   if (init.method === 'POST') server.copies++
   if (init.method === 'POST') return answer(201, { ...server.draft, id: 'copy', document: body.document })
   server.puts++
@@ -40,7 +44,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (rev !== `"${server.draft.rev}"`)
     return answer(409, { status: 409, code: 'draft_changed', detail: 'changed', current: server.draft })
   server.draft = { ...server.draft, document: body.document, name: body.name, rev: server.draft.rev + 1 }
-  return answer(200, { rev: server.draft.rev, updated_at_ms: 2, diagnostics: [] })
+  return answer(200, { id: 'd', name: body.name, rev: server.draft.rev, updated_at_ms: 2, diagnostics: [] })
 }) as typeof fetch
 
 beforeEach(async () => {
@@ -59,6 +63,8 @@ beforeEach(async () => {
       rev: 1,
       updated_at_ms: 1,
       base_version: null,
+      created_at_ms: 1,
+      diagnostics: [],
     },
   })
   await openDraft('d')

@@ -1,6 +1,8 @@
 // The server, as functions: drafts, versions, runs, waits. What starts runs by itself is in triggers.ts. All raise ApiError.
 
-import * as is from './answers'
+import * as is from '../api/checks'
+import * as read from './answers'
+import { answer, anything, type Read } from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
 import { once } from './once'
 import type { DraftSaved, EnvName, Json, RunAccepted, Why, WorkflowHead } from '../api/schemas'
@@ -50,36 +52,44 @@ export const OUTPUT_BYTES_MAX = 64 * 1024
 
 export const api = {
   // blocks and documents
-  blocks: async (): Promise<BlockSpec[]> => (await get('/api/blocks', is.blocks)).blocks,
-  validate: (document: Document, trigger?: string) => post('/api/validate', { document, trigger }, is.validation),
-  examples: async (): Promise<Example[]> => (await get('/api/examples', is.examples)).examples,
-  server: () => get('/api/version', is.server),
-  env: async (): Promise<EnvName[]> => (await get('/api/env', is.env)).env,
+  blocks: async (): Promise<BlockSpec[]> => (await get('/api/blocks', answer(is.BlockList))).blocks as BlockSpec[],
+  validate: (document: Document, trigger?: string) =>
+    post('/api/validate', { document, trigger }, answer(is.Validation)),
+  examples: async (): Promise<Example[]> =>
+    (await get('/api/examples', answer(is.Examples))).examples as unknown as Example[],
+  server: () => get('/api/version', answer(is.Version)),
+  env: async (): Promise<EnvName[]> => (await get('/api/env', answer(is.EnvNames))).env,
 
   // workflows: stored versions
-  workflows: async (): Promise<WorkflowHead[]> => (await get('/api/workflows', is.workflows)).workflows,
-  workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, is.version),
+  workflows: async (): Promise<WorkflowHead[]> => (await get('/api/workflows', answer(is.WorkflowPage))).workflows,
+  workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, read.version),
   /** Versions of a workflow, newest first. */
   versions: (name: string, limit: number) =>
-    get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, is.versions),
+    get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, answer(is.VersionPage)),
   lastInputs: async (name: string): Promise<Json[]> =>
-    (await get(`/api/workflows/${enc(name)}/inputs`, is.inputs)).inputs,
+    (await get(`/api/workflows/${enc(name)}/inputs`, answer(is.InputList))).inputs,
 
   // drafts: what is being edited
-  drafts: async (): Promise<DraftSummary[]> => (await get('/api/drafts', is.drafts)).drafts,
-  draft: (id: string) => get(`/api/drafts/${enc(id)}`, is.draft),
+  drafts: async (): Promise<DraftSummary[]> => (await get('/api/drafts', answer(is.DraftPage))).drafts,
+  draft: (id: string) => get(`/api/drafts/${enc(id)}`, read.draft),
   /** Asked for twice at once (a button pressed twice), it is one draft. */
   createDraft: (document: unknown, name?: string, baseVersion?: number | null) => {
     const body = { document, name, base_version: baseVersion }
-    return once(['/api/drafts', body], () => post('/api/drafts', body, is.draft))
+    return once(['/api/drafts', body], () => post('/api/drafts', body, read.draft))
   },
   /** Raises DraftConflict when the draft was saved elsewhere in between. */
   saveDraft: async (id: string, rev: number, document: Document, name: string): Promise<DraftSaved> => {
     try {
-      return await send('PUT', `/api/drafts/${enc(id)}`, is.draftSaved, { document, name }, { 'If-Match': `"${rev}"` })
+      return await send(
+        'PUT',
+        `/api/drafts/${enc(id)}`,
+        answer(is.DraftSaved),
+        { document, name },
+        { 'If-Match': `"${rev}"` },
+      )
     } catch (error) {
       if (error instanceof ApiError && error.status === 409) {
-        const theirs = error.problem.current === undefined ? await api.draft(id) : is.draft(error.problem.current)
+        const theirs = error.problem.current === undefined ? await api.draft(id) : read.draft(error.problem.current)
         throw new DraftConflict(error.problem, theirs)
       }
       throw error
@@ -94,29 +104,34 @@ export const api = {
       options.rev === undefined ? {} : { 'If-Match': `"${options.rev}"` },
     ),
   /** Inputs of the last runs of a draft, newest first. */
-  draftInputs: async (id: string): Promise<Json[]> => (await get(`/api/drafts/${enc(id)}/inputs`, is.inputs)).inputs,
+  draftInputs: async (id: string): Promise<Json[]> =>
+    (await get(`/api/drafts/${enc(id)}/inputs`, answer(is.InputList))).inputs,
   /** Store a draft, at this revision, as the next version of its workflow. Raises ApiError 422 with diagnostics, or 409.
    *  `activateTriggers`: they start runs even if blocks were not imported. */
   saveDraftVersion: (id: string, rev: number, name?: string, activateTriggers = false) =>
     send(
       'POST',
       `/api/drafts/${enc(id)}/versions`,
-      is.saved,
+      answer(is.DraftVersion),
       { name, activate_triggers: activateTriggers },
       { 'If-Match': `"${rev}"` },
     ),
-  deleteDraft: (id: string) => send('DELETE', `/api/drafts/${enc(id)}`, is.anything),
+  deleteDraft: (id: string) => send('DELETE', `/api/drafts/${enc(id)}`, anything),
 
   // runs
-  runs: (where: RunQuery = {}) => get(`/api/runs${query(where)}`, is.runs),
-  run: (id: string) => get(`/api/runs/${enc(id)}`, is.run),
+  runs: (where: RunQuery = {}) => get(`/api/runs${query(where)}`, answer(is.RunPage)),
+  run: (id: string) => get(`/api/runs/${enc(id)}`, read.run),
   /** Events behind `after`, at most `limit` (10,000). */
   events: (id: string, after = 0, limit = 2000, signal?: AbortSignal) =>
-    get(`/api/runs/${enc(id)}/events${query({ after, limit, preview: OUTPUT_BYTES_MAX })}`, is.events, signal),
+    get(
+      `/api/runs/${enc(id)}/events${query({ after, limit, preview: OUTPUT_BYTES_MAX })}`,
+      answer(is.EventPage),
+      signal,
+    ),
   /** The document a run was made from; null when the server has it no more. */
   runDocument: async (run: RunView): Promise<Document | null> => {
     try {
-      return await get(`/api/runs/${enc(run.id)}/document`, is.document)
+      return await get(`/api/runs/${enc(run.id)}/document`, read.document)
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return null
       throw error
@@ -128,7 +143,7 @@ export const api = {
     key: string,
     where: { seq?: number; attempt?: number; preview?: number } = {},
     signal?: AbortSignal,
-  ) => get(`/api/runs/${enc(id)}/nodes/${enc(key)}${query(where)}`, is.node, signal),
+  ) => get(`/api/runs/${enc(id)}/nodes/${enc(key)}${query(where)}`, answer(is.NodeShown), signal),
   /** Where the bare JSON of an input or output can be downloaded. */
   nodeFile: (
     id: string,
@@ -137,37 +152,40 @@ export const api = {
     where: { seq?: number; attempt?: number } = {},
   ): string => `/api/runs/${enc(id)}/nodes/${enc(key)}${query({ ...where, only })}`,
   why: async (id: string, node?: string): Promise<Why[]> =>
-    (await get(`/api/runs/${enc(id)}/why${query({ node })}`, is.why)).why,
+    (await get(`/api/runs/${enc(id)}/why${query({ node })}`, answer(is.RunWhy))).why,
   startRun: (workflow: string, input: Json, options: RunOptions = {}) =>
     start(`/api/workflows/${enc(workflow)}/runs`, { input, version: options.version }, options),
   /** Run a document as it is, stored or not. */
   startDocument: (document: Document, input: Json, options: RunOptions = {}) =>
     start('/api/runs', { document, input }, options),
   /** Without `from` everything runs again; with it, results from before that block are reused. */
-  rerun: (id: string, from?: string, input?: Json) => make(`/api/runs/${enc(id)}/rerun`, { from, input }, is.accepted),
-  rerunPreview: (id: string, from: string) => get(`/api/runs/${enc(id)}/rerun${query({ from })}`, is.rerun),
+  rerun: (id: string, from?: string, input?: Json) =>
+    make(`/api/runs/${enc(id)}/rerun`, { from, input }, answer(is.RunAccepted)),
+  rerunPreview: (id: string, from: string) =>
+    get(`/api/runs/${enc(id)}/rerun${query({ from })}`, answer(is.RerunPreview)),
   /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */
-  retryNode: (id: string, key: string) => make(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, is.retried),
+  retryNode: (id: string, key: string) =>
+    make(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, answer(is.RetryAccepted)),
   /** A new run that continues from event `seq`, with these outputs (by node key) in place of recorded ones. */
   fork: (id: string, seq: number, outputs: Record<string, Json> = {}) =>
-    make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
+    make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, answer(is.RunAccepted)),
   /** Move an open run to another version of its workflow. */
-  migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, is.migrated),
-  cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, is.cancelled),
+  migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, answer(is.MigrateAnswer)),
+  cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, answer(is.Cancelled)),
   signal: (id: string, name: string, payload: Json, correlation?: string) =>
-    make(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }, is.anything),
+    make(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }, anything),
 
   // waits
   waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) =>
-    get(`/api/waits${query({ status, run, limit, counts: 0 })}`, is.waits),
+    get(`/api/waits${query({ status, run, limit, counts: 0 })}`, read.waits),
   /** Needs no link. Raises ApiError 422 (fields) or 409 (answered before). */
   answer: (wait: { run: string; id: string }, action: string | null, fields: Record<string, Json>, by?: string) =>
-    post(`/api/runs/${enc(wait.run)}/waits/${enc(wait.id)}`, { action, fields, by }, is.wait),
+    post(`/api/runs/${enc(wait.run)}/waits/${enc(wait.id)}`, { action, fields, by }, read.wait),
 
-  login: (token: string) => post('/login', { token }, is.anything),
+  login: (token: string) => post('/login', { token }, anything),
   /** `at_provider`: where the browser signs out at the provider that signed it in. */
-  logout: () => post('/logout', undefined, is.signedOut),
-  endSessions: () => send('DELETE', '/api/sessions', is.anything),
+  logout: () => post('/logout', undefined, (value) => (value ?? {}) as { at_provider?: string | null }),
+  endSessions: () => send('DELETE', '/api/sessions', anything),
 }
 
 function start(
@@ -176,11 +194,11 @@ function start(
   options: RunOptions,
   more: Record<string, string> = {},
 ): Promise<RunAccepted> {
-  return make(path, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, is.accepted, more)
+  return make(path, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, answer(is.RunAccepted), more)
 }
 
 /** A request that makes a run, or a signal, however often it is sent. */
-function make<T>(path: string, body: unknown, read: is.Read<T>, headers: Record<string, string> = {}): Promise<T> {
+function make<T>(path: string, body: unknown, read: Read<T>, headers: Record<string, string> = {}): Promise<T> {
   return once([path, body, headers], (key) => send('POST', path, read, body, { 'Idempotency-Key': key, ...headers }))
 }
 

@@ -3,7 +3,7 @@
 
 import { ApiError, plainProblem } from '../api/core'
 import { asProblem, type Read } from './answers'
-import { Mismatch } from './check'
+import { Mismatch } from '../api/check'
 import { learn } from './clock'
 import { noteStatus } from './session'
 import type { Problem } from '../api/types'

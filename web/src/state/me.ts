@@ -2,7 +2,8 @@
 // the server refuses it in any case.
 
 import { createStore } from 'zustand/vanilla'
-import { people, ROLES, type Me, type Role } from '../net/people'
+import type { Me } from '../api/schemas'
+import { people, ROLES, type Role } from '../net/people'
 import { READ_ONLY, serverStore } from './server'
 
 export const meStore = createStore<{ me: Me | null }>(() => ({ me: null }))

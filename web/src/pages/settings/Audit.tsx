@@ -1,7 +1,8 @@
 // Who changed what, newest first, by person, action and time; and whether each row is as it was written. For admins.
 
 import { useState, type ReactElement } from 'react'
-import { people, type AuditRow, type AuditWanted, type Verified } from '../../net/people'
+import type { AuditRow, Verified } from '../../api/schemas'
+import { people, type AuditWanted } from '../../net/people'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'

@@ -2,7 +2,8 @@
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../../net/api'
-import { people, type Me } from '../../net/people'
+import type { Me } from '../../api/schemas'
+import { people } from '../../net/people'
 import { Button } from '../../ui/Button'
 import { messageOf } from '../../ui/words'
 import { Refused } from './ListPage'

@@ -1,7 +1,8 @@
 // Browsers that are signed in: your own, and for admins those of everyone. One can be ended.
 
 import { useState, type ReactElement } from 'react'
-import { people, type SessionOf } from '../../net/people'
+import type { Session } from '../../api/schemas'
+import { people } from '../../net/people'
 import { Ago } from '../../ui/Ago'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
@@ -14,7 +15,7 @@ import { Refused, Table } from './ListPage'
 export function Sessions({ all }: { all: boolean }): ReactElement {
   const sessions = useData(all ? people.sessions : people.ownSessions, [all])
   const [error, setError] = useState<string | null>(null)
-  const end = (session: SessionOf): void => {
+  const end = (session: Session): void => {
     setError(null)
     const ended = all ? people.endSession(session.id) : people.endOwnSession(session.id)
     ended.then(
