@@ -30,8 +30,8 @@ from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 
 IN_FLIGHT, STEPS = 64, 20

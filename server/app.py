@@ -25,10 +25,10 @@ from executor.errors import StoreError
 from executor.kernel.handler.base import Block
 from executor.kernel.handler.needs import NotifySettings, RunLimits
 from executor.kernel.process.tracing import Tracing
-from executor.kernel.store.contract import Store
 from executor.kernel.store.driver import needs_psycopg
 from executor.kernel.store.run_rows import DEFAULT_POOL
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus
 from executor.open.engine import Engine
 from server import ui

@@ -38,8 +38,8 @@ from executor.errors import (
 from executor.kernel.process.clock import Clock, SystemClock
 from executor.kernel.process.database_clock import DatabaseClock
 from executor.kernel.run.links import Links
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import DEFAULT_POOL
+from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus, Wakes
 from executor.kernel.worker.worker import RENEWALS_PER_LEASE, RUNS_MAX, Worker
 from executor.service.notifications.alerts import Alerts

@@ -37,7 +37,7 @@ from server.cli.render import plain
 from server.variables import SettingsError, database_address
 
 if TYPE_CHECKING:
-    from executor.kernel.store.contract import Store
+    from executor.kernel.store.topics.store import Store
     from executor.service.upkeep.checked import Examination, Progress
     from executor.service.upkeep.doctor import Report
     from executor.service.upkeep.findings import Evidence

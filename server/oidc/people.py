@@ -9,8 +9,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.people import PEOPLE_ROLES, PersonRole, UserRow
+from executor.kernel.store.topics.store import Store
 from server.oidc.settings import OidcSettings
 
 ID = re.compile(r"[a-z0-9][a-z0-9._@-]{0,99}")

@@ -25,7 +25,7 @@ from executor.blocks.types.python import Python
 from executor.blocks.types.registry import Registry
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.kernel.handler.base import Context
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.service.triggers.requests import Received
 from executor.service.triggers.schedules import ScheduleSpec

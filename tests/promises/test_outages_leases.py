@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on
 from tests.support.until import until

@@ -187,7 +187,7 @@ async def test_doctor_names_a_key_that_is_not_that_of_the_database(tmp_path: Pat
 async def test_a_database_of_before_takes_the_key_of_its_first_start(tmp_path: Path) -> None:
     async with server(tmp_path, OLD) as (engine, _):
         _, link = await asking(engine)
-        await engine.store._writer.submit(lambda tx: tx.run("DELETE FROM secret_keys"))  # type: ignore[attr-defined]
+        await engine.store._writer.submit(lambda tx: tx.run("DELETE FROM secret_keys"))
     async with server(tmp_path, OLD) as (_, client):
         assert await works(client, link)
     with pytest.raises(WrongKey):

@@ -15,9 +15,8 @@ import sys
 import time
 
 from executor.errors import Fenced, StoreError
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.store import TopicStore
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import finish
 
 LEASE_MS = 400
@@ -37,7 +36,6 @@ def store_of(database: str) -> Store:
 
 
 async def owned(store: Store) -> int:
-    assert isinstance(store, TopicStore)
     [(count,)] = await store._readers.all(OWNED)
     return int(count)
 

@@ -20,8 +20,8 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from tests.support.documents import document
 from tests.support.runs import engine_on
 

@@ -6,8 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, NewRun, Placement, Record, RunRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 
 T0 = 1_700_000_000_000  # every test starts at this time

@@ -15,8 +15,8 @@ from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.needs import RunLimits
 from executor.kernel.process.clock import Clock
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus
 from executor.kernel.worker.worker import RUNS_MAX
 from executor.open.engine import Engine

@@ -16,9 +16,9 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.run import snapshots
 from executor.kernel.run.loaded import LoadedRun, Saved
 from executor.kernel.run.replay import replay
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics import leases
 from executor.kernel.store.topics import snapshots as stored
+from executor.kernel.store.topics.store import Store
 
 
 @contextmanager

@@ -17,8 +17,8 @@ from executor.blocks.connectors.block import ConnectorBlock
 from executor.blocks.connectors.document import Connector, read
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
-from executor.kernel.store.connectors import ConnectorStore
 from executor.kernel.store.topics.connectors import ConnectorRow
+from executor.kernel.store.topics.store import Store
 
 PLANS_MAX: Final = 10_000
 
@@ -31,7 +31,7 @@ class StoredConnector(Struct, frozen=True):
 
 
 class StoredConnectors:
-    def __init__(self, store: ConnectorStore, registry: Registry) -> None:
+    def __init__(self, store: Store, registry: Registry) -> None:
         self.revision = 0  # one higher with each change that was seen
         self.known: dict[str, StoredConnector] = {}
         self._store = store

@@ -33,9 +33,9 @@ from executor.blocks.vault.connection import (
 )
 from executor.blocks.vault.vault import Vault
 from executor.errors import BlockError
-from executor.kernel.store.contract import Store
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.secrets import SecretRow
+from executor.kernel.store.topics.store import Store
 
 log = logging.getLogger("weft.connections")
 

@@ -16,8 +16,8 @@ from executor.blocks.vault.command import External, SecretsCommand
 from executor.blocks.vault.connection import PREFIX, Connection, Credential, credential_of, is_connection, opened
 from executor.blocks.vault.sealing import Keys
 from executor.errors import BlockError, StoreError
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.secrets import SecretRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.live_redactor import LiveRedactor
 from executor.kernel.values.redact import Redactor
 

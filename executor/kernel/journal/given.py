@@ -19,7 +19,7 @@ from executor.errors import Conflict
 from executor.kernel.core.after import before, follows, root_of
 from executor.kernel.core.events import RunStarted
 from executor.kernel.journal.codec import Codec
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 
 ASKS: Final = frozenset({"approval", "form"})  # kinds of waits

@@ -16,9 +16,9 @@ from executor.kernel.read.find import find_run
 from executor.kernel.read.hub import Bell, Hub
 from executor.kernel.read.lookout import Lookout
 from executor.kernel.read.tail import size_of
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.store import Store
 
 PAGE = 1_000
 KEPT_BYTES = 16 * 1024 * 1024

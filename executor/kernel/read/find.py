@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from executor.errors import NotFound
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import WorkflowRow
 
 

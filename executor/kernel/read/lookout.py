@@ -8,7 +8,7 @@ from typing import Protocol
 
 from executor.errors import StoreError
 from executor.kernel.read.hub import Bell, Hub
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 
 LOOK_S = 1.0
 # First pause after a new reader. It doubles up to LOOK_S, by when the executing process knows of the reader.

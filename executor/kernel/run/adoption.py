@@ -12,9 +12,9 @@ from msgspec.structs import replace
 
 from executor.errors import StoreError
 from executor.kernel.run.watched import Watched
-from executor.kernel.store.contract import Store
 from executor.kernel.store.patience import patience, patience_s
 from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow, new_row
+from executor.kernel.store.topics.store import Store
 
 # Of the event loop, until the answer to a client is on its way: a first block that holds the loop does not hold that.
 REPLY_PASSES = 3

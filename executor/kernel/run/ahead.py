@@ -22,8 +22,8 @@ from executor.kernel.read.hub import DELTAS_MAX
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import Arrivals, Result
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, Appended
+from executor.kernel.store.topics.store import Store
 
 # Turns that are not on disk, and bytes of outputs that are not on their way there: as much may have to run again.
 TURNS_MAX = 64

@@ -15,8 +15,8 @@ from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid,
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.core.messages import Answer, Withdrawn
 from executor.kernel.process.threads import aside
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.people import Role, includes
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 from executor.kernel.values.payload import encode
 from executor.kernel.values.run_input import CHAT_INPUT, start_output

@@ -8,10 +8,10 @@ from typing import Any
 from compiler.plan import Node
 from executor.errors import BlockError, StoreError
 from executor.kernel.process.clock import Clock
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.cache import OUTPUT_MAX_BYTES, cache_key, plain, schema_sig
 from executor.kernel.values.redact import Redactor
 from executor.kernel.values.schema import Matches, check_output

@@ -15,8 +15,8 @@ from typing import Final
 from executor.errors import DatabaseUnavailable, ReadOnly, WrongKey
 from executor.kernel.process.clock import Clock
 from executor.kernel.run.links import Links
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.keys import Relinked
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 
 LINKED: Final = ("approval", "form", "attention", "webhook")  # kinds of waits that links answer

@@ -13,10 +13,10 @@ from typing import Any, TypeVar
 import orjson
 
 from executor.kernel.process.clock import Clock
-from executor.kernel.store.contract import Store
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.redact import Redactor
 
 T = TypeVar("T")

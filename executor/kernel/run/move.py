@@ -27,8 +27,8 @@ from executor.kernel.core.state import RunPhase, State, Status
 from executor.kernel.journal import given
 from executor.kernel.journal.codec import Codec, key_of
 from executor.kernel.journal.reader import load_plan, output_of, read
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, Move, Record, RunRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.scope import Values
 

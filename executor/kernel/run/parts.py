@@ -18,7 +18,7 @@ from executor.kernel.run.meters import RunMeters
 from executor.kernel.run.owned import OwnedRuns
 from executor.kernel.run.places import Places
 from executor.kernel.run.turns import Turns
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.files import Files
 from executor.kernel.values.live_redactor import LiveRedactor
 

@@ -19,8 +19,8 @@ from executor.errors import BlockError, Fenced, StoreError
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.read.elsewhere import PLACES, Elsewhere
 from executor.kernel.read.hub import Bell
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.places import Ask, Assigned
+from executor.kernel.store.topics.store import Store
 
 log = logging.getLogger("weft.places")
 

@@ -39,8 +39,8 @@ from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.step_note import StepNote
 from executor.kernel.run.step_order import StepOrder
-from executor.kernel.store.contract import Store
 from executor.kernel.store.patience import with_retries
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.money import USD_MAX
 from executor.kernel.values.payload import dump
 from executor.kernel.values.payload import encode as encode_payload

@@ -13,7 +13,7 @@ from executor.errors import ReadOnly
 from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics.people import UserRow
 from executor.kernel.store.topics.sessions import SessionRow
-from executor.kernel.store.topics.store import TopicStore
+from executor.kernel.store.topics.store import Store
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -37,7 +37,7 @@ def refuse_schema(found: int, newest: int) -> None:
         )
 
 
-class ReadOnlyStore(TopicStore):
+class ReadOnlyStore(Store):
     """Beside `Refusing` as its writer."""
 
     def __init__(self) -> None:

@@ -20,7 +20,6 @@ import msgspec
 import orjson
 
 from executor.errors import BadRequest, BlockError, FileNotYours, LimitExceeded, NotFound, StoreError
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.audit import Reach, present_reach
 from executor.kernel.store.topics.files import (
     FILES_MAX,
@@ -31,6 +30,7 @@ from executor.kernel.store.topics.files import (
     key_of,
     names_files,
 )
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.file import File, clean_media_type, clean_name, file_of, files_of, is_file, is_file_id
 
 MEBIBYTE: Final = 1024 * 1024

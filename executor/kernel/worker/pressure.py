@@ -9,7 +9,7 @@ from typing import Final
 
 from executor.errors import QueueFull
 from executor.kernel.process.clock import Clock
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 
 COUNT_EVERY_MS: Final = 1_000
 RETRY_MIN_S, RETRY_MAX_S, RETRY_UNKNOWN_S = 1, 60, 5

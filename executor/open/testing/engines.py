@@ -17,8 +17,8 @@ from executor.blocks.types.python_modules import steps_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.kernel.process.clock import Clock
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.open.testing.clock import ManualClock
 

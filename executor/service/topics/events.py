@@ -12,8 +12,8 @@ from executor.kernel.read.cursor import Cursor, Pages
 from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.read.hub import Bell, Deltas
 from executor.kernel.read.lookout import Lookout
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import EventFilter, Record
+from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts
 from executor.service.views import RunEvent
 

@@ -28,8 +28,8 @@ from executor.kernel.core.events import (
 )
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import ASKS, answers_in, below, bounds_of, is_changed_for
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record
+from executor.kernel.store.topics.store import Store
 
 
 class _Question(Struct, frozen=True):

@@ -41,10 +41,10 @@ from executor.kernel.journal.given import is_same
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.run.links import Links
 from executor.kernel.run.placement import placement_of
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import NewRun, Record, RunRow
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.inbox import SignalRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.payload import encode, split

@@ -23,9 +23,9 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.compiler import plan_of
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.topics.schedules import ScheduleRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.kernel.store.topics.workflows import (
     Declared,

@@ -13,7 +13,7 @@ from collections import deque
 from typing import Final
 
 from executor.errors import StoreError
-from executor.kernel.store.contract import WebhookStore
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import REASONS_KEPT, RefusalRow
 
 log = logging.getLogger("weft.triggers")
@@ -25,7 +25,7 @@ REMEMBERED: Final = 50  # per webhook, by this process
 class Refusals:
     """Counts refused requests by webhook and reason, and writes the counts in the background."""
 
-    def __init__(self, store: WebhookStore) -> None:
+    def __init__(self, store: Store) -> None:
         self._store = store
         self._last: dict[str, deque[RefusalRow]] = {}
         self._unwritten: dict[tuple[str, str], RefusalRow] = {}

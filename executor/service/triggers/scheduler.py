@@ -1,9 +1,9 @@
 """The scheduler: one task of the engine that sleeps until the next fire time and fires what is due.
 
-Any number of processes may do so on one database: a fire time belongs to the process that records it first (see the
-rules of `store.contract`). The database is read every 5 seconds at least, because other processes write schedules, too.
-Times come from the engine's clock. If that is set back, a fired time is not fired again: the next fire time stays where
-it is.
+Any number of processes may do so on one database: a fire time belongs to the process that records it first (rule "one
+fire, one run" in docs/reference/store.md). The database is read every 5 seconds at least, because other processes write
+schedules, too. Times come from the engine's clock. If that is set back, a fired time is not fired again: the next fire
+time stays where it is.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.kernel.process.task import RETRY_S, BackgroundTask
 from executor.kernel.read.elsewhere import SCHEDULES
-from executor.kernel.store.contract import ScheduleStore
 from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.schedules import Fire, Fired, ScheduleRow
 from executor.kernel.values import cron
@@ -49,7 +48,7 @@ class Scheduler:
     """Starts the runs of schedules whose time has come, one task in each process."""
 
     def __init__(self, parts: Parts, starter: Starter) -> None:
-        self._store: ScheduleStore = parts.store
+        self._store = parts.store
         self._clock = parts.clock
         self._owned = parts.owned
         self._elsewhere = parts.elsewhere

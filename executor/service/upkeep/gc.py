@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.upkeep import Orphans, Removable
 from executor.service.upkeep.retention import Rule, dropped_before, rules_of
 

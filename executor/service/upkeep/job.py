@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from executor.errors import StoreError, WeftError
 from executor.kernel.process.clock import Clock
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from executor.service.upkeep.gc import Collected
 
 log = logging.getLogger("weft.upkeep")

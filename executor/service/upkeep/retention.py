@@ -7,7 +7,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import WorkflowRow
 
 DAY_MS: Final = 86_400_000

@@ -19,8 +19,8 @@ from compiler.plan import Plan
 from executor.kernel.journal.codec import data_of, key_of
 from executor.kernel.journal.projection import ASIDE, NodeState
 from executor.kernel.journal.reader import output_of, read
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record, RunRow
+from executor.kernel.store.topics.store import Store
 from executor.service.views.slices import SlicedProjection, Slices
 
 NODES_MAX = 200  # differing nodes; more are only counted

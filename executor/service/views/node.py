@@ -21,9 +21,9 @@ from executor.kernel.core.events import ScopesOpened
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import Entry, NodeState, Status, decision
 from executor.kernel.journal.reader import output_of, read
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.store import Store
 from executor.kernel.values.bound import Bound
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.payload import encode as encode_payload

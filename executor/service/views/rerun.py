@@ -16,8 +16,8 @@ from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import Continued, kept
 from executor.kernel.journal.projection import decision
 from executor.kernel.journal.reader import read
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record
+from executor.kernel.store.topics.store import Store
 from executor.service.views import Rerun
 
 

@@ -19,9 +19,9 @@ from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.projection import NodeState
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.process.threads import aside
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
+from executor.kernel.store.topics.store import Store
 from executor.service.views import GraphEdge, GraphNode, NodeView, RunDocument, RunGraph, RunView, WaitView
 from executor.service.views.slices import DECODED_AT_ONCE, SlicedProjection, Slices
 

@@ -15,8 +15,8 @@ from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import Container, ContainerKey, State, Wait
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import read
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.store import Store
 from executor.service.views import NodeView
 from executor.service.views.run import node_view
 from executor.service.views.slices import SlicedProjection, Slices

@@ -29,9 +29,9 @@ from executor.kernel.core.state import DECIDED, Scope, State, Status
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import Meaning, decision
 from executor.kernel.journal.reader import read
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.places import USED, PlaceRow
+from executor.kernel.store.topics.store import Store
 from executor.service.views import Why
 from executor.service.views.slices import Slices
 

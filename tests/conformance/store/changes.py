@@ -12,7 +12,6 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.writer import ping
 from executor.kernel.store.statements import as_list
@@ -59,6 +58,7 @@ from executor.kernel.store.topics.schedules import Fire, ScheduleRow
 from executor.kernel.store.topics.secrets import Resealed, SecretRow
 from executor.kernel.store.topics.sessions import SessionRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.kernel.store.topics.waits import WaitUpdate
 from executor.kernel.store.topics.webhooks import DeliveryRow, RefusalRow, WebhookRow

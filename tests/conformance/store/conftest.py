@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
+from executor.kernel.store.topics.store import Store
 from tests.support.model_store.store import ModelStore
 
 

@@ -20,9 +20,9 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from executor.errors import WeftError
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.schedules import Fire
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import DeliveryRow
 from tests.conformance.store.changes import SCHEDULE, WEBHOOK
 from tests.support.place import place_of, store_at

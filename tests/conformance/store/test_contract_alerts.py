@@ -6,9 +6,9 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.alerts import AlertCount, AlertRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, new_run, owned_run, record
 
 EVERY = 300_000

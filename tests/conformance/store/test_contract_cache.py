@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.cache import CacheRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, change, owned_run, record, row
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Conflict, Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import NewRun, RunRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

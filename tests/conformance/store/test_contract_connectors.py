@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import hashlib
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.connectors import ConnectorRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0
 
 

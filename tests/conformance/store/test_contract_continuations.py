@@ -9,8 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced, Unheard
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import NewRun, RunRow, new_row
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, new_run, owned_run, placed, record, row
 
 LATER = T0 + 1_000

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.drafts import DraftHead, DraftRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, finish, new_run, owned_run, row
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, LimitExceeded, Unheard
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.topics.families import FamilyMax, FamilyRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 

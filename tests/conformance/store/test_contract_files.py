@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.files import FileHead, key_of
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record
 
 

@@ -9,8 +9,8 @@ import orjson
 import pytest
 
 from executor.kernel.store import formats
-from executor.kernel.store.contract import Store
 from executor.kernel.store.formats import FORMAT, needed
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, change, new_run, owned_run, record
 
 LATER = T0 + 60_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, row, wait
 
 

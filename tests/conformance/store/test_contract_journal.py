@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from executor.errors import Conflict, Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Appended, EventFilter, Record, RunRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

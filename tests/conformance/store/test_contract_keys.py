@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.keys import KeyRow, Relinked
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, change, owned_run, wait
 
 OLD, NEW = "k1", "k2"

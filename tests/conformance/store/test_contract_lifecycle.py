@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, NotFound
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Move
 from executor.kernel.store.topics.inbox import SignalRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LONG_AFTER, T0, change, finish, new_run, owned_run, record, row, wait
 
 

@@ -1,4 +1,4 @@
-"""Limits and rates of keys: rule 36."""
+"""Limits and rates of keys: rule "limits of runs"."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import random
 
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.limits import Full
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, finish, placed, row
 
 NOW = T0 + 1_000

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.load import Queue, WorkerLoad
 from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, placed, record, wait
 
 

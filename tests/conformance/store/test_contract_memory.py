@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.memory import TURNS_MAX, Conversation, MemoryHead, MemoryTurn
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0
 
 CHAT = Conversation("chat", "", "ada")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitUpdate
 from tests.support.rows import T0, change, finish, owned_run, record, wait
 

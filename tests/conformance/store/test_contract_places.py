@@ -1,4 +1,4 @@
-"""Places of limits of blocks: rule 37."""
+"""Places of limits of blocks: rule "places of blocks"."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, RunRow
 from executor.kernel.store.topics.places import RESERVED, USED, WAITS, Ask, PlaceRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, finish, owned_run, record
 
 

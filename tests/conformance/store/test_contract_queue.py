@@ -1,11 +1,11 @@
-"""In which order runs are claimed, and by which workers: rule 35."""
+"""In which order runs are claimed, and by which workers: rule "fair claims"."""
 
 from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
 
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, new_run, placed
 
 

@@ -8,8 +8,8 @@ import pytest
 from msgspec import structs
 
 from executor.errors import Conflict
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import ClockRepair, RunRow, new_row
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 

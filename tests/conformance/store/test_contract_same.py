@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from executor.errors import WeftError
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitUpdate
 from tests.support.model_store.store import ModelStore
 from tests.support.rows import LEASE_MS, T0, change, new_run, record, wait

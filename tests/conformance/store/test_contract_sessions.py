@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.topics.sessions import SESSIONS_MAX, SessionRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0
 
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, Move, RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, finish, owned_run, record
 
 LONG = SNAPSHOT_SEQ_MIN

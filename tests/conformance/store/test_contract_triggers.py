@@ -10,10 +10,10 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.schedules import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import DELIVERIES_KEPT, DELIVERY_KEPT_MS, DeliveryRow, RefusalRow, WebhookRow
 from executor.kernel.store.topics.workflows import Declared
 from tests.support.rows import T0, finish, new_run, row

@@ -10,13 +10,13 @@ from typing import Any
 import orjson
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.upkeep import Orphans
 from tests.support.model_store.store import ModelStore
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, change, finish, new_run, record, row, wait

@@ -4,8 +4,8 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced
-from executor.kernel.store.contract import Store
 from executor.kernel.store.run_rows import Append
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.usage import Spent, UsageRow, UsageSum
 from tests.support.rows import T0, finish, new_run, owned_run, record
 

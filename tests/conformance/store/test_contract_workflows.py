@@ -6,9 +6,9 @@ import asyncio
 
 import pytest
 
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.drafts import LAST_RUNS_OF_DRAFTS, LastRun
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import (
     ALL_HEADS,
     DeletedWorkflow,

@@ -11,10 +11,10 @@ import pytest
 import pytest_asyncio
 
 from executor.errors import DatabaseUnavailable
-from executor.kernel.store.contract import Store
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.store import Store
 from executor.service.upkeep.opening import open_reading
 
 HASHES = "SELECT hash FROM sessions WHERE seen_at_ms >= :since ORDER BY hash"

@@ -1,4 +1,4 @@
-"""Alerts in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Alerts in the model store."""
 
 from __future__ import annotations
 

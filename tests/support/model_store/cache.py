@@ -1,4 +1,4 @@
-"""Cached results in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Cached results in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checkpoints in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Checkpoints in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Child runs in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Child runs in the model store."""
 
 from __future__ import annotations
 

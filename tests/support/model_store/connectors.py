@@ -1,4 +1,4 @@
-"""Stored connectors in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Stored connectors in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Files in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs made from other runs in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Runs made from other runs in the model store."""
 
 from __future__ import annotations
 

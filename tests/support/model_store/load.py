@@ -1,4 +1,4 @@
-"""How much there is to do, in the model store. The contract is in `executor.kernel.store.contract`."""
+"""How much there is to do, in the model store."""
 
 from __future__ import annotations
 
@@ -22,11 +22,8 @@ class ModelLoad:
     _until_ms: dict[str, int]
     _limits: ModelLimits
     _schedules: dict[str, ScheduleRow]
+    stats = Stats()
     _notifications: dict[tuple[str, str, int], NotificationRow]
-
-    @property
-    def stats(self) -> Stats:
-        return Stats()
 
     async def load(self) -> DatabaseLoad:
         free = [run for run in self._open.values() if run.row.lease_owner is None]

@@ -1,4 +1,4 @@
-"""What agents remember, in the model store. The contract is in `executor.kernel.store.contract`."""
+"""What agents remember, in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outbox in the model store. The contract is in `executor.kernel.store.contract`."""
+"""The outbox in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""People and what they did in the model store. The contract is in `executor.kernel.store.contract`."""
+"""People and what they did in the model store."""
 
 from __future__ import annotations
 

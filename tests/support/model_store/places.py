@@ -1,4 +1,4 @@
-"""Places of limits of blocks, as rule 37 of the contract says it."""
+"""Places of limits of blocks, by the rule "places of blocks"."""
 
 from __future__ import annotations
 

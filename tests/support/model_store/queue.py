@@ -1,4 +1,4 @@
-"""Which runs a claim takes, as rule 35 of the contract says it."""
+"""Which runs a claim takes, by the rule "fair claims"."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _key(run: Run) -> str:
 
 
 class ModelLimits:
-    """Rule 36. `blocked`: the limit that each run waits for."""
+    """Rule "limits of runs". `blocked`: the limit that each run waits for."""
 
     def __init__(self) -> None:
         self.blocked: dict[str, str] = {}

@@ -1,4 +1,4 @@
-"""Stored secrets in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Stored secrets in the model store."""
 
 from __future__ import annotations
 

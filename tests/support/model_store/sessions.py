@@ -1,4 +1,4 @@
-"""Sessions in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Sessions in the model store."""
 
 from __future__ import annotations
 

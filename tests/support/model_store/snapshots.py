@@ -1,4 +1,4 @@
-"""Snapshots in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Snapshots in the model store."""
 
 from __future__ import annotations
 

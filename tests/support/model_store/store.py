@@ -39,6 +39,7 @@ from executor.kernel.store.topics.files import files_in
 from executor.kernel.store.topics.inbox import InboxRow, SignalRow
 from executor.kernel.store.topics.limits import Full
 from executor.kernel.store.topics.snapshots import SnapshotRow
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import Answered, WaitRow, WaitStatus
 from tests.support.model_store.cache import ModelCache
 from tests.support.model_store.checkpoints import ModelCheckpoints
@@ -95,6 +96,7 @@ class ModelStore(
     ModelMemory,
     ModelConnectors,
     ModelLoad,
+    Store,
 ):
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Schedules and webhooks in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Schedules and webhooks in the model store."""
 
 from __future__ import annotations
 

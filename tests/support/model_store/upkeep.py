@@ -1,4 +1,4 @@
-"""Deleting runs in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Deleting runs in the model store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What steps used and cost in the model store. The contract is in `executor.kernel.store.contract`."""
+"""What steps used and cost in the model store."""
 
 from __future__ import annotations
 

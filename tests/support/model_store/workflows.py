@@ -1,4 +1,4 @@
-"""Workflows in the model store. The contract is in `executor.kernel.store.contract`."""
+"""Workflows in the model store."""
 
 from __future__ import annotations
 

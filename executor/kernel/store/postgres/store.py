@@ -1,4 +1,4 @@
-"""The store on a PostgreSQL database. The contract is in `executor.kernel.store.contract`.
+"""The store on a PostgreSQL database. Its rules are in docs/reference/store.md.
 
 Writes go to one thread and are committed in groups (`writer.py`); reads go to sessions that only read (`readers.py`).
 Any number of processes may have one database open.
@@ -22,7 +22,7 @@ from executor.kernel.store.postgres.migrate import LOCK
 from executor.kernel.store.postgres.readers import PING_READ, Readers
 from executor.kernel.store.postgres.writer import Writer, ping
 from executor.kernel.store.stats import Stats
-from executor.kernel.store.topics.store import TopicStore
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.upkeep import Retired
 
 # In a transaction, so that it also works through a pool that gives sessions to others between two (pgbouncer).
@@ -33,7 +33,7 @@ GC_BEGINS = "BEGIN; SET LOCAL idle_in_transaction_session_timeout = 0"
 GC_LOCK = f"SELECT pg_try_advisory_xact_lock({LOCK}, 1)"
 
 
-class PostgresStore(TopicStore):
+class PostgresStore(Store):
     """`fault` is for tests: a call at each named point of a commit."""
 
     _writer: Writer

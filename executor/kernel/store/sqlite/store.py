@@ -1,4 +1,4 @@
-"""The store on one SQLite file. The contract is in `executor.kernel.store.contract`.
+"""The store on one SQLite file. Its rules are in docs/reference/store.md.
 
 Writes go to one thread and are committed in groups (`writer.py`); reads go to read-only connections (`readers.py`),
 so a read sees exactly what is committed and never waits. One process per file, many coroutines of one event loop.
@@ -12,18 +12,19 @@ from executor.kernel.store.sqlite.connection import Connect, Database, FaultPoin
 from executor.kernel.store.sqlite.lone import LoneWriter
 from executor.kernel.store.sqlite.readers import PING_READ, Readers, plain_read_only
 from executor.kernel.store.sqlite.writer import Stats, ping
-from executor.kernel.store.topics.store import TopicStore
+from executor.kernel.store.topics.store import Store
 from executor.kernel.store.writer import Retry
 
 READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or deleted
 
 
-class SQLiteStore(TopicStore):
+class SQLiteStore(Store):
     """A store on one SQLite file. `busy_timeout_ms` is how long one try waits for another process's lock, before
     `retry` starts the transaction again. `commit_here_below_s`: an append that comes alone is committed in the thread
     of the event loop while commits are shorter than this; one that stalls stalls the loop. `connect`, `connect_reader`
     and `fault` are for tests: other ways to the raw connections, and a call at each named point of a commit."""
 
+    stats: Stats
     _writer: LoneWriter
     _readers: Readers
 

@@ -117,7 +117,8 @@ DELETE_OLD_MESSAGES = f"DELETE FROM alert_messages WHERE id IN {any_of(':ids')}"
 
 
 def add_alerts(tx: Tx, alerts: tuple[AlertRow, ...]) -> int:
-    """Also part of an append. An error workflow needs no message to be put into: it is one."""
+    """Add the alerts whose cause is new for the address. Returns how many these are. Also part of an append. An error
+    workflow needs no message to be put into: it is one."""
     added = 0
     for row in alerts:
         if row.channel == "workflow":
@@ -131,6 +132,8 @@ def add_alerts(tx: Tx, alerts: tuple[AlertRow, ...]) -> int:
 
 
 def group_alerts(tx: Tx, now_ms: int, every_ms: int) -> int:
+    """Make a message for each address that alerts are due for, of all of them, unless its last message is younger
+    than `every_ms`. Alerts about waits that are closed are deleted. Returns how many messages were made."""
     tx.run(DROP_CLOSED, {"now": now_ms})
     made = 0
     for channel, target in tx.rows(DUE_TARGETS, {"now": now_ms}):
@@ -163,11 +166,13 @@ async def is_message_due(readers: Readers, now_ms: int) -> bool:
 
 
 async def next_alert_ms(readers: Readers) -> int | None:
+    """Return when the next alert or message is due, or None."""
     row = await readers.one(NEXT_DUE)
     return None if row is None or row[0] is None else int(row[0])
 
 
 def claim_alert_messages(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
+    """As `claim_notifications`."""
     claimed = []
     for id, attempts in tx.rows(FIND_DUE, {"now": now_ms, "limit": limit}):
         claimed += tx.rows(BEGIN_ATTEMPT, {"id": id, "attempts": attempts, "now": now_ms, "until": now_ms + lease_ms})
@@ -175,6 +180,7 @@ def claim_alert_messages(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list
 
 
 def keep_alert_message(tx: Tx, id: str, attempt: int, until_ms: int, counts: bool = True) -> bool:
+    """As `keep_notification`."""
     values = {"id": id, "attempt": attempt, "until": until_ms, "uncounted": int(not counts)}
     return tx.run(KEEP, values) == 1
 
@@ -188,23 +194,29 @@ def settle_alert_message(
     due_at_ms: int | None = None,
     error: str | None = None,
 ) -> bool:
+    """As `settle_notification`."""
     values = {"id": id, "attempt": attempt, "status": status, "due": due_at_ms, "error": error}
     return tx.run(SETTLE, {**values, "settled": None if status == "pending" else now_ms}) == 1
 
 
 async def alerts_of(readers: Readers, message_id: str, limit: int) -> list[AlertRow]:
+    """Return alerts, oldest first (at_ms, cause)."""
     return [AlertRow(*row) for row in await readers.all(OF_MESSAGE, {"message": message_id, "limit": limit})]
 
 
 async def count_alerts_of(readers: Readers, message_id: str) -> list[AlertCount]:
+    """Return counts over all alerts, the most frequent first."""
     return [AlertCount(*row) for row in await readers.all(COUNTS, {"message": message_id})]
 
 
 async def queued_since(readers: Readers, before_ms: int) -> list[QueuedRun]:
+    """Return, of the QUEUED_LOOKED_AT runs that were created first and no worker has begun, those created before
+    this time that have no alert."""
     return [QueuedRun(*row) for row in await readers.all(QUEUED, {"before": before_ms})]
 
 
 def delete_old_alerts(tx: Tx, before_ms: int, limit: int) -> int:
+    """Delete at most `limit` messages that were settled before this time, with their alerts. Returns how many."""
     ids = [id for (id,) in tx.rows(OLD_MESSAGES, {"before": before_ms, "limit": limit})]
     if not ids:
         return 0

@@ -166,7 +166,7 @@ def audited(tx: Tx, act: Act, change: Callable[..., T], args: tuple[Any, ...]) -
 
 
 def note_act(tx: Tx) -> bool:
-    """For an act that changes nothing in the database: the row is all there is."""
+    """Add the row of the present act, which changes nothing else in the database."""
     return True
 
 
@@ -179,12 +179,14 @@ def add(tx: Tx, act: Act) -> None:
 
 
 async def read_audit(readers: Readers, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
+    """Return audit rows in order."""
     return [AuditRow(*row) for row in await readers.all(READ, {"after": after, "limit": limit})]
 
 
 async def list_audit(
     readers: Readers, before: int | None = None, limit: int = 200, wanted: AuditFilter = EVERY_ROW
 ) -> list[AuditRow]:
+    """Return audit rows below `before`, newest first."""
     only = {name: value for name, value in msgspec.structs.asdict(wanted).items() if value is not None}
     statement = LIST.format("".join(WANTED[name] for name in only))
     if wanted.text is not None:
@@ -199,5 +201,6 @@ def _literally(text: str) -> str:
 
 
 async def audit_head(readers: Readers) -> AuditHead | None:
+    """Return the head, or None if no row was ever written."""
     row = await readers.one(HEAD)
     return None if row is None else AuditHead(*row)

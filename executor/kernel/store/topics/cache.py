@@ -45,6 +45,7 @@ DELETE FROM cache
 
 
 async def find_cached(readers: Readers, key: str, now_ms: int) -> CacheRow | None:
+    """Return the row, or None if there is none or it has expired (expires_at <= now)."""
     row = await readers.one(FIND, {"key": key, "now": now_ms})
     return None if row is None else CacheRow(*row)
 
@@ -56,10 +57,12 @@ def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
 
 
 def clear_cache(tx: Tx, workflow: str | None = None) -> int:
+    """Delete everything, or what runs of this workflow left. Returns how many rows were deleted."""
     if workflow is None:
         return tx.run(CLEAR)
     return tx.run(CLEAR_WORKFLOW, {"workflow": workflow})
 
 
 def delete_expired_cache(tx: Tx, now_ms: int, limit: int) -> int:
+    """Delete at most `limit` rows that expired before `now_ms`, oldest first. Returns how many were deleted."""
     return tx.run(DELETE_EXPIRED, {"now": now_ms, "limit": limit})

@@ -38,6 +38,7 @@ async def get_checkpoint(readers: Readers, run_id: str, node: str) -> Checkpoint
 
 
 def put_checkpoint(tx: Tx, epoch: int, row: CheckpointRow) -> None:
+    """Replace the one before. Raises Fenced."""
     if tx.run(HOLD_RUN, {"id": row.run_id, "epoch": epoch}) != 1:
         raise Fenced(f"run {row.run_id}: epoch {epoch} is no longer current", run=row.run_id)
     tx.run(PUT, msgspec.structs.asdict(row))

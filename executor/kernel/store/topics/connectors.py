@@ -41,14 +41,17 @@ DELETE = "DELETE FROM connectors WHERE service = :service"
 
 
 def put_connector(tx: Tx, row: ConnectorRow) -> bool:
+    """Store a new document, or replace one. Returns False if it is the same document."""
     return tx.run(PUT, msgspec.structs.asdict(row)) == 1
 
 
 async def connector_hashes(readers: Readers) -> dict[str, str]:
+    """Return hashes by service."""
     return {str(service): str(hash) for service, hash in await readers.all(HASHES)}
 
 
 async def get_connectors(readers: Readers, services: Sequence[str]) -> list[ConnectorRow]:
+    """Return those of these services that exist, by service."""
     rows = await readers.all(GET, {"services": as_list(list(services))})
     return [ConnectorRow(service, bytes(document), *rest) for service, document, *rest in rows]
 

@@ -38,6 +38,7 @@ async def get_plan(readers: Readers, hash: str) -> bytes | None:
 
 
 async def get_document(readers: Readers, hash: str) -> bytes | None:
+    """Return the document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
     row = await readers.one(DOCUMENT, {"hash": hash})
     return None if row is None else bytes(row[0])
 
@@ -48,6 +49,7 @@ async def get_blob(readers: Readers, hash: str) -> bytes | None:
 
 
 def put_plan(tx: Tx, hash: str, plan: bytes, now_ms: int) -> None:
+    """Store a plan that no run has yet; once, by hash."""
     do_once(tx, ADD_PLAN, hash, {"hash": hash, "content": plan, "now": now_ms})
 
 

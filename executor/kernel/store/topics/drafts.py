@@ -73,11 +73,14 @@ async def get_draft(readers: Readers, id: str) -> DraftRow | None:
 
 
 async def list_drafts(readers: Readers, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+    """Newest change first (updated_at, id). `before`: the draft id that ended the previous page."""
     query = DRAFTS + those_of((DRAFTS_BEFORE, before)) + DRAFTS_PAGE
     return [DraftHead(*row) for row in await readers.all(query, {"before": before, "limit": limit})]
 
 
 async def last_runs(readers: Readers, drafts: Sequence[str]) -> dict[str, LastRun]:
+    """Return the run of each draft that was created last, by draft id. Drafts without a run are left out. Costs a
+    look into an index for each, however many runs there are."""
     rows = await readers.all(LAST_RUNS_OF_DRAFTS, {"drafts": as_list(drafts)})
     return {draft: LastRun(*run) for draft, *run in rows}
 
@@ -85,6 +88,9 @@ async def last_runs(readers: Readers, drafts: Sequence[str]) -> dict[str, LastRu
 def put_draft(
     tx: Tx, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
 ) -> tuple[DraftRow | None, bool]:
+    """Store revision expected_rev + 1 of a draft; 0 makes a new one, and only then `base_version` counts (of
+    `name`, as base_rev 1). If the second value is False nothing was written, and the first is the draft as it is,
+    or None if there is none."""
     values = {"id": id, "name": name, "document": document, "now": now_ms}
     if expected_rev == 0:
         based = base_version is not None
@@ -96,6 +102,8 @@ def put_draft(
 
 
 def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+    """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. Returns the
+    draft as it is now, or None if there is none."""
     rows = tx.rows(REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
     return DraftRow(*rows[0]) if rows else None
 
@@ -106,6 +114,8 @@ def unbase_drafts(tx: Tx, workflow: str) -> None:
 
 
 def delete_draft(tx: Tx, id: str, expected_rev: int | None = None) -> bool:
+    """Delete a draft; its runs stay. Returns False, with nothing changed, if there is no such draft, or its rev
+    moved."""
     if expected_rev is None:
         return tx.run(DELETE_DRAFT, {"id": id}) == 1
     return tx.run(DELETE_DRAFT_AT_REV, {"id": id, "rev": expected_rev}) == 1

@@ -89,19 +89,23 @@ END_FAMILY = "UPDATE families SET over = 1 WHERE root_id = :root"
 
 
 async def get_family(readers: Readers, root_id: str) -> FamilyRow | None:
+    """Return the family, or None if the run never had a child."""
     row = await readers.one(GET_FAMILY, {"root": root_id})
     return None if row is None else _family(row)
 
 
 async def list_children(readers: Readers, run_id: str, limit: int = 200) -> list[ChildRow]:
+    """Newest first (created_at, id)."""
     return [ChildRow(*row) for row in await readers.all(CHILDREN, {"run": run_id, "limit": limit})]
 
 
 async def list_ancestors(readers: Readers, run_id: str, limit: int = 100) -> list[str]:
+    """Return the run's parent, the parent's parent and so on; [] for a run that no run started."""
     return [id for (id,) in await readers.all(ANCESTORS, {"run": run_id, "limit": limit})]
 
 
 async def count_active_below(readers: Readers, run_id: str, now_ms: int) -> int:
+    """Count runs below that are queued or running, or are due."""
     row = await readers.one(COUNT_ACTIVE_BELOW, {"run": run_id, "now": now_ms})
     return 0 if row is None else int(row[0])
 

@@ -83,6 +83,8 @@ HELD_BY_RUN = f"SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN {any_
 
 
 def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:
+    """Store parts of a file, or its head, by key, once; storing one again is a use. With a run it holds them from
+    now on. Returns False, with nothing written, if the run does not exist."""
     if run is not None and not take_run(tx, run):
         return False
     for key, content in parts:
@@ -93,6 +95,8 @@ def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_m
 
 
 def hold_files(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
+    """Note a use of these files with their parts; with a run it holds them from now on. Returns those that there
+    are: nothing of them is deleted before the time in the rule "orphans only" has passed again."""
     if run is not None and not take_run(tx, run):
         return []
     return hold(tx, ids, run, now_ms)
@@ -115,11 +119,13 @@ def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
 
 
 async def files_of_run(readers: Readers, run_id: str, ids: Sequence[str]) -> list[str]:
+    """Return those of these files that the run holds."""
     held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run_id, "ids": as_list(ids)})}
     return [id for id in ids if id in held]
 
 
 async def holds_file(readers: Readers, id: str, workflows: Sequence[str]) -> bool:
+    """Returns True if a run of one of these workflows holds the file."""
     return await readers.one(HELD_BY, {"id": id, "workflows": as_list(workflows)}) is not None
 
 

@@ -56,10 +56,13 @@ async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
 
 
 def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
+    """Append to the inbox and make the run due now. `plan_hash` is of the plan that the message asks the
+    run to move to. Returns False if there is no such run, or it has ended."""
     return _post(tx, run_id, message, now_ms, WAKE, plan_hash)
 
 
 def cancel_run(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
+    """As `post_message`; the run cannot end before it has consumed this one. A root's family is then over."""
     posted = _post(tx, run_id, message, now_ms, WAKE_TO_CANCEL)
     end_family(tx, run_id)
     return posted
@@ -119,6 +122,7 @@ SIGNALS_PAGE = " ORDER BY seq LIMIT :limit"
 
 
 async def unconsumed_signals(readers: Readers, run_id: str) -> list[SignalRow]:
+    """In order of arrival."""
     return [SignalRow(*row) for row in await readers.all(SIGNALS_UNCONSUMED, {"run": run_id})]
 
 
@@ -130,6 +134,8 @@ async def list_signals(
     received_after_ms: int | None = None,
     limit: int = 200,
 ) -> list[SignalRow]:
+    """In order of arrival, consumed ones too; `received_after_ms` is inclusive, so that a caller who asks
+    for what came after the first of two does not miss the second of the same millisecond."""
     where = those_of((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation), (SIGNALS_SINCE, received_after_ms))
     values = {"run": run_id, "name": name, "correlation": correlation, "since": received_after_ms, "limit": limit}
     return [SignalRow(*row) for row in await readers.all(SIGNALS + where + SIGNALS_PAGE, values)]
@@ -146,6 +152,8 @@ def post_signal(
     message: bytes,
     now_ms: int,
 ) -> tuple[SignalRow, bool] | None:
+    """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
+    Returns None if there is no such run, or it has ended."""
     take_run(tx, run_id)  # so that no other signal of it gets the same number, or the same key
     if dedupe_key is not None:
         found = tx.rows(SIGNAL_BY_DEDUPE_KEY, {"run": run_id, "key": dedupe_key})

@@ -55,21 +55,26 @@ SELECT {WAIT} FROM waits
 
 
 async def list_keys(readers: Readers) -> list[KeyRow]:
+    """Return keys by id."""
     return [KeyRow(*row) for row in await readers.all(LIST)]
 
 
 async def find_old_wait(readers: Readers, token_hash: str, now_ms: int) -> WaitRow | None:
+    """Return the wait whose link this was, while the key that it was made with is valid."""
     row = await readers.one(OLD_WAIT, {"token": token_hash, "now": now_ms})
     return None if row is None else WaitRow(*row)
 
 
 def take_key(tx: Tx, id: str, now_ms: int) -> str:
+    """Return the id of the present key, which is this one if there was none."""
     tx.run(TAKE, {"id": id, "now": now_ms})
     ((present,),) = tx.rows(PRESENT)
     return str(present)
 
 
 def change_key(tx: Tx, id: str, now_ms: int, until_ms: int) -> bool:
+    """Make this the present key; those before it that are still valid are so until `until_ms`. Links of those that
+    are not are forgotten. Returns False if nothing had to change."""
     was_present = tx.rows(PRESENT) == [(id,)]
     ended = tx.run(END_OTHERS, {"id": id, "now": now_ms, "until": until_ms})
     tx.run(CHANGE, {"id": id, "now": now_ms})
@@ -78,6 +83,8 @@ def change_key(tx: Tx, id: str, now_ms: int, until_ms: int) -> bool:
 
 
 def relink(tx: Tx, changes: Sequence[Relinked]) -> int:
+    """Replace hashes in one transaction. Returns how many were changed: a wait that is closed, or has another hash
+    by now, stays."""
     done = 0
     for change in sorted(changes, key=lambda each: (each.run_id, each.wait_id)):
         take_run(tx, change.run_id)

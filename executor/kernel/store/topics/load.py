@@ -84,6 +84,7 @@ DATABASE_BYTES = "SELECT $database_bytes"
 
 
 async def load(readers: Readers) -> DatabaseLoad:
+    """Return the load. The parts may be of slightly different times."""
     open = await readers.all(OPEN_RUNS)
     queues = await readers.all(QUEUES)
     [(timer_due_ms,)] = await readers.all(TIMER_DUE)

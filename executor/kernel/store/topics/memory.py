@@ -69,6 +69,8 @@ TRIES_MAX = 100  # each one that fails is a turn that another process has writte
 
 
 def remember(tx: Tx, conversation: Conversation, turn: MemoryTurn) -> bool:
+    """Add a turn after those that are there, and delete the oldest of more than TURNS_MAX. Returns False, with nothing
+    written, if this turn was written before."""
     place = msgspec.structs.asdict(conversation)
     values = {**place, **msgspec.structs.asdict(turn)}
     for _ in range(TRIES_MAX):
@@ -81,6 +83,7 @@ def remember(tx: Tx, conversation: Conversation, turn: MemoryTurn) -> bool:
 
 
 async def recall(readers: Readers, conversation: Conversation, limit: int) -> list[MemoryTurn]:
+    """Return the last `limit` turns, in the order in which they ended."""
     rows = await readers.all(RECALL, {**msgspec.structs.asdict(conversation), "limit": limit})
     return [MemoryTurn(turn, run, at_ms, bytes(messages)) for turn, run, at_ms, messages in reversed(rows)]
 
@@ -88,12 +91,14 @@ async def recall(readers: Readers, conversation: Conversation, limit: int) -> li
 async def list_memories(
     readers: Readers, workflow: str | None = None, limit: int = CONVERSATIONS_SHOWN
 ) -> list[MemoryHead]:
+    """Return memories of a workflow, or of all and of all scopes: those with the latest turn first."""
     query = ALL_HEADS if workflow is None else HEADS_OF
     rows = await readers.all(query, {"workflow": workflow, "limit": limit})
     return [MemoryHead(*row[:3], *(int(number) for number in row[3:])) for row in rows]
 
 
 def forget(tx: Tx, conversation: Conversation) -> int:
+    """Delete a conversation. Returns how many turns it had."""
     return tx.run(FORGET, msgspec.structs.asdict(conversation))
 
 
@@ -103,6 +108,7 @@ def forget_workflow(tx: Tx, workflow: str) -> None:
 
 
 def delete_old_memory(tx: Tx, before_ms: int, limit: int) -> int:
+    """Delete at most `limit` turns that ended before this time. Returns how many."""
     found = tx.rows(OLD, {"before": before_ms, "limit": limit})
     names = ("workflow", "scope", "key", "n")
     return sum(tx.run(DELETE_TURN, dict(zip(names, row, strict=True))) for row in found)

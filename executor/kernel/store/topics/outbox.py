@@ -74,6 +74,8 @@ async def is_any_due(readers: Readers, now_ms: int) -> bool:
 
 
 def claim_notifications(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+    """Claim pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Those of waits
+    that are closed become `cancelled` instead."""
     tx.run(CANCEL_CLOSED, {"now": now_ms})
     claimed = []
     for found in tx.rows(FIND_DUE, {"now": now_ms, "limit": limit}):
@@ -86,6 +88,9 @@ def claim_notifications(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[
 def keep_notification(
     tx: Tx, run_id: str, wait_id: str, n: int, attempt: int, until_ms: int, counts: bool = True
 ) -> bool:
+    """Let the claim of attempt number `attempt` last until then; it is free at a time that has come. With
+    `counts=False` nothing was sent, so it was no attempt. Returns False, with nothing changed, if it was cancelled,
+    or another attempt was begun."""
     values = {"run": run_id, "wait": wait_id, "n": n, "attempt": attempt, "until": until_ms}
     return tx.run(KEEP, {**values, "uncounted": int(not counts)}) == 1
 
@@ -101,17 +106,21 @@ def settle_notification(
     due_at_ms: int | None = None,
     error: str | None = None,
 ) -> bool:
+    """Record how attempt number `attempt` ended; `pending` with `due_at_ms` tries again then. Returns False, with
+    nothing changed, if another attempt was begun meanwhile."""
     values = {"run": run_id, "wait": wait_id, "n": n, "attempt": attempt, "status": status, "due": due_at_ms}
     values |= {"settled": None if status == "pending" else now_ms, "error": error}
     return tx.run(SETTLE, values) == 1
 
 
 async def next_notification_ms(readers: Readers) -> int | None:
+    """Return when the next one is due, or None if there is none to send."""
     row = await readers.one(NEXT_DUE)
     return None if row is None else int(row[0])
 
 
 async def list_notifications(readers: Readers, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
+    """Return all notifications of these waits (run id, wait id), in the order of their numbers for each wait."""
     return [NotificationRow(*row) for row in await readers.all(OF_WAITS, {"waits": as_list(waits)})]
 
 

@@ -88,6 +88,8 @@ REVOKE = "DELETE FROM api_tokens WHERE id = :id"
 
 
 def put_user(tx: Tx, row: UserRow) -> bool:
+    """Add a user. Returns False, with nothing changed, if there is one of this id or identity, or there are
+    USERS_MAX."""
     return tx.run(PUT_USER, msgspec.structs.asdict(row)) == 1
 
 
@@ -102,18 +104,23 @@ async def get_user_of(readers: Readers, identity: str) -> UserRow | None:
 
 
 def identify(tx: Tx, id: str, identity: str) -> bool:
+    """Give the user this identity. Returns False if there is no such user, they have one, or another user has
+    it."""
     return tx.run(IDENTIFY, {"id": id, "identity": identity}) == 1
 
 
 async def list_users(readers: Readers) -> list[UserRow]:
+    """Return users by id."""
     return [UserRow(*row) for row in await readers.all(LIST_USERS)]
 
 
 def set_role(tx: Tx, id: str, role: PersonRole) -> bool:
+    """Set the role of a user. Returns False if there is no such user."""
     return tx.run(SET_ROLE, {"id": id, "role": role}) == 1
 
 
 def delete_user(tx: Tx, id: str) -> bool:
+    """Delete a user with their sessions, tokens and sign-in links. Returns False if there is no such user."""
     if tx.run(DELETE_USER, {"id": id}) == 0:
         return False
     for statement in (DELETE_SESSIONS_OF, DELETE_TOKENS_OF, DELETE_CODES_OF):
@@ -122,6 +129,8 @@ def delete_user(tx: Tx, id: str) -> bool:
 
 
 def put_code(tx: Tx, hash: str, user_id: str, until_ms: int, now_ms: int) -> bool:
+    """Store the code of a sign-in link. Codes whose time is over are deleted, and those next to end beyond CODES_MAX.
+    Returns True."""
     tx.run(DELETE_OLD_CODES, {"now": now_ms})
     tx.run(DELETE_SURPLUS_CODES, {"most": CODES_MAX - 1})
     tx.run(PUT_CODE, {"hash": hash, "user": user_id, "until": until_ms})
@@ -129,12 +138,14 @@ def put_code(tx: Tx, hash: str, user_id: str, until_ms: int, now_ms: int) -> boo
 
 
 def redeem_code(tx: Tx, hash: str, now_ms: int) -> str | None:
+    """Return the user that the code signs in, once, or None if it is not valid."""
     for user, until_ms in tx.rows(REDEEM, {"hash": hash}):
         return str(user) if now_ms < until_ms else None
     return None
 
 
 def put_token(tx: Tx, row: TokenRow) -> bool:
+    """Add a token. Returns False, with nothing changed, if there are TOKENS_MAX, expired ones included."""
     return tx.run(PUT_TOKEN, msgspec.structs.asdict(row)) == 1
 
 
@@ -144,10 +155,12 @@ async def get_token(readers: Readers, id: str) -> TokenRow | None:
 
 
 async def list_tokens(readers: Readers) -> list[TokenRow]:
+    """Return tokens by the time they were made, and id."""
     return [TokenRow(*row) for row in await readers.all(LIST_TOKENS)]
 
 
 def use_token(tx: Tx, id: str, now_ms: int) -> None:
+    """Note that a token was used now; the time only grows."""
     tx.run(USE, {"id": id, "now": now_ms})
 
 

@@ -104,6 +104,7 @@ _LOCKED_AS: Final = "block "
 
 
 def ask_places(tx: Tx, asker: str, asks: Sequence[Ask]) -> Assigned:
+    """Add the asks after those that wait already; then as `assign_places` with their keys."""
     for run in sorted({ask.run_id for ask in asks}):
         tx.lock(run)  # a claim that comes meanwhile would not see the row, nor the row its epoch
     asked: list[int | None] = []
@@ -126,6 +127,8 @@ def ask_places(tx: Tx, asker: str, asks: Sequence[Ask]) -> Assigned:
 
 
 def assign_places(tx: Tx, asker: str, keys: Sequence[str]) -> Assigned:
+    """Reserve the free places with these keys for those that wait, in order; the asker's own are used at once, also
+    those that others have reserved for it."""
     begin, others, again = _assign(tx, asker, keys)
     heard = [number for (number,) in tx.rows(HEAR, {"asker": asker})]
     return Assigned((), tuple(sorted([*begin, *heard])), others, tuple(again))
@@ -163,8 +166,11 @@ def leave_places(tx: Tx, n: int, epoch: int, left: Sequence[tuple[str, int]]) ->
 
 
 async def places_to_assign(readers: Readers, asker: str, keys: Sequence[str]) -> list[str]:
+    """Return which of these keys have a free place for an attempt that waits, or a place that is reserved for the
+    asker. Only reads."""
     return [key for (key,) in await readers.all(TO_ASSIGN, {"asker": asker, "keys": as_list(keys)})]
 
 
 async def places_of(readers: Readers, run_id: str) -> list[PlaceRow]:
+    """Return all places of an open run, also of older epochs, by number."""
     return [PlaceRow(*row) for row in await readers.all(OF_RUN, {"id": run_id})]

@@ -186,25 +186,30 @@ async def get_schedule(readers: Readers, id: str) -> ScheduleRow | None:
 
 
 async def list_schedules(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
+    """By id."""
     query = SCHEDULES if workflow is None else SCHEDULES_OF
     return [_schedule(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
 
 
 async def due_schedules(readers: Readers, now_ms: int, limit: int) -> list[ScheduleRow]:
+    """Return schedules with a fire time that has come, or with a queued one and no open run; longest due first."""
     return [_schedule(row) for row in await readers.all(DUE_SCHEDULES, {"now": now_ms, "limit": limit})]
 
 
 async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
+    """Return the earliest `next_run_at_ms`, and whether any fire time is queued."""
     row = await readers.one(NEXT_SCHEDULE)
     assert row is not None, "a SELECT without FROM has one row"
     return row[0], bool(row[1])
 
 
 async def list_fires(readers: Readers, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
+    """Newest first."""
     return [FireRow(*row) for row in await readers.all(FIRES, {"id": schedule_id, "limit": limit})]
 
 
 def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
+    """Make it, or change it: see `merged_schedule` for what stays. Returns the row as it is now."""
     old = _take_schedule(tx, row.id)
     if old is None:
         merged = merged_schedule(None, row)
@@ -219,6 +224,9 @@ def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
 def switch_schedule(
     tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
 ) -> ScheduleRow | None:
+    """Switch a schedule on or off. Switching off deletes a queued fire time; a schedule that is on keeps its next
+    fire time. `times` are the cron and tz that `next_run_at_ms` was calculated from; a schedule that has others by
+    now is not switched on. Returns the row as it is now, or None if there is no such schedule."""
     change = {"id": id, "enabled": int(enabled), "next_run_at": next_run_at_ms, "now": now_ms}
     found = tx.rows(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
     if not found:
@@ -227,12 +235,14 @@ def switch_schedule(
 
 
 def delete_schedule(tx: Tx, id: str) -> bool:
+    """Delete a schedule; its runs stay."""
     deleted = tx.run(DELETE_SCHEDULE, {"id": id}) == 1
     tx.run(DELETE_FIRES, {"id": id})
     return deleted
 
 
 def fire(tx: Tx, fire: Fire) -> Fired | None:
+    """Fire a schedule. Returns None, with nothing changed, if the schedule is not as the fire expects."""
     take = {"due": TAKE_DUE, "queued": TAKE_QUEUED, None: TAKE_ANY}[fire.expects]
     values = {"id": fire.schedule_id, "expected": fire.expected_ms, "next_run_at": fire.next_run_at_ms}
     if fire.run is not None:

@@ -65,14 +65,18 @@ _texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 async def get_secrets(readers: Readers, names: Sequence[str]) -> list[SecretRow]:
+    """Return those of these secrets that exist, by name."""
     return [_row(row) for row in await readers.all(GET, {"names": as_list(list(names))})]
 
 
 async def list_secrets(readers: Readers) -> list[SecretRow]:
+    """Return all secrets, by name."""
     return [_row(row) for row in await readers.all(LIST)]
 
 
 def put_secret(tx: Tx, row: SecretRow) -> bool:
+    """Store a first value, or one that replaces the previous version. Returns False, with nothing written, if the
+    name has another version than that."""
     values = msgspec.structs.asdict(row)
     values |= {key: msgspec.json.encode(values[key]).decode() for key in ("hosts", "places")}
     del values["last_used_at_ms"]
@@ -80,11 +84,14 @@ def put_secret(tx: Tx, row: SecretRow) -> bool:
 
 
 def use_secrets(tx: Tx, names: Sequence[str], now_ms: int) -> None:
+    """`last_used_at_ms` only grows."""
     for name in sorted(names):  # in one order, so that two transactions do not wait for each other
         tx.run(USE, {"name": name, "now": now_ms})
 
 
 def reseal_secrets(tx: Tx, changes: Sequence[Resealed]) -> int:
+    """Replace sealed values in one transaction. Returns how many were changed: a secret that has another version or
+    key by now stays."""
     ordered = sorted(changes, key=lambda each: each.name)
     return sum(tx.run(RESEAL, msgspec.structs.asdict(change)) for change in ordered)
 

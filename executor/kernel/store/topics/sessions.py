@@ -47,10 +47,13 @@ async def get_session(readers: Readers, hash: str) -> SessionRow | None:
 
 
 async def list_sessions(readers: Readers) -> list[SessionRow]:
+    """Seen last first."""
     return [SessionRow(*row) for row in await readers.all(LIST)]
 
 
 def put_session(tx: Tx, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:
+    """Store a new session. Those that were created, or seen, no later than these times are deleted. Returns
+    True."""
     tx.run(DELETE_EXPIRED, {"created_after": created_after_ms, "seen_after": seen_after_ms})
     tx.run(DELETE_SURPLUS, {"most": SESSIONS_MAX - 1})
     tx.run(PUT, msgspec.structs.asdict(row))
@@ -66,4 +69,5 @@ def delete_session(tx: Tx, hash: str) -> bool:
 
 
 def delete_sessions(tx: Tx, user_id: str | None = None) -> int:
+    """Delete all sessions, or those of a user."""
     return tx.run(DELETE_ALL) if user_id is None else tx.run(DELETE_OF, {"user": user_id})

@@ -63,4 +63,5 @@ def delete_snapshot(tx: Tx, number: int, seq: int) -> None:
 
 
 def delete_snapshots(tx: Tx) -> int:
+    """Delete all of them. Returns how many there were."""
     return tx.run(DELETE_SNAPSHOTS)

@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics import (
     alerts,
     audit,
@@ -58,23 +60,23 @@ class Writer(Protocol):
         """Have it committed. The future holds what `write` returned, once that is on disk."""
 
 
-def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     """Return the method that has `change` committed, with its parameters except the transaction."""
     return _method(change, is_audited=False)
 
 
-def audited(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+def audited(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     """As `write`; what is done for a person or a program (`acting`) is recorded in the same transaction."""
     return _method(change, is_audited=True)
 
 
 def _method(
     change: Callable[Concatenate[Tx, P], T], is_audited: bool
-) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     signature = inspect.signature(change)
     assert all(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values()), change
 
-    async def method(store: TopicStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def method(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
         act = present_act() if is_audited else None
         if act is None and not kwargs:
             return await store._writer.submit(change, *args, **kwargs)
@@ -92,26 +94,64 @@ def _method(
 
 def read(
     query: Callable[Concatenate[Readers, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[TopicStore, P], Coroutine[Any, Any, T]]:
+) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     """Return the method that runs `query`, with its parameters except the readers."""
 
-    def method(store: TopicStore, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+    def method(store: Store, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
         return query(store._readers, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = query.__name__
     return method
 
 
-class TopicStore:
-    """The store of every database. How one is opened, closed and looked at is its own."""
+class Store(ABC):
+    """The store of every database; docs/reference/store.md has its rules. Every method raises DatabaseWriteFailed or
+    DatabaseUnavailable (executor.errors) when the database cannot do it. How one is opened, closed and looked at is its
+    own."""
 
+    stats: Stats  # of what this process has committed
     _writer: Writer
     _readers: Readers
 
+    @abstractmethod
+    async def open(self) -> None:
+        """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
+
+    @abstractmethod
+    async def close(self) -> None: ...
+
+    @abstractmethod
+    def stop_retrying(self) -> None:
+        """Let no write that finds the database busy be tried again from now on: a process that is to end has only
+        seconds."""
+
+    @abstractmethod
+    def check_identity(self) -> None:
+        """Check the database without waiting. Raises DatabaseReplaced if what is open is no longer the database that
+        was opened, so nothing is written."""
+
+    @abstractmethod
+    async def time_us(self) -> int | None:
+        """Return the Unix time of the database server, which is the time of all processes on it, or None if it has no
+        clock but that of this machine."""
+
+    @abstractmethod
+    async def ping_read(self) -> None:
+        """Prove by a read that the database can be read; raises otherwise."""
+
+    @abstractmethod
+    async def ping(self) -> None:
+        """Prove by a read and a small write that the database works; raises otherwise."""
+
     def deleting(self) -> AbstractAsyncContextManager[bool]:
+        """Enter a sweep of old runs. Yields False if another process is at it, where several share the database for
+        long."""
         return nullcontext(True)
 
     async def retire_days(self, ended_before_ms: int | None, every_days: int) -> Retired | None:
+        """Begin a new part of the journals, and drop those whose runs ended before this time; a run that may not go
+        moves to another. For the holder of `deleting`, where journals are in parts, each of the runs of `every_days`
+        days. Returns None if there are no parts."""
         return None
 
     # plans, documents, blobs
@@ -275,7 +315,9 @@ class TopicStore:
     put_upkeep_note = write(upkeep.put_upkeep_note)
 
     async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
-        """Found by a reader, so that the writer only looks at what may go."""
+        """Delete at most `limit` of each kind, versions of at most `limit` workflows, and no more blobs after 32 MiB of
+        them. If all counts are 0 there are none left. A reader finds them, so that the writer only looks at what may
+        go."""
         found = await upkeep.find_orphans(self._readers, unused_since_ms, limit)
         return await self._writer.submit(upkeep.delete_orphans, found, unused_since_ms)
 

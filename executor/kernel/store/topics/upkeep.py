@@ -113,11 +113,13 @@ ON CONFLICT (name) DO UPDATE SET updated_at_ms = excluded.updated_at_ms, data = 
 
 
 async def upkeep_note(readers: Readers, name: str) -> bytes | None:
+    """Return the last note of this name."""
     row = await readers.one(NOTE, {"name": name})
     return None if row is None else bytes(row[0])
 
 
 def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
+    """Store a note in place of the one before."""
     tx.run(PUT_NOTE, {"name": name, "data": data, "now": now_ms})
 
 
@@ -130,6 +132,9 @@ async def find_removable(
     workflow: str | None = None,
     but_not: Sequence[str] = (),
 ) -> list[Removable]:
+    """Oldest first (created_at, id): runs that ended before this time and may be deleted. `keep`: except so
+    many of each workflow, the newest that have ended; children follow their parent and are not counted. `after`: a
+    run id, what was created up to it is left out. `workflow`: only its runs; `but_not`: all but those of these."""
     which = (OF_WORKFLOW if workflow is not None else "") + (BUT_NOT_OF if but_not else "")
     query = FIND_REMOVABLE + which + (_NOT_NEWEST if keep else "") + (BEHIND if after is not None else "") + IN_ORDER
     values = {"before": ended_before_ms, "keep": keep, "after": after, "limit": limit}
@@ -138,6 +143,8 @@ async def find_removable(
 
 
 def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
+    """Delete runs in one transaction. Returns the ids that were deleted: those that may not be, or do not exist,
+    are left out."""
     gone = []
     for id in run_ids:
         take_run(tx, id)
@@ -167,7 +174,7 @@ async def find_orphans(readers: Readers, unused_since_ms: int, limit: int) -> tu
 
 
 def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orphans:
-    """`found` by `find_orphans`. Each is looked at again: a run may refer to it by now, or a version be active."""
+    """Delete what `find_orphans` found. Each is checked again: a run may refer to it by now, or a version be active."""
     tx.run(TAKE_VERSIONS, {"keys": found[-1]})
     counts = []
     for statement, keys in zip(DELETE_ORPHANS, found, strict=True):
@@ -177,5 +184,6 @@ def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orph
 
 
 async def count_orphans(readers: Readers, unused_since_ms: int) -> Orphans:
+    """Count what `delete_orphans` would delete in all."""
     row = await readers.one(COUNT_ORPHANS, {"unused_since": unused_since_ms})
     return Orphans() if row is None else Orphans(*row)

@@ -97,12 +97,14 @@ def fold_usage(tx: Tx, run_id: str) -> None:
 
 
 async def usage_of(readers: Readers, run_id: str) -> list[UsageSum]:
+    """Return the usage of the run and all runs below it, by model."""
     return _sums(await readers.all(USAGE_OF_RUN, {"run": run_id}))
 
 
 async def usage_between(
     readers: Readers, first_day: int, last_day: int, by: By, workflow: str | None = None
 ) -> list[UsageSum]:
+    """Both days are part of it. Of more than GROUPS_MAX sums those that cost most."""
     query = _USAGE_BY[by] + those_of((_OF_WORKFLOW, workflow)) + _GROUPED
     values = {"first": first_day, "last": last_day, "workflow": workflow, "limit": GROUPS_MAX}
     return _sums(await readers.all(query, values))

@@ -126,6 +126,8 @@ async def list_waits(
     key: str | None = None,
     before: tuple[str, str] | None = None,
 ) -> list[WaitRow]:
+    """Oldest first (opened_at, run id, id), over all runs unless narrowed. `key`: of the node that waits.
+    `before`: run and wait id that ended the previous page."""
     where = those_of(
         (WAITS_OF_RUN, run_id),
         (WAITS_OF_KEY, key),
@@ -150,6 +152,7 @@ async def list_waits(
 async def count_waits(
     readers: Readers, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
 ) -> dict[str, int]:
+    """Count waits by status; a status without waits is left out, and COUNT_MAX means that number or more."""
     where = those_of((WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
     if run_id is not None:
         query = COUNT_WAITS_OF_RUN + where + BY_STATUS
@@ -163,12 +166,15 @@ async def count_waits(
 
 
 async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> list[WaitRow]:
+    """Return pending waits of the runs below, oldest first, without those for a child."""
     return [WaitRow(*row) for row in await readers.all(WAITS_BELOW, {"run": run_id, "limit": limit})]
 
 
 def answer_wait(
     tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
 ) -> Answered | None:
+    """pending -> answered once, message into the inbox, run due now; one transaction. Returns None if there
+    is no such wait."""
     found = tx.rows(WAIT_BY_TOKEN, {"token": token_hash})
     if not found:
         return None
@@ -179,10 +185,13 @@ def answer_wait(
 
 
 def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int) -> Answered | None:
+    """pending -> cancelled once, returned as by `answer_wait`; None if there is no such wait."""
     return _close(tx, run_id, WaitUpdate(wait_id, "cancelled", None, by, now_ms), message, now_ms)
 
 
 def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
+    """pending -> expired once, the message into the inbox, the run due now; one transaction. Returns
+    False if it was not pending."""
     closed = _close(tx, run_id, WaitUpdate(wait_id, "expired", at_ms=now_ms), message, now_ms)
     return closed is not None and closed.won
 

@@ -173,19 +173,23 @@ async def get_webhook(readers: Readers, id: str) -> WebhookRow | None:
 
 
 async def list_webhooks(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
+    """By id."""
     query = WEBHOOKS if workflow is None else WEBHOOKS_OF
     return [_webhook(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
 
 
 async def list_deliveries(readers: Readers, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
+    """Newest first."""
     return [DeliveryRow(*row) for row in await readers.all(DELIVERIES, {"id": webhook_id, "limit": limit})]
 
 
 async def list_refusals(readers: Readers, webhook_id: str) -> list[RefusalRow]:
+    """Return refusals, the reason that came last first; at most REASONS_KEPT."""
     return [RefusalRow(*row) for row in await readers.all(REFUSALS, {"id": webhook_id})]
 
 
 def put_webhook(tx: Tx, row: WebhookRow) -> WebhookRow:
+    """Make it, or change it: see `merged_webhook` for what stays. Returns the row as it is now."""
     old = _take_webhook(tx, row.id)
     if old is None:
         merged = merged_webhook(None, row)
@@ -203,12 +207,14 @@ def switch_webhook(tx: Tx, id: str, enabled: bool, now_ms: int) -> WebhookRow | 
 
 
 def rotate_webhook(tx: Tx, id: str, generation: int, now_ms: int) -> WebhookRow | None:
+    """Give the secret a new generation. The old one is no longer valid, and digests signed with it are deleted."""
     found = tx.rows(ROTATE_WEBHOOK, {"id": id, "generation": generation, "now": now_ms})
     tx.run(DELETE_DIGESTS, {"id": id})
     return _webhook(found[0]) if found else None
 
 
 def delete_webhook(tx: Tx, id: str) -> bool:
+    """Delete a webhook with its deliveries and refusals; its runs stay."""
     deleted = tx.run(DELETE_WEBHOOK, {"id": id}) == 1
     for statement in (DELETE_DIGESTS, DELETE_DELIVERIES, DELETE_REFUSALS):
         tx.run(statement, {"id": id})
@@ -216,6 +222,9 @@ def delete_webhook(tx: Tx, id: str) -> bool:
 
 
 def deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+    """Store the delivery and its run in one transaction. If the delivery is a copy nothing is written: the first
+    value is the first delivery, the second None. Raises Fenced, with nothing written, if the webhook differs from
+    `webhook` by now (except in its last run)."""
     keep_workflow(tx, run.workflow)
     _check(tx, webhook)
     forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "limit": DELIVERIES_KEPT - 1}
@@ -253,6 +262,7 @@ def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> Deliv
 
 
 def add_refusals(tx: Tx, rows: Sequence[RefusalRow]) -> None:
+    """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
     for row in rows:
         tx.run(ADD_REFUSAL, msgspec.structs.asdict(row))
 

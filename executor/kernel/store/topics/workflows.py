@@ -129,24 +129,29 @@ SELECT count(*) FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n AND 
 
 
 async def get_workflow(readers: Readers, name: str, version: int | None = None) -> WorkflowRow | None:
+    """Return the active version, or with a number that one, also of a workflow that was deleted."""
     row = await readers.one(ACTIVE if version is None else BY_VERSION, {"name": name, "version": version})
     return None if row is None else WorkflowRow(*row)
 
 
 async def list_workflows(readers: Readers) -> list[WorkflowRow]:
+    """Return the active version of each workflow, by name."""
     return [WorkflowRow(*row) for row in await readers.all(ALL_ACTIVE)]
 
 
 async def get_head(readers: Readers, name: str) -> WorkflowHead | None:
+    """Return the head, or None if there is no such workflow, or it was deleted."""
     row = await readers.one(HEAD, {"name": name})
     return None if row is None else _head(row)
 
 
 async def list_heads(readers: Readers) -> list[WorkflowHead]:
+    """Return heads by name. Costs a look into an index for each, however many runs there are."""
     return [_head(row) for row in await readers.all(ALL_HEADS)]
 
 
 async def list_versions(readers: Readers, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
+    """Return versions below `before`, newest first; [] for a workflow that was deleted."""
     below = VERSION_MAX + 1 if before is None else before
     rows = await readers.all(VERSIONS, {"name": name, "before": below, "limit": limit})
     return [VersionRow(*row) for row in rows]
@@ -155,6 +160,9 @@ async def list_versions(readers: Readers, name: str, before: int | None = None, 
 def put_workflow(
     tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
 ) -> Stored:
+    """Store the next version of `name`, or find the existing version with this hash; it is the active one from now
+    on. `declared` are the triggers of the document, which replace those of the version that was active; None leaves
+    them."""
     values = {"name": name, "hash": hash, "document": document, "now": now_ms}
     for _ in range(TRIES_MAX):
         if found := tx.rows(TAKE_BY_HASH, {"name": name, "hash": hash}):
@@ -165,6 +173,7 @@ def put_workflow(
 
 
 def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None = None) -> Stored | None:
+    """As `put_workflow` with the document of `version`. Returns None if there is no such workflow or version."""
     found = tx.rows(TAKE_VERSION, {"name": name, "version": version})
     if not found or _take_active(tx, name) is None:
         return None
@@ -172,6 +181,8 @@ def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: De
 
 
 def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
+    """Delete the workflow, by the rule "deleting a workflow". Drafts of it are based on nothing from then on. Returns
+    None if there is no such workflow."""
     if _take_active(tx, name) is None:
         return None
     tx.rows(TAKE_ALONE, {"name": name})

@@ -41,14 +41,14 @@ async def test_idle_readers_share_one_look_a_second(tmp_path: Path, monkeypatch:
             await until_event(engine, run, "node.started", "a")
         readers = [asyncio.create_task(read_to_end(front, runs[n % 3])) for n in range(READERS)]
         asked: list[str] = []
-        whole = type(front.store._readers).all  # type: ignore[attr-defined]
+        whole = type(front.store._readers).all
 
         async def count(self: Any, sql: str, parameters: tuple[Any, ...] = ()) -> Any:
-            if self is front.store._readers:  # type: ignore[attr-defined]
+            if self is front.store._readers:
                 asked.append(sql)
             return await whole(self, sql, parameters)
 
-        monkeypatch.setattr(type(front.store._readers), "all", count)  # type: ignore[attr-defined]
+        monkeypatch.setattr(type(front.store._readers), "all", count)
         # First each reads what there is. From then on there is one query for all runs that are read, and no other.
         await until(lambda: len(asked) > READERS and all(sql == LAST_SEQS for sql in asked[-LOOKS:]))
         hold.free.set()

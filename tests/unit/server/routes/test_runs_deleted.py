@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from executor.kernel.journal import reader
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.service.topics.waits import WaitFilter
 from tests.support.documents import document

@@ -10,7 +10,7 @@ import pytest
 
 from executor.errors import CorruptJournal, NotFound
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
-from executor.kernel.store.contract import Store
+from executor.kernel.store.topics.store import Store
 
 
 class Rows:

@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from executor.errors import DatabaseUnavailable, NotFound
-from executor.kernel.store.contract import Store
 from executor.kernel.store.sqlite.reading import open_reading
+from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.service.topics.waits import WaitFilter
 from executor.service.upkeep import gc

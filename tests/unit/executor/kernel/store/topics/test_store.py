@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import inspect
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from executor.kernel.store.contract import Store
-from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.store import TopicStore, read, write
+from executor.kernel.store.topics.store import read, write
 from executor.kernel.store.tx import Readers, Tx
+from tests.support.model_store.store import ModelStore
 
 
 class Direct:
@@ -36,7 +36,7 @@ async def query(readers: Readers, a: int, b: str = "b") -> tuple[Readers, int, s
     return readers, a, b
 
 
-class Small(TopicStore):
+class Small(ModelStore):
     plain = write(plain)
     query = read(query)
 
@@ -73,16 +73,15 @@ def test_methods_have_the_names_of_their_functions() -> None:
     assert (Small.plain.__name__, Small.query.__qualname__) == ("plain", "query")
 
 
-def test_a_store_has_each_method_of_the_contract() -> None:
-    for name, method in inspect.getmembers(Store, inspect.isfunction):
-        if not name.startswith("_"):
-            assert inspect.iscoroutinefunction(method) or name in ("stop_retrying", "check_identity", "deleting")
-            assert callable(getattr(SQLiteStore, name)), name
-
-
-def test_so_has_that_of_postgresql() -> None:
-    pytest.importorskip("psycopg")
-    from executor.kernel.store.postgres.store import PostgresStore
-
-    for name, _ in inspect.getmembers(Store, inspect.isfunction):
-        assert name.startswith("_") or callable(getattr(PostgresStore, name)), name
+def test_the_reference_has_each_rule_that_code_and_tests_name() -> None:
+    reference = Path("docs/reference/store.md").read_text(encoding="utf-8")
+    names = {name.rstrip(".").lower() for name in re.findall(r"^- \*\*(.+?)\*\*", reference, re.MULTILINE)}
+    roots = ("executor", "tests")
+    paths = (path for root in roots for path in Path(root).rglob("*") if path.suffix in (".py", ".md"))
+    cited = {
+        " ".join(name.split()): path
+        for path in paths
+        for name in re.findall(r'[Rr]ule "([a-z ,\n]+)"', path.read_text(encoding="utf-8"))
+    }
+    assert {name: path for name, path in cited.items() if name not in names} == {}
+    assert cited
