@@ -10,17 +10,8 @@ from typing import TYPE_CHECKING, Any, cast
 from executor.kernel.store.statements import TERMINAL
 from server.client.call import Call
 from server.client.errors import ClientError, RunFailed
-from server.client.topics.connectors import Connectors
-from server.client.topics.drafts import Drafts
-from server.client.topics.history import History
-from server.client.topics.lifecycle import Lifecycle
-from server.client.topics.people import Audit, Sessions, Tokens, Users
-from server.client.topics.runs import Runs
-from server.client.topics.secrets import Connections, Secrets
-from server.client.topics.server import Memory, Server, Usage
-from server.client.topics.triggers import Schedules, Webhooks
-from server.client.topics.waits import Waits
-from server.client.topics.workflows import Workflows
+from server.client.run_calls import RunCalls
+from server.client.server_calls import ServerCalls
 from server.tokens import find, is_token
 from server.variables import DEFAULT_URL, SettingsError, is_address, server_url
 
@@ -31,10 +22,7 @@ LOOK_S = 20.0  # of one request that waits: proxies close connections that are s
 AGAIN_FIRST_S, AGAIN_MAX_S = 0.5, 10.0
 
 
-class Api(
-    Workflows, Connectors, Drafts, Runs, Lifecycle, History, Waits, Schedules, Webhooks, Secrets, Connections,
-    Users, Sessions, Tokens, Audit, Server, Memory, Usage,
-):  # fmt: skip
+class Api(RunCalls, ServerCalls):
     """The calls of docs/reference/http-api.md. Answers are its JSON as dicts, whose types are in
     `server.client.answers`."""
 
@@ -80,7 +68,7 @@ def until_standing(run: str, timeout_s: float | None) -> Generator[Call[Any] | f
     while True:
         began_s = time.monotonic()
         wait_s = max(0.0, min(LOOK_S, until_s - began_s))
-        view = cast("RunDetail", (yield Runs.get_run(None, run, wait_s=round(wait_s, 3))))
+        view = cast("RunDetail", (yield RunCalls.get_run(None, run, wait_s=round(wait_s, 3))))
         if view["status"] in TERMINAL:
             if view["status"] != "succeeded":
                 raise RunFailed(view)

@@ -7,8 +7,9 @@ answer, on an asynchronous client a coroutine, and type checkers see which.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from functools import wraps
+from inspect import signature
 from types import MethodType
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote
@@ -19,6 +20,8 @@ P = ParamSpec("P")
 T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 UPLOAD = "/api/files"  # a file that no run has is deleted by itself
+# Arguments whose names in the API Python or `format()` has.
+_NAMES = {"first": "from", "form": "format", "start": "from"}
 ANSWER_S = 60.0  # for an answer that the server sends at once
 
 
@@ -98,6 +101,39 @@ class call(Generic[P, T]):
             return await client._awaiting(describe(*args, **kwargs))
 
         return awaiting
+
+
+def route(
+    method: str, path: str, *, again: bool = True, reads: Literal["object", "value", "text"] = "object"
+) -> Callable[[Callable[Concatenate[Any, P], Call[T]]], call[P, T]]:
+    """Make a method out of a signature. The first arguments are the names in the path; the others are sent in the query
+    of a GET or DELETE, else in the body, without those that are None. `spec` is the whole body, `rev` and
+    `idempotency_key` are headers."""
+
+    def of(function: Callable[Concatenate[Any, P], Call[T]]) -> call[P, T]:
+        @wraps(function)
+        def describe(client: Any, /, *args: P.args, **kwargs: P.kwargs) -> Call[T]:
+            bound = signature(function).bind(client, *args, **kwargs)
+            bound.apply_defaults()
+            given = dict(list(bound.arguments.items())[1:])
+            parts = tuple(given.pop(name) for name in list(given)[: path.count("{")])
+            key = (given.pop("idempotency_key") or new_key()) if "idempotency_key" in given else None
+            rev = given.pop("rev", None)
+            sent = {_NAMES.get(name, name): _plain(value) for name, value in given.items() if value is not None}
+            if method in ("GET", "DELETE"):
+                return Call(method, path, parts, sent, key=key, rev=rev, again=again, reads=reads)
+            return Call(method, path, parts, body=sent.get("spec", sent) if given else None, key=key, rev=rev)
+
+        return call(describe)
+
+    return of
+
+
+def _plain(value: Any) -> Any:
+    """Return an argument as JSON has it: any mapping is an object, any sequence a list."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    return list(value) if isinstance(value, Sequence) and not isinstance(value, str | bytes) else value
 
 
 def present(**values: Any) -> dict[str, Any]:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import typing
 from typing import Any
 
 import pytest
 
+from server.client import answers
+from server.http.openapi import openapi
+from server.routes import TABLE
 from tests.web.python_types import OUT, module, type_of
 
 TEXT: dict[str, Any] = {"type": "string"}
@@ -13,6 +17,14 @@ TEXT: dict[str, Any] = {"type": "string"}
 
 def test_the_stored_file_is_what_the_server_answers_now() -> None:
     assert OUT.read_text(encoding="utf-8") == module(), "run `npm --prefix web run types`"
+
+
+def test_a_shape_has_the_members_of_its_schema_also_those_of_its_base() -> None:
+    schemas = openapi(TABLE)["components"]["schemas"]
+    shapes = {name: shape for name, shape in vars(answers).items() if name in schemas}
+    assert {"RunDetail", "ScheduleSpec", "FileValue"} <= set(shapes) and "RunRequest" not in shapes
+    for name, shape in shapes.items():
+        assert set(typing.get_type_hints(shape)) == set(schemas[name]["properties"]), name
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from server.client import Client, ClientError, answers
 from server.client.api import Api, address
 from server.client.call import UPLOAD, Call
 from server.client.errors import ApiError
-from server.client.topics.waits import token_of
+from server.client.run_calls import token_of
 from server.http.query import parameters_of
 from server.http.table import RouteSpec
 from server.routes import TABLE
@@ -45,7 +45,7 @@ def described() -> Iterator[tuple[str, Call[Any]]]:
     """Each method with all its parameters; those that choose between two routes once for each."""
     for name, method in METHODS:
         parameters = list(inspect.signature(method).parameters.values())[1:]
-        hints = typing.get_type_hints(method, localns=vars(answers))
+        hints = typing.get_type_hints(method, localns={"answers": answers})
         named = {parameter.name: _value(hints[parameter.name]) for parameter in parameters}
         yield name, method(None, **named)
         if name == "start":
@@ -75,7 +75,7 @@ CALLS = list(described())
 def test_every_route_has_a_method_and_every_method_a_route() -> None:
     made = {(one.method, one.path) for _, one in CALLS} | set(STREAMED)
     assert made - set(ROUTES) == set()
-    assert set(ROUTES) - made == set(LEFT_OUT), "a route without a method: describe it in server/client/topics"
+    assert set(ROUTES) - made == set(LEFT_OUT), "a route without a method: describe it in server/client/run_calls.py"
 
 
 @pytest.mark.parametrize(("name", "one"), CALLS, ids=[f"{name}-{one.path}" for name, one in CALLS])
@@ -120,7 +120,7 @@ def test_each_call_without_a_key_has_one_of_its_own() -> None:
 
 def test_answers_are_the_types_of_the_routes() -> None:
     for name, method in METHODS:
-        hints = typing.get_type_hints(method, localns=vars(answers))
+        hints = typing.get_type_hints(method, localns={"answers": answers})
         (said,) = typing.get_args(hints["return"])
         one = next(found for other, found in CALLS if other == name)
         answer = ROUTES[one.method, one.path].answer

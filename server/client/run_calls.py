@@ -1,0 +1,395 @@
+"""Workflows, drafts, runs and their waits, as methods of both clients."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import unquote, urlsplit
+
+from server.client.call import Call, call, new_key, present, route
+from server.client.errors import ClientError
+
+if TYPE_CHECKING:
+    from server.client import answers
+
+# A resume link, its token, or a wait with a link.
+Link = str | Mapping[str, Any] | None
+
+
+class RunCalls:
+    """Calls about workflows and runs."""
+
+    # `/api/workflows`, `/api/validate`, `/api/blocks`, `/api/examples`
+
+    @route("POST", "/api/validate")
+    def validate(self, document: Mapping[str, Any], trigger: str | None = None) -> Call[answers.Validation]:
+        """The findings of a document, which is not stored."""
+
+    @call
+    def deploy(
+        self, document: Mapping[str, Any], name: str | None = None, *, activate_triggers: bool = False
+    ) -> Call[answers.SavedWorkflow]:
+        """Store a document as a version and make it the active one; the same document again is the same version.
+        `activate_triggers`: its schedules and webhooks start runs even if it has blocks that were not imported.
+        ApiError 422: it has errors, listed in `diagnostics`."""
+        params = present(activate_triggers=int(activate_triggers) or None)
+        return Call("POST", "/api/workflows", params=params, body=present(document=document, name=name))
+
+    @route("GET", "/api/workflows")
+    def workflows(self) -> Call[answers.WorkflowPage]:
+        """All of them, with the active version and the last run of each."""
+
+    @route("GET", "/api/workflows/{name}")
+    def workflow(
+        self, name: str, version: int | None = None, *, converted: bool = False
+    ) -> Call[answers.WorkflowVersion]:
+        """Return a version with its document; the active one without a number. `converted`: in the format weft/1, if it
+        was imported."""
+
+    @route("GET", "/api/workflows/{name}/versions")
+    def versions(self, name: str, before: int | None = None, limit: int = 200) -> Call[answers.VersionPage]:
+        """Newest first; `next` is the `before` of the following page."""
+
+    @route("PUT", "/api/workflows/{name}/active")
+    def activate(self, name: str, version: int, *, activate_triggers: bool = False) -> Call[answers.SavedWorkflow]:
+        """Make a stored version the active one. `activate_triggers`: as for `deploy`."""
+
+    @call
+    def delete_workflow(self, name: str) -> Call[answers.WorkflowDeleted]:
+        """Delete a workflow with its versions, schedules and webhooks. ApiError 409: a run of it is open."""
+        return Call("DELETE", "/api/workflows/{name}", (name,), body={})
+
+    @route("GET", "/api/workflows/{name}/inputs")
+    def inputs(self, name: str) -> Call[answers.InputList]:
+        """Inputs of its last runs, newest first."""
+
+    @route("GET", "/api/workflows/{name}/plan", reads="text")
+    def plan(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        trigger: str | None = None,
+        form: str = "json",
+        expanded: bool = False,
+    ) -> Call[str]:
+        """Return the plan that a run of a stored workflow would have, as text. `form`: json, text, dot or mermaid."""
+
+    @route("GET", "/api/blocks")
+    def blocks(self) -> Call[answers.BlockList]:
+        """The block types, with the JSON Schemas of their parameters."""
+
+    @route("GET", "/api/examples")
+    def examples(self) -> Call[answers.Examples]:
+        """Workflows that come with weft."""
+
+    # `/api/drafts`
+
+    @route("POST", "/api/drafts")
+    def create_draft(
+        self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
+    ) -> Call[answers.DraftView]:
+        """`base_version`: the version of the workflow `name` that the document is a copy of."""
+
+    @route("GET", "/api/drafts")
+    def drafts(self, before: str | None = None, limit: int = 200) -> Call[answers.DraftPage]:
+        """List drafts without their documents, latest change first; `next` is the `before` of the following page."""
+
+    @route("GET", "/api/drafts/{id}")
+    def draft(self, draft: str) -> Call[answers.DraftView]:
+        """Return a draft with its document, revision and findings."""
+
+    @route("PUT", "/api/drafts/{id}")
+    def save_draft(
+        self, draft: str, rev: int, document: Mapping[str, Any], name: str | None = None
+    ) -> Call[answers.DraftSaved]:
+        """Change revision `rev`. ApiError 409 `draft_changed`: there is a newer one, in `problem["current"]`."""
+
+    @route("DELETE", "/api/drafts/{id}")
+    def delete_draft(self, draft: str, rev: int | None = None) -> Call[answers.DraftDeleted]:
+        """Delete a draft. Its runs and versions are kept."""
+
+    @route("POST", "/api/drafts/{id}/run")
+    def run_draft(
+        self,
+        draft: str,
+        input: Any = None,
+        *,
+        rev: int | None = None,
+        trigger: str | None = None,
+        stop_after: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[answers.DraftRunAccepted]:
+        """Start a run of a draft as it is stored, otherwise as `start`; with `rev` only at that revision."""
+
+    @route("POST", "/api/drafts/{id}/versions")
+    def store_draft(
+        self, draft: str, name: str | None = None, *, rev: int | None = None, activate_triggers: bool = False
+    ) -> Call[answers.DraftVersion]:
+        """Store it as the next version of its workflow, as `deploy` does."""
+
+    @route("GET", "/api/drafts/{id}/inputs")
+    def draft_inputs(self, draft: str) -> Call[answers.InputList]:
+        """Inputs of its last runs, newest first."""
+
+    # `/api/runs`, `/api/workflows/{name}/runs`, `/api/cache`
+
+    @call
+    def start(
+        self,
+        workflow: str | Mapping[str, Any],
+        input: Any = None,
+        *,
+        trigger: str | None = None,
+        version: int | None = None,
+        stop_after: str | None = None,
+        priority: int | None = None,
+        idempotency_key: str | None = None,
+    ) -> Call[answers.RunAccepted]:
+        """Start a run of a stored workflow by its name (without `version` the active one), or of a document.
+
+        `stop_after`: id of the last block to run; `priority` from -10 to 10, in place of that of the workflow. Without
+        an `idempotency_key` the call makes one of its own, so a lost answer never starts a second run. With your own
+        key neither does a program that restarts and repeats the call; `created` is then false.
+        """
+        key = idempotency_key or new_key()
+        body = present(input=input, trigger=trigger, version=version, stop_after=stop_after, priority=priority)
+        if isinstance(workflow, str):
+            return Call("POST", "/api/workflows/{name}/runs", (workflow,), body=body, key=key)
+        return Call("POST", "/api/runs", body={"document": workflow, **body}, key=key)
+
+    @route("GET", "/api/runs")
+    def runs(
+        self,
+        *,
+        workflow: str | None = None,
+        draft: str | None = None,
+        parent: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        counts: bool = False,
+    ) -> Call[answers.RunPage]:
+        """List runs, newest first; `next` is the `before` of the following page. `parent`: those that this run started;
+        `counts`: also the number of runs by status, which takes longer."""
+
+    @call
+    def get_run(self, run: str, *, wait_s: float | None = None) -> Call[answers.RunDetail]:
+        """The run with its nodes, variables and waits. `wait_s`: first wait so many seconds, at most 60, until it has
+        ended or only an answer or a signal can move it."""
+        return Call("GET", "/api/runs/{id}", (run,), present(wait=wait_s), wait_s=wait_s or 0)
+
+    @call
+    def delete_run(self, run: str) -> Call[answers.RunDeleted]:
+        """Delete a run with the runs that it started. ApiError 409: it cannot be deleted yet."""
+        return Call("DELETE", "/api/runs/{id}", (run,), body={})
+
+    @route("GET", "/api/runs/{id}/document")
+    def run_document(self, run: str) -> Call[answers.RunDocument]:
+        """The document that the run was made from."""
+
+    @route("GET", "/api/runs/{id}/plan", reads="text")
+    def run_plan(self, run: str, *, form: str = "json", expanded: bool = False) -> Call[str]:
+        """The plan of the run as text. `form`: json, text, dot or mermaid."""
+
+    @route("GET", "/api/runs/{id}/graph")
+    def graph(self, run: str) -> Call[answers.RunGraph]:
+        """Nodes and edges with their states, for drawing."""
+
+    @route("POST", "/api/runs/{id}/cancel")
+    def cancel(self, run: str, reason: str = "", *, now: bool = False) -> Call[answers.Cancelled]:
+        """ApiError 409: it had ended already, or was failing."""
+
+    @call
+    def signal(
+        self,
+        run: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        dedupe_key: str | None = None,
+        by: str | None = None,
+    ) -> Call[answers.SignalAccepted]:
+        """Send a message to a run. Without a `dedupe_key` the call makes one of its own, so that a lost answer never
+        sends it twice; `new` is false if the key was used before in this run."""
+        body = present(payload=payload, correlation=correlation, dedupe_key=dedupe_key, by=by)
+        key = new_key() if dedupe_key is None else None
+        return Call("POST", "/api/runs/{id}/signals/{name}", (run, name), body=body, key=key)
+
+    @route("GET", "/api/runs/{id}/signals")
+    def signals(
+        self,
+        run: str,
+        *,
+        name: str | None = None,
+        correlation: str | None = None,
+        received_after: int | None = None,
+        limit: int = 200,
+    ) -> Call[answers.SignalList]:
+        """List the signals of a run in order of arrival, including those that a wait received. `received_after`: Unix
+        milliseconds."""
+
+    @route("DELETE", "/api/cache")
+    def clear_cache(self, workflow: str | None = None) -> Call[answers.CacheCleared]:
+        """Delete cached results: all, or those of runs of one workflow."""
+
+    # `rerun`, `fork`, `retry` and `migrate` of `/api/runs/{id}`
+
+    @route("POST", "/api/runs/{id}/rerun")
+    def rerun(
+        self, run: str, start: str | None = None, *, input: Any = None, idempotency_key: str | None = None
+    ) -> Call[answers.RunAccepted]:
+        """Start a new run that reuses the results before block `start`; without `start` everything runs again. `input`
+        defaults to that of the run."""
+
+    @route("GET", "/api/runs/{id}/rerun")
+    def rerun_preview(self, run: str, start: str) -> Call[answers.RerunPreview]:
+        """Return the blocks that `rerun` would reuse, run again and skip."""
+
+    @route("POST", "/api/runs/{id}/fork")
+    def fork(
+        self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> Call[answers.ForkAccepted]:
+        """Start a new run that continues from event `seq` of this one, with these outputs, by node key, in place of the
+        recorded ones."""
+
+    @call
+    def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Call[answers.RetryAccepted]:
+        """Run one node again: the next attempt of an open run now, or a new run if it has ended; `how` shows which."""
+        path = "/api/runs/{id}/nodes/{key}/retry"
+        return Call("POST", path, (run, key), body={}, key=idempotency_key or new_key())
+
+    @route("POST", "/api/runs/{id}/migrate")
+    def migrate(self, run: str, version: int) -> Call[answers.MigrateAnswer]:
+        """Move an open run to another version of its workflow. ApiError 409: it does not fit; `conflicts` of `problem`
+        are the reasons."""
+
+    # `events`, `state`, `nodes`, `why` and `diff` of `/api/runs/{id}`
+
+    @route("GET", "/api/runs/{id}/events")
+    def events(
+        self,
+        run: str,
+        after: int = 0,
+        limit: int = 1000,
+        *,
+        node: str | None = None,
+        type: str | None = None,
+        since: int | None = None,
+        preview: int | None = None,
+    ) -> Call[answers.EventPage]:
+        """Return one page of the journal after seq `after`; `next` is the `after` of the following page. `type`: only
+        these types, separated by commas; `since`: Unix milliseconds; outputs over `preview` bytes are cut."""
+
+    @route("GET", "/api/runs/{id}/state")
+    def state(self, run: str, seq: int | None = None) -> Call[answers.RunState]:
+        """The run as it stood after event `seq`: nodes, waits, containers, variables."""
+
+    @route("GET", "/api/runs/{id}/why")
+    def why(self, run: str, node: str | None = None, seq: int | None = None) -> Call[answers.RunWhy]:
+        """Explain the state of nodes, as it stood after event `seq`."""
+
+    @route("GET", "/api/runs/{id}/diff/{other}")
+    def diff(self, run: str, other: str) -> Call[answers.RunDiff]:
+        """Return where two runs differ; `same` is true if nothing differs but times and ids."""
+
+    @route("GET", "/api/runs/{id}/nodes/{key}")
+    def node(
+        self,
+        run: str,
+        key: str,
+        *,
+        attempt: int | None = None,
+        seq: int | None = None,
+        preview: int | None = None,
+    ) -> Call[answers.NodeShown]:
+        """Return input, output and steps of a node at its last attempt, or at `attempt`, as it stood after event `seq`;
+        values over `preview` bytes are cut."""
+
+    @route("GET", "/api/runs/{id}/nodes/{key}", reads="value")
+    def node_value(
+        self,
+        run: str,
+        key: str,
+        only: Literal["input", "output"] = "output",
+        *,
+        attempt: int | None = None,
+        seq: int | None = None,
+    ) -> Call[Any]:
+        """The input or the output of a node alone."""
+
+    # `/api/waits`, `/api/resume/{token}`, `/callbacks/{token}`
+
+    @route("GET", "/api/waits")
+    def waits(
+        self,
+        *,
+        status: str = "pending",
+        kind: str | None = None,
+        workflow: str | None = None,
+        run: str | None = None,
+        before: str | None = None,
+        limit: int = 200,
+        counts: bool = False,
+    ) -> Call[answers.WaitPage]:
+        """List waits, oldest first; `next` is the `before` of the following page. `counts`: also the number of waits by
+        status. The `link` of a pending one answers it."""
+
+    @route("GET", "/api/runs/{id}/waits/{key}")
+    def wait(self, run: str, wait: str) -> Call[answers.Wait]:
+        """Return one wait by its id, or the latest of the node with this key."""
+
+    @call
+    def withdraw(self, run: str, wait: str, *, by: str | None = None, reason: str = "") -> Call[answers.Wait]:
+        """Take a question back; `wait` is its id or the key of the node that waits. ApiError 409: it was over."""
+        return Call("DELETE", "/api/runs/{id}/waits/{key}", (run, wait), body=present(by=by, reason=reason))
+
+    @route("POST", "/api/runs/{id}/waits/{key}")
+    def answer_wait(
+        self,
+        run: str,
+        wait: str,
+        action: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Call[answers.Wait]:
+        """Answer a wait without its link, once, as the holder of this client's token; `wait` is its id or the key of
+        the node that waits. ApiError as in `answer`; 403: it is for others."""
+
+    @call
+    def read_link(self, link: Link) -> Call[answers.PublicWait]:
+        """Return the question of a resume link, given as the link, its token or its wait. Reading it changes
+        nothing."""
+        return Call("GET", "/api/resume/{token}", (token_of(link),))
+
+    @call
+    def answer(
+        self,
+        link: Link,
+        action: str | None = None,
+        fields: Mapping[str, Any] | None = None,
+        *,
+        by: str | None = None,
+    ) -> Call[answers.PublicWait]:
+        """Answer a wait by its link, its token, or the wait itself, once. `action` is one of its `actions`. ApiError
+        409: already answered. 422: the fields do not fit its form, the wait stays open."""
+        body = present(action=action, fields=dict(fields or {}), by=by)
+        return Call("POST", "/api/resume/{token}", (token_of(link),), body=body)
+
+    @call
+    def call_back(self, link: Link, value: Any) -> Call[answers.CallbackTaken]:
+        """Answer the wait of a callback block: any JSON."""
+        return Call("POST", "/callbacks/{token}", (token_of(link),), body=value)
+
+
+def token_of(link: Link) -> str:
+    """The last part of the path of a link; a token is itself. Raises ClientError for a wait without a link."""
+    if isinstance(link, Mapping):
+        link = link.get("link")
+    if not link:
+        raise ClientError(
+            "The wait has no link.", "It was answered or it expired, or the token of this client has the role viewer."
+        )
+    return unquote(urlsplit(link).path.rstrip("/").rpartition("/")[2])
