@@ -1,15 +1,16 @@
 """The pipeline from document to plan. Read this first.
 
-    bytes -> read -> (import) -> decode -> wire -> choose_trigger -> check -> flows, lay_out -> bind -> regions -> Plan
+    bytes -> accept -> decode -> wire -> choose_trigger -> check -> flows, lay_out -> bind -> regions -> Plan
 
-Each step reports errors and continues with the valid parts, so that all findings come at once. The plan is made only
+Where a document comes from outside, `compiler.imports.accept` reads it and asks the importers of other formats. Each
+later step reports errors and continues with the valid parts, so that all findings come at once. The plan is made only
 when there is no error. Pure: the same document, catalog and trigger give the same plan, and the same hash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Final
+from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,10 +19,9 @@ from compiler.bind import Binder
 from compiler.catalog import Catalog
 from compiler.check import check, check_cycles
 from compiler.diagnostics import Diagnostic, Report
-from compiler.document import AlertsDoc, Document, Limits, decode, read
+from compiler.document import AlertsDoc, Document, Limits, decode
 from compiler.flow import Flow
-from compiler.imports import sim
-from compiler.imports.sim_foreign import not_imported
+from compiler.imports import Imported, Source, accept, not_imported
 from compiler.keys import CLEANUP_SUFFIX
 from compiler.needs import Gatherer
 from compiler.plan import Alerts, Group, Limit, Plan, Rate, Settings
@@ -33,8 +33,6 @@ from compiler.wiring import ROOT, Wiring, choose_trigger, too_many_triggers, wir
 
 DEFAULT_LIMITS: Final = Limits()
 
-Source = bytes | bytearray | str | Mapping[str, Any]
-
 
 class Compiled(Struct, frozen=True):
     """The result of a compile. `plan` is None if a diagnostic is an error. Errors come first in `diagnostics`."""
@@ -44,7 +42,7 @@ class Compiled(Struct, frozen=True):
 
 
 def compile_document(
-    document: Source,
+    document: Source | Imported,
     catalog: Catalog,
     *,
     trigger: str | None = None,
@@ -52,32 +50,25 @@ def compile_document(
     env_names: Collection[str] | None = None,
     stored_secrets: Collection[str] = (),
 ) -> Compiled:
-    """Compile a document of ours, or one of Sim's. Never raises, whatever the document is.
+    """Compile a document of ours, or one that `accept` returned. Never raises, whatever the document is.
 
     trigger    id of the block that starts the run; without it the only, or first, block of type `start`
-    env_names  names that `${NAME}` may read, for warnings and for the import; None if unknown
+    env_names  names that `${NAME}` may read, for warnings; None if unknown
     stored_secrets  those of the names that may stand only where the schema of a block permits secrets
     """
-    report = Report()
-    value = read(document, limits, report)
-    if value is None:
+    ours = document if isinstance(document, Imported) else accept(document, {}, limits=limits)
+    if any(finding.severity == "error" for finding in ours.diagnostics):
+        return Compiled(None, list(ours.diagnostics))
+    report, value = Report(), ours.document
+    report.findings += ours.diagnostics if ours.format is not None else not_imported(value)
+    if not isinstance(value.get("format"), str) and not isinstance(value.get("blocks"), Mapping):
+        message = "This is not a workflow: it has neither the blocks of weft/1 nor those of Sim."
+        report.add("format_unknown", "", message)
         return Compiled(None, report.sorted())
-    pointers: Mapping[str, str] = {}
-    match sim.detect(value):
-        case "sim":
-            imported = sim.import_workflow(value, env_names=env_names, catalog=catalog)
-            value, pointers = imported.document, imported.pointers
-            report.findings.extend(imported.diagnostics)
-        case None:
-            message = "This is not a workflow: it has neither the blocks of weft/1 nor those of Sim."
-            report.add("format_unknown", "", message)
-            return Compiled(None, report.sorted())
-        case _:
-            report.findings.extend(not_imported(value))
     plan = _compile(decode(value, limits, report), catalog, trigger, limits, env_names, stored_secrets, report)
     findings = report.sorted()
-    if pointers:
-        findings = [replace(finding, pointer=_source_pointer(finding.pointer, pointers)) for finding in findings]
+    if ours.pointers:
+        findings = [replace(finding, pointer=_source_pointer(finding.pointer, ours.pointers)) for finding in findings]
     return Compiled(plan, findings)
 
 

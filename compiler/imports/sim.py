@@ -18,12 +18,13 @@ blocks;
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
+from compiler.imports import Imported
 from compiler.imports.sim_foreign import foreign, service_of, settings_of, title_of
 from compiler.imports.sim_params import is_known, loop_params, notes_of, parallel_params, policy_of, translate
 from compiler.imports.sim_services import connector
@@ -82,36 +83,27 @@ class SimBlock(Struct):
     retry: Any = None
 
 
-class Imported(Struct):
-    """`pointers`: from pointers into `document` (`/blocks/x`, `/edges/0`) to pointers into the source."""
-
-    document: dict[str, Any]
-    diagnostics: list[Diagnostic] = field(default_factory=list)
-    pointers: dict[str, str] = field(default_factory=dict)
-
-
-def detect(document: Mapping[str, Any]) -> Literal["weft", "sim"] | None:
-    """Return the format of a document, by its shape."""
+def detect(document: Mapping[str, Any]) -> bool:
+    """Return whether it is a workflow of Sim, by its shape."""
     if isinstance(document.get("format"), str):
-        return "weft"
+        return False
     state = document.get("state")
     if isinstance(state, Mapping) and isinstance(state.get("blocks"), Mapping):
-        return "sim"
+        return True
     blocks = document.get("blocks")
     if isinstance(blocks, list):
-        return "sim" if "connections" in document or "loops" in document else None
-    if not isinstance(blocks, Mapping):
-        return None
-    return "sim" if any(isinstance(b, Mapping) and "subBlocks" in b for b in blocks.values()) else "weft"
+        return "connections" in document or "loops" in document
+    found = blocks.values() if isinstance(blocks, Mapping) else ()
+    return any(isinstance(block, Mapping) and "subBlocks" in block for block in found)
 
 
-def import_workflow(
+def convert(
     document: Mapping[str, Any],
     *,
     env_names: Collection[str] | None = None,
+    catalog: Catalog | None = None,
     variables: Any = None,
     name: str | None = None,
-    catalog: Catalog | None = None,
 ) -> Imported:
     """Convert. Blocks of types that `catalog` lacks are replaced; without one they stay. `variables` (Sim's {id: {name,
     type, value}}, which the serialized form does not hold) and `name` override those of the document. Never raises:

@@ -1,7 +1,7 @@
 """Blocks of Sim without a counterpart, most of them services of vendors. Each becomes a `function` block in its place
 that fails when it runs, with the next step in its message; its settings are kept in the notes. So the rest of the
 workflow can be compiled, shown and run up to there. Such a tool of an agent becomes a tool that fails when the model
-calls it. `not_imported` finds both in a document of ours."""
+calls it. `compiler.imports.not_imported` finds both in a document of ours."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from typing import Any, Final
 
 import orjson
 
-from compiler.diagnostics import Diagnostic
+from compiler.imports import missing_workflow, stand_in
 from compiler.imports.sim_text import Loss
-from compiler.references import escape
 
 NOTES_MAX: Final = 4_000
 _VERSION: Final = re.compile(r"_v\d+$")
@@ -42,9 +41,6 @@ _OTHERS: Final = {
     "smtp": "Replace it with an email block.",
     "supabase": "Replace it with an sql block that asks its PostgreSQL database, or with an http block.",
 }
-_THROW: Final = "throw new Error("
-_NOT_IMPORTED: Final = " was not imported from Sim. "
-_MISSING: Final = " (not imported from Sim)"  # of the name of the workflow that a tool calls
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ANY: Final = "Replace it with an http block that calls the service, or a connector made of its OpenAPI description."
 _TITLES: Final = {"github": "GitHub", "linkedin": "LinkedIn", "mysql": "MySQL", "postgresql": "PostgreSQL", "x": "X"}
@@ -94,7 +90,7 @@ def lost_tool(tool: Mapping[str, Any], taken: Collection[str]) -> tuple[dict[str
         "custom-tool": "Make a workflow of its code, and choose it in the tool.",
     }.get(kind) or tool_advice(kind)
     message = f'Its tool "{title}" is not imported. The agent fails when the model calls it.'
-    return {**found, "workflow": f"{title}{_MISSING}"}, Loss(message, hint)
+    return {**found, "workflow": missing_workflow(title, "Sim")}, Loss(message, hint)
 
 
 def _free_name(name: str, taken: Collection[str]) -> str:
@@ -104,54 +100,14 @@ def _free_name(name: str, taken: Collection[str]) -> str:
     return plain if plain not in taken else next(each for each in numbered if each not in taken)
 
 
-def not_imported(document: Mapping[str, Any]) -> list[Diagnostic]:
-    """Return findings for the substitutes of blocks and tools that were not imported, in a document of ours. Disabled
-    blocks do not count."""
-    found: list[Diagnostic] = []
-    for id, block in _mapping(document.get("blocks")).items():
-        if not isinstance(block, Mapping) or block.get("enabled") is False:
-            continue
-        pointer, params = f"/blocks/{escape(id)}", _mapping(block.get("params"))
-        if block.get("type") == "function" and (hint := _stands_in(params.get("code"))) is not None:
-            message = f'"{str(block.get("name") or id)[:80]}" was not imported, and fails when the run comes to it.'
-            found.append(_warning(pointer, message, hint, id))
-        tools = params.get("tools") if block.get("type") == "agent" else None
-        for at, tool in enumerate(tools if isinstance(tools, list) else ()):
-            missing = tool.get("workflow") if isinstance(tool, Mapping) else None
-            if isinstance(missing, str) and missing.endswith(_MISSING):
-                title = missing.removesuffix(_MISSING)[:80]
-                message = f'The tool "{title}" was not imported. The agent fails when the model calls it.'
-                hint = "Choose a workflow or a block that does the same, or remove the tool."
-                found.append(_warning(f"{pointer}/params/tools/{at}", message, hint, id))
-    return found
-
-
-def _stands_in(code: Any) -> str | None:
-    """Return what to do about a block whose code `foreign` wrote, or None for other code."""
-    if not isinstance(code, str) or not (code.startswith(_THROW) and code.endswith(")")):
-        return None
-    try:
-        text = orjson.loads(code[len(_THROW) : -1])
-    except orjson.JSONDecodeError:
-        return None
-    _, said, hint = text.partition(_NOT_IMPORTED) if isinstance(text, str) else ("", "", "")
-    return hint if said else None
-
-
-def _warning(pointer: str, message: str, hint: str, block: str) -> Diagnostic:
-    return Diagnostic("not_imported", "warning", pointer, message, hint, block)
-
-
 def _mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
 def foreign(kind: str, name: str) -> tuple[str, dict[str, Any], list[Loss]]:
     """(our type, our params, what was lost)."""
-    text = f'The {title_of(kind)} block "{name}"{_NOT_IMPORTED}{advice(kind)}'
-    quoted = orjson.dumps(text).decode().replace("<", "\\u003c").replace("$", "\\u0024")  # no references in code
     loss = Loss("It is not imported. A block that fails is in its place.", advice(kind))
-    return "function", {"code": f"{_THROW}{quoted})"}, [loss]
+    return "function", stand_in(f'The {title_of(kind)} block "{name}"', "Sim", advice(kind)), [loss]
 
 
 def settings_of(kind: str, params: Mapping[str, Any]) -> str:

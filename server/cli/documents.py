@@ -52,14 +52,15 @@ def import_document(file: str, out: str | None, force: bool, as_python: bool) ->
     import msgspec
 
     from compiler.compile import compile_document
-    from compiler.imports import as_ours
+    from executor.kernel.run.imports import as_ours, importers
 
     check_free(out, force)
     document = read_document(file)
     with _catalog([]) as catalog:
         ours = as_ours(document, catalog=catalog) if isinstance(document, dict) else None
-        if ours is None or ours.imported is None:
-            raise Refused(f"{file} is not a workflow that Sim exported.", "A document of weft needs no import.")
+        if ours is None or ours.format is None:
+            programs = " or ".join(name.capitalize() for name in importers())
+            raise Refused(f"{file} is not a workflow that {programs} exported.", "A document of weft needs no import.")
         compiled = compile_document(ours.document, catalog)
     found = msgspec.to_builtins([*ours.diagnostics, *compiled.diagnostics])
     write_document(ours.document, out, as_python=as_python)
@@ -142,9 +143,10 @@ def _compile(document: Any, trigger: str | None, more: list[str]) -> tuple[Plan 
     import msgspec
 
     from compiler.compile import compile_document
+    from executor.kernel.run.imports import accept
 
     with _catalog(more) as catalog:
-        compiled = compile_document(document, catalog, trigger=trigger)
+        compiled = compile_document(accept(document, catalog), catalog, trigger=trigger)
     return compiled.plan, msgspec.to_builtins(compiled.diagnostics)
 
 

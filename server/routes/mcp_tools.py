@@ -14,11 +14,11 @@ import orjson
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import CompileError
-from compiler.imports import as_ours
 from compiler.schema import schema_error
 from executor.errors import BadRequest, NotFound, NotYours, WeftError
 from executor.kernel.process.threads import aside
 from executor.kernel.run.answers import needs_sign_in
+from executor.kernel.run.imports import as_ours
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.audit import Act, acting
 from executor.kernel.store.topics.people import Role

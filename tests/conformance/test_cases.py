@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from compiler.imports.sim import import_workflow
+from compiler.imports.sim import convert
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
@@ -128,9 +128,7 @@ async def test_case_is_the_same_ahead_of_its_journal(file: Path, sandbox: Sandbo
 async def _world(case: dict[str, Any], script: Script, store: Any, sandbox: Sandbox) -> AsyncIterator[_World]:
     types = {block["metadata"]["id"] for block in case["workflow"]["blocks"]}
     env = {name: str(value) for name, value in (case.get("env") or {}).items()}
-    imported = import_workflow(
-        case["workflow"], env_names=frozenset(env), variables=case.get("variables"), name=case["name"]
-    )
+    imported = convert(case["workflow"], env_names=frozenset(env), variables=case.get("variables"), name=case["name"])
     types |= {block["type"] for block in imported.document["blocks"].values()}
     base = Registry.load(sandbox=sandbox)
     clock = ManualClock()

@@ -14,8 +14,9 @@ import orjson
 
 from compiler import plan as plans
 from compiler.catalog import Catalog
-from compiler.compile import Compiled, compile_document
+from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
 from compiler.diagnostics import CODES
+from compiler.imports import accept, sim
 from tests.fuzz.documents import triggers
 
 COMPILE_CPU_S_MAX = 1.0
@@ -26,16 +27,17 @@ def check(data: bytes, catalog: Catalog, trigger: str | None = None) -> Compiled
     """Compile; assert that it is quick and small, that it either gives a plan or says why not, and that it points at
     places."""
     with bounded():
-        compiled = compile_document(data, catalog, trigger=trigger)
+        document = accept(data, {"sim": sim}, limits=DEFAULT_LIMITS, catalog=catalog)
+        compiled = compile_document(document, catalog, trigger=trigger)
     errors = [finding for finding in compiled.diagnostics if finding.severity == "error"]
     assert (compiled.plan is None) == bool(errors)
     try:
-        document = orjson.loads(data)
+        value = orjson.loads(data)
     except orjson.JSONDecodeError:
-        document = None
+        value = None
     for finding in compiled.diagnostics:
         assert finding.code in CODES and finding.message
-        assert leads_somewhere(document, finding.pointer), (finding.code, finding.pointer)
+        assert leads_somewhere(value, finding.pointer), (finding.code, finding.pointer)
         orjson.dumps([finding.pointer, finding.message, finding.hint, finding.block, finding.field])
     assert all(finding.hint for finding in errors)
     if compiled.plan is not None:

@@ -13,7 +13,7 @@ import httpx
 import pytest
 
 from compiler.compile import compile_document
-from compiler.imports.sim import import_workflow
+from compiler.imports.sim import convert
 from executor.blocks.connectors.load import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.command import Ran, weft
@@ -186,7 +186,7 @@ def with_tools() -> Json:
 
 
 def test_a_tool_stays_in_its_place_and_is_a_finding() -> None:
-    imported = import_workflow(with_tools(), catalog=CATALOG)
+    imported = convert(with_tools(), catalog=CATALOG)
     tools = imported.document["blocks"]["b1"]["params"]["tools"]
     assert [tool["name"] for tool in tools] == ["Exa_search", "get_rate", "Slack_send"]
     assert tools[1]["arguments"] == TOLD["schema"]["function"]["parameters"]  # type: ignore[index]
@@ -226,7 +226,7 @@ async def test_an_agent_that_calls_such_a_tool_fails(tmp_path: Path) -> None:
 )
 def test_an_empty_field_stays_open_in_the_block_of_the_service(kind: str, settings: Json, field: str) -> None:
     source = export("open", block("start_trigger", "Start", {}), block(kind, "Service", settings))
-    made = import_workflow(source, catalog=CATALOG).document
+    made = convert(source, catalog=CATALOG).document
     assert made["blocks"]["b1"]["type"].startswith("connector.")
     compiled = compile_document(made, CATALOG)
     errors = [(found.code, found.pointer) for found in compiled.diagnostics if found.severity == "error"]
@@ -251,7 +251,7 @@ def test_a_trigger_of_github_is_a_webhook(server: SyncServerProcess, tmp_path: P
 def test_an_api_key_keeps_its_name(known: tuple[str, ...] | None) -> None:
     asks = block("agent", "Asks", {"model": "gpt-4o", "userPrompt": "Hi", "apiKey": "{{XAI_API_KEY}}"})
     source = export("keyed", block("start_trigger", "Start", {}), asks)
-    imported = import_workflow(source, catalog=CATALOG, env_names=known)
+    imported = convert(source, catalog=CATALOG, env_names=known)
     assert imported.document["blocks"]["b1"]["params"]["api_key"] == "${XAI_API_KEY}"
     said = [found.message for found in imported.diagnostics if found.code == "import_lossy"]
     missing = ['Agent "Asks": Its API key is read from the secret XAI_API_KEY.']

@@ -16,6 +16,7 @@ from compiler.document import Limits
 from compiler.plan import Plan
 from executor.kernel.handler.needs import Connectors
 from executor.kernel.process.threads import aside
+from executor.kernel.run.imports import accept
 
 # About 100 blocks, which take 10 ms.
 COMPILE_ASIDE_BYTES: Final = 16 * 1024
@@ -62,21 +63,24 @@ class Compiler:
         key = (hashlib.sha256(data).hexdigest(), trigger)
         compiled = self._results.get(key)
         if compiled is None:
-            work = partial(
-                compile_document,
-                data,
-                self._registry,
-                trigger=trigger,
-                limits=self._limits,
-                env_names=self._env_names | stored,
-                stored_secrets=stored,
-            )
+            work = partial(self._compile, data, trigger, stored)
             takes_long = len(data) > COMPILE_ASIDE_BYTES or _SLOW in data
             compiled = await aside(work) if takes_long else work()
             if len(self._results) >= RESULTS_MAX:
                 self._results.pop(next(iter(self._results)))
             self._results[key] = compiled
         return compiled
+
+    def _compile(self, data: bytes, trigger: str | None, stored: frozenset[str]) -> Compiled:
+        env_names, limits = self._env_names | stored, self._limits
+        return compile_document(
+            accept(data, self._registry, env_names, limits),
+            self._registry,
+            trigger=trigger,
+            limits=limits,
+            env_names=env_names,
+            stored_secrets=stored,
+        )
 
     async def plan(self, document: Any, trigger: str | None = None) -> Plan:
         """Raises CompileError."""

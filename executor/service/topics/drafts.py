@@ -15,9 +15,9 @@ import orjson
 from msgspec import Struct
 
 from compiler.diagnostics import Diagnostic
-from compiler.imports import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.kernel.process.threads import aside
+from executor.kernel.run.imports import as_ours
 from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
@@ -57,19 +57,19 @@ class Drafts:
     ) -> DraftView:
         """Store a draft. A document of another format is converted as far as possible: the diagnostics list the losses,
         and so does its description, which stays. Raises NoWorkflow for JSON that has nothing of a workflow."""
-        if not any(name in document for name in ("format", "blocks", "state")):
-            hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
-            raise NoWorkflow(pointer="/document", hint=hint)
         env_names = self._parts.services.names
         ours = await aside(partial(as_ours, document, env_names, self._parts.registry))
-        if ours.imported is not None and ours.diagnostics:
+        if ours.format is None and not any(name in document for name in ("format", "blocks", "state")):
+            hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
+            raise NoWorkflow(pointer="/document", hint=hint)
+        if ours.format is not None and ours.diagnostics:
             ours.document["description"] = _to_do(ours.diagnostics)
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
         row, written = await self._store.put_draft(
             id, 0, _name(name, ours.document), data, self._parts.clock.now_ms(), base_version
         )
         assert written and row is not None, "two drafts cannot have one random id"
-        return await self._view(row, ours.diagnostics)
+        return await self._view(row, tuple(ours.diagnostics))
 
     async def get(self, id: str) -> DraftView:
         """Return the draft with the findings of its document. Raises NotFound."""

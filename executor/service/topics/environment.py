@@ -8,9 +8,9 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from compiler.imports import as_ours
 from compiler.needs import environment_names
 from executor.kernel.process.threads import aside
+from executor.kernel.run.imports import as_ours
 from executor.service.parts import Parts
 
 DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at

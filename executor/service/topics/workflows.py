@@ -13,8 +13,7 @@ from compiler.compile import Compiled
 from compiler.connections import missing_connections
 from compiler.diagnostics import Diagnostic
 from compiler.document import as_document
-from compiler.imports import OurDocument, as_ours
-from compiler.imports.sim_foreign import not_imported
+from compiler.imports import Imported, not_imported
 from compiler.plan import Plan
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.vault.connection import PREFIX, is_connection
@@ -23,6 +22,7 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.compiler import plan_of
+from executor.kernel.run.imports import as_ours
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.topics.schedules import ScheduleRow
 from executor.kernel.store.topics.store import Store
@@ -155,9 +155,9 @@ class Workflows:
     async def converted(self, document: bytes) -> bytes:
         """Return a stored document in the format weft/1."""
         ours = await self._ours(orjson.loads(document))
-        return document if ours.imported is None else orjson.dumps(ours.document)
+        return document if ours.format is None else orjson.dumps(ours.document)
 
-    async def _ours(self, document: Any) -> OurDocument:
+    async def _ours(self, document: Any) -> Imported:
         return await aside(partial(as_ours, document, self._parts.services.names, self._parts.registry))
 
     async def plan(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:

@@ -18,7 +18,6 @@ import orjson
 from msgspec import Meta
 from msgspec.structs import replace
 
-from compiler.imports import as_ours
 from compiler.plan import Node, Plan
 from compiler.references import escape
 from executor.blocks.types.form_trigger import WAIT_S
@@ -26,6 +25,7 @@ from executor.errors import InputInvalid
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.answers import check_input
+from executor.kernel.run.imports import as_ours
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.schedules import ScheduleRow
 from executor.kernel.store.topics.webhooks import WebhookRow

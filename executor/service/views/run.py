@@ -11,7 +11,6 @@ from typing import Any
 import orjson
 
 from compiler.catalog import Catalog
-from compiler.imports import as_ours
 from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.errors import NotFound
@@ -19,6 +18,7 @@ from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.projection import NodeState
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.process.threads import aside
+from executor.kernel.run.imports import as_ours
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
@@ -247,7 +247,7 @@ async def document(store: Store, row: RunRow, env_names: Collection[str], catalo
         raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
     ours = await aside(lambda: as_ours(orjson.loads(data), env_names, catalog))
     return RunDocument(
-        row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.imported, ours.document
+        row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.format, ours.document
     )
 
 

@@ -11,8 +11,8 @@ import orjson
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Catalog
-from compiler.imports import as_ours
 from executor.kernel.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
+from executor.kernel.run.imports import as_ours
 from executor.kernel.store.reading import Reading
 
 VIEWS_MAX = 500

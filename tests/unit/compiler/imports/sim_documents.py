@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.imports.sim import Imported, import_workflow
+from compiler.catalog import Catalog
+from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
+from compiler.imports import Imported, accept, sim
+from compiler.imports.sim import convert
 
 Json = dict[str, Any]
 
@@ -26,7 +29,11 @@ def imported(*blocks: Json, wires: str = "") -> Imported:
         source, target = wire.split()
         name, _, handle = source.partition("/")
         connections.append({"source": name, "target": target, **({"sourceHandle": handle} if handle else {})})
-    return import_workflow({"version": "1.0", "blocks": list(blocks), "connections": connections, "loops": {}})
+    return convert({"version": "1.0", "blocks": list(blocks), "connections": connections, "loops": {}})
+
+
+def compiled(document: Json, catalog: Catalog) -> Compiled:
+    return compile_document(accept(document, {"sim": sim}, limits=DEFAULT_LIMITS, catalog=catalog), catalog)
 
 
 def said(result: Imported) -> list[tuple[str, str]]:

@@ -8,7 +8,9 @@ import orjson
 import pytest
 
 from compiler.compile import compile_document
-from compiler.imports.sim import Imported, detect, import_workflow
+from compiler.imports import Imported
+from compiler.imports.sim import convert, detect
+from tests.unit.compiler.imports.sim_documents import compiled
 from tests.unit.compiler.support import CATALOG, codes, node, only, ref
 
 CASES = Path(__file__).parents[3] / "conformance" / "cases"
@@ -49,7 +51,7 @@ def sim(
 
 def imported(*args: Any, **more: Any) -> Imported:
     options = {key: more.pop(key) for key in ("env_names", "variables") if key in more}
-    return import_workflow(sim(*args, **more), **options)
+    return convert(sim(*args, **more), **options)
 
 
 def params_of(result: Imported, block_id: str) -> Any:
@@ -63,16 +65,16 @@ def pairs(result: Imported) -> list[tuple[str, str, str]]:
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        ({"format": "weft/1"}, "weft"),
-        ({"blocks": {"a": {"type": "task"}}, "edges": []}, "weft"),
-        (sim([], ""), "sim"),
-        ({"version": "1.0", "state": {"blocks": {}, "edges": []}}, "sim"),
-        ({"blocks": {"a": {"type": "agent", "subBlocks": {}}}, "edges": []}, "sim"),
-        ({"blocks": []}, None),
-        ({"nodes": []}, None),
+        ({"format": "weft/1"}, False),
+        ({"blocks": {"a": {"type": "task"}}, "edges": []}, False),
+        (sim([], ""), True),
+        ({"version": "1.0", "state": {"blocks": {}, "edges": []}}, True),
+        ({"blocks": {"a": {"type": "agent", "subBlocks": {}}}, "edges": []}, True),
+        ({"blocks": []}, False),
+        ({"nodes": []}, False),
     ],
 )
-def test_detect(document: dict[str, Any], expected: str | None) -> None:
+def test_detect(document: dict[str, Any], expected: bool) -> None:
     assert detect(document) == expected
 
 
@@ -353,7 +355,7 @@ def test_the_export_file() -> None:
             "variables": {"v": {"id": "v", "name": "n", "type": "number", "value": 1}},
         },
     }
-    result = compile_document(document, CATALOG)
+    result = compiled(document, CATALOG)
     assert codes(result) == []
     plan = result.plan
     assert plan is not None
@@ -371,7 +373,7 @@ def test_findings_point_into_the_source() -> None:
         loops={"l": {"nodes": ["b"]}},
     )
     document["connections"].append({"source": "l", "target": "a", "sourceHandle": "loop-end-source"})
-    result = compile_document(document, CATALOG)
+    result = compiled(document, CATALOG)
     assert only(result, "cycle").pointer == "/blocks/1"
 
 
@@ -399,7 +401,7 @@ def test_findings_point_into_the_source() -> None:
     ],
 )
 def test_broken_sources_do_not_raise(document: dict[str, Any]) -> None:
-    assert compile_document(document, CATALOG).plan is None
+    assert compiled(document, CATALOG).plan is None
 
 
 def test_every_recorded_case_compiles() -> None:
@@ -407,10 +409,8 @@ def test_every_recorded_case_compiles() -> None:
     assert paths
     for path in paths:
         case = orjson.loads(path.read_bytes())
-        result = import_workflow(case["workflow"], env_names=case.get("env", {}), variables=case.get("variables"))
-        compiled = compile_document(
-            result.document, CATALOG, trigger=case.get("trigger"), env_names=case.get("env", {})
-        )
-        assert compiled.plan is not None, (path.stem, compiled.diagnostics)
-        reached = {n.block for n in compiled.plan.nodes}
+        result = convert(case["workflow"], env_names=case.get("env", {}), variables=case.get("variables"))
+        made = compile_document(result.document, CATALOG, trigger=case.get("trigger"), env_names=case.get("env", {}))
+        assert made.plan is not None, (path.stem, made.diagnostics)
+        reached = {n.block for n in made.plan.nodes}
         assert {label.partition("@")[0] for label in case["expect"].get("executed", ())} <= reached, path.stem

@@ -7,13 +7,12 @@ from itertools import pairwise
 
 import pytest
 
-from compiler.compile import compile_document
-from compiler.imports import as_ours
-from compiler.imports.sim import import_workflow
+from compiler.imports import as_ours, sim
+from compiler.imports.sim import convert
 from compiler.imports.sim_foreign import NOTES_MAX, foreign, settings_of, title_of
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES
-from tests.unit.compiler.imports.sim_documents import Json, block
+from tests.unit.compiler.imports.sim_documents import Json, block, compiled
 from tests.unit.compiler.support import CATALOG
 
 SERVICES = {
@@ -33,12 +32,12 @@ SERVICES = {
 
 @pytest.mark.parametrize("template", TEMPLATES, ids=lambda template: template["state"]["metadata"]["name"])
 def test_each_template_compiles_and_names_what_is_missing(template: Json) -> None:
-    compiled = compile_document(template, Registry.load())
-    assert compiled.plan is not None, compiled.diagnostics
-    assert {found.code for found in compiled.diagnostics} <= {"import_lossy"}
-    assert all(found.block and found.hint for found in compiled.diagnostics)
-    missing = [found.message.partition(' "')[0] for found in compiled.diagnostics if "in its place" in found.message]
-    assert missing == SERVICES[compiled.plan.name]
+    made = compiled(template, Registry.load())
+    assert made.plan is not None, made.diagnostics
+    assert {found.code for found in made.diagnostics} <= {"import_lossy"}
+    assert all(found.block and found.hint for found in made.diagnostics)
+    missing = [found.message.partition(' "')[0] for found in made.diagnostics if "in its place" in found.message]
+    assert missing == SERVICES[made.plan.name]
 
 
 def test_there_are_eleven() -> None:
@@ -54,7 +53,7 @@ def test_a_function_that_fails_takes_its_place() -> None:
     sent = block("n", "notion_v2", name="Page", operation="create", title="<start.title>", apiKey="sk-1", unset=None)
     after = block("f", "function", code="return [<page.url>, <page.error>, <page>]")
     source = document(block("start", "start_trigger"), sent, after)
-    result = import_workflow(source, catalog=CATALOG)
+    result = convert(source, catalog=CATALOG)
     page = result.document["blocks"]["n"]
     assert (page["type"], page["name"]) == ("function", "Page")
     assert page["params"]["code"].startswith('throw new Error("The Notion block \\"Page\\" was not imported from Sim.')
@@ -72,20 +71,24 @@ def test_a_function_that_fails_takes_its_place() -> None:
 
 def test_types_of_the_catalog_stay() -> None:
     source = document(block("start", "start_trigger"), block("t", "task", value=1))
-    assert import_workflow(source, catalog=CATALOG).document["blocks"]["t"]["type"] == "task"
+    assert convert(source, catalog=CATALOG).document["blocks"]["t"]["type"] == "task"
 
 
 def test_readers_of_the_structure_need_no_catalog() -> None:
     source = document(block("start", "start_trigger"), block("t", "airtable", table="x"))
-    assert as_ours(source).document["blocks"]["t"] == {"type": "airtable", "name": "t", "params": {"table": "x"}}
-    assert as_ours(source, catalog=CATALOG).document["blocks"]["t"]["type"] == "function"
+    assert as_ours(source, {"sim": sim}).document["blocks"]["t"] == {
+        "type": "airtable",
+        "name": "t",
+        "params": {"table": "x"},
+    }
+    assert as_ours(source, {"sim": sim}, catalog=CATALOG).document["blocks"]["t"]["type"] == "function"
 
 
 def test_all_its_ways_become_one() -> None:
     source = document(block("start", "start_trigger"), block("t", "airtable"), block("a", "task"))
     source["connections"][1]["sourceHandle"] = "found"
     source["connections"].append({"source": "t", "target": "a", "sourceHandle": "error"})
-    edges = import_workflow(source, catalog=CATALOG).document["edges"]
+    edges = convert(source, catalog=CATALOG).document["edges"]
     assert edges[1:] == [{"source": "t", "target": "a"}, {"source": "t", "target": "a", "handle": "error"}]
 
 

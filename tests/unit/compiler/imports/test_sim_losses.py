@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
-from compiler.imports.sim import Imported
+from compiler.imports import Imported
 from executor.blocks.types.registry import Registry
 from tests.unit.compiler.imports.sim_documents import block, imported, said
 

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from compiler.compile import compile_document
-from compiler.imports.sim import import_workflow
+from compiler.imports.sim import convert
 from compiler.imports.sim_services import _OPERATIONS
 from executor.blocks.connectors.load import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES, service
+from tests.unit.compiler.imports.sim_documents import compiled
 
 Json = dict[str, Any]
 REGISTRY = Registry.load(connectors())
@@ -96,7 +96,7 @@ CASES: tuple[tuple[str, Json, Json], ...] = (
 @pytest.mark.parametrize(("type", "settings", "params"), CASES, ids=[f"{n}-{case[0]}" for n, case in enumerate(CASES)])
 def test_a_block_of_a_service_becomes_one_of_a_connector(type: str, settings: Json, params: Json) -> None:
     source = service(type, **settings, **NAMED)
-    imported = import_workflow(source, catalog=REGISTRY)
+    imported = convert(source, catalog=REGISTRY)
     made = imported.document["blocks"]["b"]
     plain = type.removesuffix("_v2")
     assert made["type"] == f"connector.{plain}" and "description" not in made
@@ -105,12 +105,12 @@ def test_a_block_of_a_service_becomes_one_of_a_connector(type: str, settings: Js
     assert account == ({"credential"} if plain in ("s3", "telegram") else {"connection"})
     [found] = imported.diagnostics
     assert found.message.endswith(" is not imported.") and found.block == "b" and found.hint
-    compiled = compile_document(source, REGISTRY)
-    assert compiled.plan is not None, compiled.diagnostics
+    made = compiled(source, REGISTRY)
+    assert made.plan is not None, made.diagnostics
 
 
 def of(type: str, **settings: Any) -> tuple[Json, list[str]]:
-    imported = import_workflow(service(type, **settings), catalog=REGISTRY)
+    imported = convert(service(type, **settings), catalog=REGISTRY)
     return imported.document["blocks"]["b"], [found.message for found in imported.diagnostics]
 
 
@@ -121,7 +121,7 @@ def test_tokens_that_are_environment_names_stay() -> None:
     keys = {"accessKeyId": "{{KEY_ID}}", "secretAccessKey": "{{KEY}}", "region": "us-east-1"}
     block, said = of("s3", operation="list_objects", bucketName="b", **keys)
     assert block["params"]["credential"] == "${KEY_ID}:${KEY}" and len(said) == 2
-    imported = import_workflow(
+    imported = convert(
         service("s3", operation="list_objects", bucketName="b", **keys), catalog=REGISTRY, env_names=["KEY_ID", "KEY"]
     )
     assert imported.document["blocks"]["b"]["params"]["credential"] == "${KEY_ID}:${KEY}" and not imported.diagnostics
@@ -165,7 +165,7 @@ def test_references_reach_the_result() -> None:
     source["state"]["blocks"]["c"] = {**source["state"]["blocks"]["a"], "id": "c", "type": "function", "name": "Read"}
     source["state"]["blocks"]["c"]["subBlocks"] = {"code": {"value": "return <service.ts>"}}
     source["state"]["edges"].append({"source": "b", "target": "c", "sourceHandle": "source"})
-    made = import_workflow(source, catalog=REGISTRY).document
+    made = convert(source, catalog=REGISTRY).document
     assert made["blocks"]["c"]["params"]["code"] == "return <service.result.ts>"
 
 
@@ -182,7 +182,7 @@ def test_the_table_names_what_connectors_have() -> None:
 
 def test_a_template_sends_by_its_connector() -> None:
     [template] = [one for one in TEMPLATES if one["state"]["metadata"]["name"] == "meeting-followup-agent"]
-    block = import_workflow(template, catalog=REGISTRY).document["blocks"]["f"]
+    block = convert(template, catalog=REGISTRY).document["blocks"]["f"]
     assert (block["type"], block["parent"]) == ("connector.gmail", "e")
     assert block["params"] == {
         "operation": "send",
