@@ -4,8 +4,6 @@ SQLite's own pages have no checksum, so each batch has a CRC-32: a bit that flip
 a wrong answer.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence

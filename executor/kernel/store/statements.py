@@ -1,4 +1,7 @@
-"""Pieces of statements that several topics share: conditions, lists as one parameter, taking the row of a run.
+"""What statements of several topics have in common.
+
+Statements are in the SQL that SQLite and PostgreSQL share, with named parameters. Where the two differ, a statement has
+a piece, written `$name(arguments)`; PIECES has the text of each.
 
 What a run is and what came of it is in `run_details`, what changes while it is executed in `heads`, which has a row as
 long as the run is open; see `sql/sqlite/0001_start.sql`. `runs` is a view of both, for readers that want a whole run.
@@ -8,10 +11,9 @@ order rows are taken: `kernel.store.topics`. On SQLite a transaction that writes
 rely on that.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final, Literal
 
@@ -22,8 +24,6 @@ from executor.kernel.store.tx import Tx
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 COUNT_MAX: Final = 100_000  # nothing is counted further: so many means "so many or more"
 TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
-
-
 # Conditions on a row of run_details. SQLite and PostgreSQL use the indexes of ended runs only for a condition with
 # exactly the text of `ENDED`.
 OPEN = "status IS NULL"
@@ -35,14 +35,117 @@ LAST_SEQ = "$last_seq"
 # The head of an open run; one that has ended has only its details. In this order, as the append that ends a run does.
 TAKE_HEAD = f"UPDATE heads SET seq = seq WHERE {HEAD_OF_ID}"
 TAKE_ENDED = "UPDATE run_details SET request_hash = request_hash WHERE id = :id"
-
-
 # Its active version stays until this transaction is over.
 KEEP_WORKFLOW = "SELECT 1 FROM active_versions WHERE workflow = :name $keep_there"
 
+_EACH = "jsonb_array_elements_text(({0})::jsonb) AS listed(value)"
+# The server's clock. A session with the setting weft.time=caller (in the address: options=-c weft.time=caller) takes
+# the times of its callers instead, as tests and simulations need it.
+NOW_MS = "floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint"
+LEASE_NOW = f"(SELECT CASE WHEN current_setting('weft.time', true) = 'caller' THEN {{0}} ELSE {NOW_MS} END)"
+# The texts on SQLite and on PostgreSQL; {0} and {1} are the arguments.
+PIECES: Final[dict[str, tuple[str, str]]] = {
+    # Behind IN: the values of a list, a parameter that `as_list` makes.
+    "texts": ("(SELECT value FROM json_each({0}))", f"(SELECT value FROM {_EACH})"),
+    "numbers": ("(SELECT value FROM json_each({0}))", f"(SELECT value::bigint AS value FROM {_EACH})"),
+    # Behind a column with an index, instead of IN: by which rows are found however few the planner expects. A plan of
+    # PostgreSQL that was made while tables were empty would else read the whole index.
+    "is_any": ("IN (SELECT value FROM json_each({0}))", f"= ANY(ARRAY(SELECT value::bigint FROM {_EACH}))"),
+    # Behind IN: a list of lists. The second argument has a letter for each of their values: `n`, an integer, or `t`, a
+    # text; {1} is what they are made of.
+    "rows": (
+        "(SELECT {1} FROM json_each({0}))",
+        "(SELECT {1} FROM jsonb_array_elements(({0})::jsonb) AS listed(value))",
+    ),
+    # Behind the name of a table: the index that SQLite would not choose by itself.
+    "index": ("INDEXED BY {0}", ""),
+    "has": ("instr({0}, {1})", "(strpos({0}, {1}) > 0)"),
+    "events": (
+        "json_each({0})",
+        "LATERAL (SELECT place - 1 AS key, value"
+        " FROM jsonb_array_elements(({0})::jsonb) WITH ORDINALITY AS counted(value, place))",
+    ),
+    # The number of the run with this id, by which its journal is found. On PostgreSQL each part of the journals would
+    # be opened with a subselect (sql/postgres/0001_start.sql).
+    "number_of": ("(SELECT n FROM run_details WHERE id = {0})", "number_of({0})"),
+    # On PostgreSQL a run may get another number while the statement waits for its head; its id stays.
+    "head_of": ("n = (SELECT n FROM run_details WHERE id = {0})", "id = {0}"),
+    # On SQLite an append writes only its batch, so `seq` of a head may be too low. On PostgreSQL it is the fence.
+    "last_seq": (
+        "coalesce((SELECT max(batches.seq) FROM batches WHERE batches.n = heads.n), heads.seq)",
+        "heads.seq",
+    ),
+    "database_bytes": (
+        "page_count * page_size FROM pragma_page_count, pragma_page_size",
+        "pg_database_size(current_database())",
+    ),
+    # Processes on one machine have one clock.
+    "lease_now": ("{0}", LEASE_NOW),
+    # A row that is deleted meanwhile would orphan what is being written; changes of it are not in the way.
+    "keep_there": ("", "FOR KEY SHARE"),
+    "kept_workflow": (
+        "{0}",
+        "coalesce((SELECT workflow FROM active_versions WHERE workflow = {0} FOR KEY SHARE), {0})",
+    ),
+    "take_alone": ("", "FOR UPDATE"),
+    "try_lock": ("true", "pg_try_advisory_xact_lock(hashtextextended({0}, 0))"),
+    # Two sessions that look for work find different rows, and none waits.
+    "skip_locked": ("", "FOR NO KEY UPDATE OF {0} SKIP LOCKED"),
+    "for_each": (
+        "CROSS JOIN heads AS h ON h.n IN (SELECT q.n",
+        "CROSS JOIN LATERAL (SELECT q.fair, q.priority, q.due_ms, q.id, q.n, q.limits, q.rates, q.cancel_n",
+    ),
+    "end_each": (")", "FOR NO KEY UPDATE SKIP LOCKED) AS h"),
+}
+_TYPES: Final = {"n": "bigint", "t": "text"}
+_PIECE = re.compile(r"\$(\w+)(?:\(([^()]*)\))?")
+_PARAMETER = re.compile(r"(?<!:):(\w+)")
+
+
+class Texts(dict[str, str]):
+    """Each statement as this database is asked it, made the first time it is asked for. There are as many as the
+    topics have, with and without each of their conditions."""
+
+    def __init__(self, database: Literal["sqlite", "postgres"]) -> None:
+        super().__init__()
+        self._which = ("sqlite", "postgres").index(database)
+
+    def __missing__(self, sql: str) -> str:
+        text = _PIECE.sub(self._piece, sql)
+        if self._which:  # psycopg has parameters of another form
+            text = _PARAMETER.sub(r"%(\1)s", text.replace("%", "%%"))
+        self[sql] = text
+        return text
+
+    def _piece(self, found: re.Match[str]) -> str:
+        arguments = [] if found[2] is None else [each.strip() for each in found[2].split(",")]
+        if found[1] == "rows":
+            form = ("value ->> {0}", "(value ->> {0})::{1}")[self._which]
+            arguments[1] = ", ".join(form.format(n, _TYPES[letter]) for n, letter in enumerate(arguments[1]))
+        return PIECES[found[1]][self._which].format(*arguments)
+
+
+def any_of(parameter: str) -> str:
+    return f"$texts({parameter})"
+
+
+def any_number_of(parameter: str) -> str:
+    return f"$numbers({parameter})"
+
+
+def is_any_number_of(parameter: str) -> str:
+    return f"$is_any({parameter})"
+
+
+def any_row_of(parameter: str, types: str) -> str:
+    return f"$rows({parameter}, {types})"
+
+
+def number_of(parameter: str) -> str:
+    return f"$number_of({parameter})"
+
 
 def by_index(name: str) -> str:
-    """Behind the name of a table: the index that SQLite would not choose by itself."""
     return f"$index({name})"
 
 
@@ -51,35 +154,8 @@ def those_of(*conditions: tuple[str, object]) -> str:
     return "".join(condition for condition, value in conditions if value is not None)
 
 
-def any_of(parameter: str) -> str:
-    """Return the text after IN for a list of texts, the value of `parameter` as `as_list` writes it."""
-    return f"$texts({parameter})"
-
-
-def any_number_of(parameter: str) -> str:
-    """As `any_of`, for a list of integers."""
-    return f"$numbers({parameter})"
-
-
-def is_any_number_of(parameter: str) -> str:
-    """Behind a column with an index, instead of IN: by which rows are found however few the planner expects. A plan of
-    PostgreSQL that was made while tables were empty would else read the whole index."""
-    return f"$is_any({parameter})"
-
-
-def any_row_of(parameter: str, types: str) -> str:
-    """As `any_of`, for a list of lists. `types` has a letter for each of their values: `n`, an integer, or `t`, a
-    text."""
-    return f"$rows({parameter}, {types})"
-
-
-def number_of(parameter: str) -> str:
-    """The number of the run whose id is the value of `parameter`, by which its journal is found."""
-    return f"$number_of({parameter})"
-
-
 def as_list(values: Sequence[str | int | Sequence[str | int]]) -> str:
-    """The value of a parameter of `any_of`, `any_number_of` or `any_row_of`."""
+    """Return the parameter of a list."""
     return msgspec.json.encode(values).decode()
 
 

@@ -1,5 +1,5 @@
 """Access of the functions of a topic to the database: a transaction for those that write, readers for those that read.
-Both take the text that all databases share (`dialect.py`)."""
+Both take the text that all databases share (`statements.py`)."""
 
 from __future__ import annotations
 

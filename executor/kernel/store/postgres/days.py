@@ -16,8 +16,6 @@ Retiring a part, each step a transaction after which the process may be killed:
 The caller has the lock of `PostgresStore.deleting`: one process does this at a time.
 """
 
-# ruff: noqa: S608  (names of parts are made here, of numbers)
-
 from __future__ import annotations
 
 import asyncio

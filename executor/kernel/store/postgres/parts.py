@@ -1,8 +1,6 @@
 """Reads which parts the journals have (`days.py` makes and drops them). Without psycopg: `weft doctor` reads them
 too."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this module, never values)
-
 from __future__ import annotations
 
 import re

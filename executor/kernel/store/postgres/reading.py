@@ -34,7 +34,7 @@ SELECT table_name, column_name FROM information_schema.columns AS c JOIN informa
  WHERE table_schema = current_schema() AND t.table_type = 'BASE TABLE'
    AND NOT (quote_ident(table_schema) || '.' || quote_ident(table_name))::regclass IN (SELECT inhrelid FROM pg_inherits)
    AND table_name NOT IN ({LOOSE})
- ORDER BY table_name, ordinal_position"""  # noqa: S608 - constants
+ ORDER BY table_name, ordinal_position"""
 _TEXTS = """
 SELECT column_name, data_type FROM information_schema.columns
  WHERE table_schema = current_schema() AND table_name = :table AND data_type IN ('text', 'bytea', 'json', 'jsonb')
@@ -155,7 +155,7 @@ class PostgresReading:
             if table == "batches":  # a part that is being dropped has those of runs that are deleted already
                 present += f" AND c.tableoid NOT IN ({RETIRED})"
             query = f"""SELECT {mine} FROM {table} AS c WHERE {present}
-              AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE ({theirs}) = ({mine})) LIMIT {limit:d}"""  # noqa: S608 - constants
+              AND NOT EXISTS (SELECT 1 FROM {parent} AS p WHERE ({theirs}) = ({mine})) LIMIT {limit:d}"""
             for row in self.rows(query):
                 key = ", ".join(map(str, row))
                 yield f"row {key} of {table} refers to a missing row of {parent}"

@@ -68,7 +68,7 @@ class Stale(Exception):
 
 
 class Tx:
-    """An open transaction: statements in the text that all databases share (`executor.kernel.store.dialect`).
+    """An open transaction: statements in the text that all databases share (`executor.kernel.store.statements`).
 
     Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each with
     it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.

@@ -1,7 +1,5 @@
 """Alerts for operators, and the messages that carry them."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 import hashlib
@@ -10,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import any_of, as_list
+from executor.kernel.store.statements import as_list
 from executor.kernel.store.tx import Readers, Tx
 
 AlertKind = Literal["run.failed", "run.waiting", "run.queued", "schedule.missed"]
@@ -112,8 +110,8 @@ SELECT id, workflow, plan_hash, created_at_ms FROM (
  WHERE created_at_ms < :before AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.cause = 'queued:' || oldest.id)
  ORDER BY n"""
 OLD_MESSAGES = "SELECT id FROM alert_messages WHERE settled_at_ms < :before ORDER BY settled_at_ms, id LIMIT :limit"
-DELETE_OLD_ALERTS = f"DELETE FROM alerts WHERE message_id IN {any_of(':ids')}"
-DELETE_OLD_MESSAGES = f"DELETE FROM alert_messages WHERE id IN {any_of(':ids')}"
+DELETE_OLD_ALERTS = "DELETE FROM alerts WHERE message_id IN $texts(:ids)"
+DELETE_OLD_MESSAGES = "DELETE FROM alert_messages WHERE id IN $texts(:ids)"
 
 
 def add_alerts(tx: Tx, alerts: tuple[AlertRow, ...]) -> int:

@@ -1,7 +1,5 @@
 """The record of who did what: a row in the transaction of the change, each with the hash of the row before it."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 import hashlib

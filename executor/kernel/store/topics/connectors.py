@@ -1,7 +1,5 @@
 """Stored connectors: documents, by service."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import any_of, as_list
+from executor.kernel.store.statements import as_list
 from executor.kernel.store.tx import Readers, Tx
 
 CONNECTORS_MAX: Final = 100  # each process has all of them in memory
@@ -34,9 +32,9 @@ ON CONFLICT (service) DO UPDATE
        changed_at_ms = excluded.changed_at_ms
  WHERE connectors.hash <> excluded.hash"""
 HASHES = "SELECT service, hash FROM connectors"
-GET = f"""
+GET = """
 SELECT service, document, hash, created_by, changed_at_ms
-  FROM connectors WHERE service IN {any_of(":services")} ORDER BY service"""
+  FROM connectors WHERE service IN $texts(:services) ORDER BY service"""
 DELETE = "DELETE FROM connectors WHERE service = :service"
 
 

@@ -4,8 +4,6 @@ Each use is noted, at most every USED_EVERY_MS, in the transaction that refers t
 `delete_orphans` deletes nothing that was used lately: so a run never begins with a plan that is just being deleted.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from typing import Final

@@ -1,14 +1,12 @@
 """Drafts: documents that are being edited."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import RunStatus, any_of, as_list, by_index, those_of
+from executor.kernel.store.statements import RunStatus, as_list, those_of
 from executor.kernel.store.tx import Readers, Tx
 
 
@@ -60,10 +58,10 @@ DRAFTS = f"SELECT {DRAFT_HEAD} FROM drafts WHERE true"
 DRAFTS_BEFORE = " AND (updated_at_ms, id) < (SELECT updated_at_ms, id FROM drafts WHERE id = :before)"
 DRAFTS_PAGE = " ORDER BY updated_at_ms DESC, id DESC LIMIT :limit"
 # One step into the index `runs_by_draft` for each.
-LAST_RUNS_OF_DRAFTS = f"""
+LAST_RUNS_OF_DRAFTS = """
 SELECT d.value, r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
-  FROM {any_of(":drafts")} AS d
-  JOIN runs AS r ON r.id = (SELECT id FROM run_details {by_index("runs_by_draft")} WHERE draft_id = d.value
+  FROM $texts(:drafts) AS d
+  JOIN runs AS r ON r.id = (SELECT id FROM run_details $index(runs_by_draft) WHERE draft_id = d.value
                              ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
 
 

@@ -1,7 +1,5 @@
 """Child runs, and the families that they and their root make."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from msgspec import Struct

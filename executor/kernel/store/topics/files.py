@@ -7,9 +7,6 @@ equal parts of two files are stored once. A run holds a file, and all its parts,
 A value names a file by a text that is nothing but its id. That gives a run no file: a run has those that it holds.
 """
 
-
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 import hashlib
@@ -20,7 +17,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import any_of, as_list, take_run
+from executor.kernel.store.statements import as_list, take_run
 from executor.kernel.store.topics.contents import BLOB, USED_EVERY_MS, add_blob, add_blob_ref
 from executor.kernel.store.tx import Readers, Tx
 
@@ -63,10 +60,10 @@ def files_in(json: bytes) -> list[str]:
     return [id.decode() for id in dict.fromkeys(_ID.findall(json))][:FILES_MAX]
 
 
-USE = f"UPDATE blobs SET used_at_ms = :now WHERE hash IN {any_of(':keys')} AND used_at_ms < :now - {USED_EVERY_MS}"
+USE = f"UPDATE blobs SET used_at_ms = :now WHERE hash IN $texts(:keys) AND used_at_ms < :now - {USED_EVERY_MS}"
 # A part that is not there has no row: a reference to it would be one to nothing.
-HOLD = f"""
-INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blobs WHERE hash IN {any_of(":keys")}
+HOLD = """
+INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blobs WHERE hash IN $texts(:keys)
 ON CONFLICT (run_id, hash) DO NOTHING"""
 # Ids of files and of their parts have a prefix, hashes of outputs have none.
 IS_OF_A_FILE = "substr(hash, 5, 1) = '_'"
@@ -74,12 +71,12 @@ HOLD_THOSE_OF = f"""
 INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blob_refs WHERE run_id = :source AND {IS_OF_A_FILE}
 ON CONFLICT (run_id, hash) DO NOTHING"""
 
-HELD_BY = f"""
+HELD_BY = """
 SELECT 1 FROM blob_refs AS f JOIN runs AS r ON r.id = f.run_id
- WHERE f.hash = :id AND r.workflow IN {any_of(":workflows")} LIMIT 1"""
+ WHERE f.hash = :id AND r.workflow IN $texts(:workflows) LIMIT 1"""
 
 
-HELD_BY_RUN = f"SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN {any_of(':ids')}"
+HELD_BY_RUN = "SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN $texts(:ids)"
 
 
 def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:

@@ -1,7 +1,5 @@
 """The journal: what the owner of a run appends, and how it is read."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 import orjson

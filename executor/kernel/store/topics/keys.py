@@ -1,7 +1,5 @@
 """Keys of the installation, and the links that were made with those before."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -6,8 +6,6 @@ when it has none, or when the lease of its owner has lapsed, by the clock that a
 (`begin_run`, `answer_and_claim`).
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

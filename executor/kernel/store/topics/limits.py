@@ -12,8 +12,6 @@ place to a run that is blocked.
 A rate is kept by times: a run that may not start yet is due at the time that is reserved for it.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections import Counter
@@ -23,7 +21,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, any_of, as_list, by_index, is_any_number_of
+from executor.kernel.store.statements import HEAD_OF_ID, as_list
 from executor.kernel.store.topics.queue import Found
 from executor.kernel.store.tx import Readers, Tx
 
@@ -37,12 +35,12 @@ class Full(Struct, frozen=True):
 
 
 FREED_MAX: Final = 64  # keys that a claim looks at
-LOCK_KEYS = f"SELECT keys.value FROM {any_of(':keys')} AS keys WHERE $try_lock(keys.value)"
-FREED_KEYS = f"SELECT DISTINCT key FROM slots {by_index('slots_freed')} WHERE freed = 1 LIMIT {FREED_MAX}"
-DELETE_FREED = f"DELETE FROM slots WHERE freed = 1 AND key IN {any_of(':keys')} RETURNING key"
-HELD_OF_KEYS = f"""
-SELECT key, count(*) FROM slots WHERE key IN {any_of(":keys")} AND freed = 0 AND node = '' GROUP BY key"""
-HELD_BY_RUNS = f"SELECT key, n FROM slots WHERE n {is_any_number_of(':numbers')} AND freed = 0 AND node = ''"
+LOCK_KEYS = "SELECT keys.value FROM $texts(:keys) AS keys WHERE $try_lock(keys.value)"
+FREED_KEYS = f"SELECT DISTINCT key FROM slots $index(slots_freed) WHERE freed = 1 LIMIT {FREED_MAX}"
+DELETE_FREED = "DELETE FROM slots WHERE freed = 1 AND key IN $texts(:keys) RETURNING key"
+HELD_OF_KEYS = """
+SELECT key, count(*) FROM slots WHERE key IN $texts(:keys) AND freed = 0 AND node = '' GROUP BY key"""
+HELD_BY_RUNS = "SELECT key, n FROM slots WHERE n $is_any(:numbers) AND freed = 0 AND node = ''"
 TAKE_SLOT = """
 INSERT INTO slots (key, n) VALUES (:key, :n) ON CONFLICT (key, n, node) DO UPDATE SET freed = 0"""
 FREE_SLOTS = "UPDATE slots SET freed = 1 WHERE n = :n AND freed = 0"

@@ -1,7 +1,5 @@
 """The open work of a database: counts for metrics, each of which ends at COUNTED_MAX."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from typing import Final

@@ -1,7 +1,5 @@
 """The outbox: notifications about waits on their way out."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import any_row_of, as_list
+from executor.kernel.store.statements import as_list
 from executor.kernel.store.tx import Readers, Tx
 
 NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
@@ -66,7 +64,7 @@ UPDATE notifications SET status = :status, due_at_ms = coalesce(:due, due_at_ms)
 NEXT_DUE = "SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT 1"
 OF_WAITS = f"""
 SELECT {NOTIFICATION} FROM notifications
- WHERE (run_id, wait_id) IN {any_row_of(":waits", "tt")} ORDER BY run_id, wait_id, n"""
+ WHERE (run_id, wait_id) IN $rows(:waits, tt) ORDER BY run_id, wait_id, n"""
 
 
 async def is_any_due(readers: Readers, now_ms: int) -> bool:

@@ -1,7 +1,5 @@
 """Users, tokens for programs, sign-in links."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from typing import Final, Literal, get_args

@@ -8,8 +8,6 @@ A row counts while its run has the epoch that it was asked for under. So a claim
 run without writing any, and before that claim the handlers that may still be at work keep them.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -17,7 +15,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, any_of, any_row_of, as_list, is_any_number_of
+from executor.kernel.store.statements import HEAD_OF_ID, as_list
 from executor.kernel.store.tx import Readers, Tx
 
 PlaceState = Literal[0, 1, 2]
@@ -79,20 +77,20 @@ HEAR = f"""
 UPDATE places SET state = {USED}
  WHERE id IN (SELECT p.id FROM places AS p WHERE p.asker = :asker AND p.state = 1 AND {_CURRENT} $skip_locked(p))
 RETURNING id"""
-LOCK_KEYS = f"SELECT keys.value FROM {any_of(':keys')} AS keys WHERE $try_lock(keys.value)"
+LOCK_KEYS = "SELECT keys.value FROM $texts(:keys) AS keys WHERE $try_lock(keys.value)"
 _HELD = f"(SELECT count(*) FROM places AS p WHERE p.key = {{key}} AND p.state > 0 AND {_CURRENT})"
 _FIRST_AT_MOST = f"""(SELECT p.at_most FROM places AS p WHERE p.key = keys.value AND p.state = 0 AND {_CURRENT}
                        ORDER BY p.id LIMIT 1)"""
 # `at_most` is NULL if none waits.
-ROOM = f"SELECT keys.value, {_HELD.format(key='keys.value')}, {_FIRST_AT_MOST} FROM {any_of(':keys')} AS keys"
+ROOM = f"SELECT keys.value, {_HELD.format(key='keys.value')}, {_FIRST_AT_MOST} FROM $texts(:keys) AS keys"
 FIRST_WAITING = f"""
 SELECT p.id, p.asker, p.at_most FROM places AS p
  WHERE p.key = :key AND p.state = 0 AND {_CURRENT} ORDER BY p.id LIMIT :room $skip_locked(p)"""
-ASSIGN = f"UPDATE places SET state = :state WHERE id {is_any_number_of(':numbers')} AND state = 0 RETURNING id"
-LEAVE = f"""
-DELETE FROM places WHERE n = :n AND (epoch < :epoch OR (node, attempt) IN {any_row_of(":left", "tn")})"""
+ASSIGN = "UPDATE places SET state = :state WHERE id $is_any(:numbers) AND state = 0 RETURNING id"
+LEAVE = """
+DELETE FROM places WHERE n = :n AND (epoch < :epoch OR (node, attempt) IN $rows(:left, tn))"""
 TO_ASSIGN = f"""
-SELECT keys.value FROM {any_of(":keys")} AS keys WHERE {_HELD.format(key="keys.value")} < {_FIRST_AT_MOST}
+SELECT keys.value FROM $texts(:keys) AS keys WHERE {_HELD.format(key="keys.value")} < {_FIRST_AT_MOST}
 UNION
 SELECT p.key FROM places AS p WHERE p.asker = :asker AND p.state = 1 AND {_CURRENT}"""
 OF_RUN = f"""

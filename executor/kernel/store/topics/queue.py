@@ -5,8 +5,6 @@ there, from the one after which it begins, and looks at the first runs of each: 
 key has. Runs of workers that are gone are not among them; they come by time, and leave half of a claim to the others.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence

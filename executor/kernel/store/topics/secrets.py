@@ -1,7 +1,5 @@
 """Stored secrets: sealed values, by name."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import any_of, as_list
+from executor.kernel.store.statements import as_list
 from executor.kernel.store.tx import Readers, Row, Tx
 
 SECRETS_MAX: Final = 500  # each is searched in everything that is recorded
@@ -52,7 +50,7 @@ UPDATE secrets
    SET version = :version, sealed = :sealed, key_id = :key_id, hosts = :hosts, created_by = :created_by,
        created_at_ms = :created_at_ms, places = :places
  WHERE name = :name AND version = :version - 1"""
-GET = f"SELECT {COLUMNS} FROM secrets WHERE name IN {any_of(':names')} ORDER BY name"
+GET = f"SELECT {COLUMNS} FROM secrets WHERE name IN $texts(:names) ORDER BY name"
 LIST = f"SELECT {COLUMNS} FROM secrets ORDER BY name"
 USE = """
 UPDATE secrets SET last_used_at_ms = :now

@@ -1,7 +1,5 @@
 """Snapshots of runs. They are written with an append, or when a run is released, and deleted when it ends or moves."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 import msgspec

@@ -1,7 +1,5 @@
 """Deletion of runs that have ended, and of contents and versions that no run refers to; notes of upkeep."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -10,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import ENDED, OPEN, any_of, as_list, by_index, take_run
+from executor.kernel.store.statements import ENDED, OPEN, as_list, take_run
 from executor.kernel.store.topics.snapshots import DELETE_SNAPSHOT
 from executor.kernel.store.topics.usage import fold_usage
 from executor.kernel.store.tx import Readers, Tx
@@ -58,10 +56,10 @@ _NOT_NEWEST = f"""
         ORDER BY k.created_at_ms DESC, k.id DESC LIMIT 1 OFFSET :keep - 1))"""
 # No run ends before it was created, so the index by creation time has the oldest at its beginning.
 FIND_REMOVABLE = f"""
-SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r {by_index("runs_by_time")}
+SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r $index(runs_by_time)
  WHERE r.created_at_ms < :before AND r.finished_at_ms < :before AND {_MAY_GO}"""
 OF_WORKFLOW = " AND r.workflow = :workflow"
-BUT_NOT_OF = f" AND r.workflow NOT IN {any_of(':but_not')}"
+BUT_NOT_OF = " AND r.workflow NOT IN $texts(:but_not)"
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
 # First of all, as everything that refers to the run begins with its row (`kernel.store.topics`).
@@ -100,10 +98,10 @@ FIND_ORPHANS = tuple(
     for table, key, orphan in _ORPHANS
 )
 DELETE_ORPHANS = tuple(
-    f"DELETE FROM {table} WHERE {key} IN {any_of(':keys')} AND {orphan}" for table, key, orphan in _ORPHANS
+    f"DELETE FROM {table} WHERE {key} IN $texts(:keys) AND {orphan}" for table, key, orphan in _ORPHANS
 )
 # Versions have no time of their last use: taken first, they are looked at when nothing else can change them.
-TAKE_VERSIONS = f"UPDATE workflows SET hash = hash WHERE name IN {any_of(':keys')}"
+TAKE_VERSIONS = "UPDATE workflows SET hash = hash WHERE name IN $texts(:keys)"
 COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, _, orphan in _ORPHANS)
 
 NOTE = "SELECT data FROM upkeep WHERE name = :name"

@@ -1,7 +1,5 @@
 """Webhooks, their deliveries, and the requests that were refused."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence

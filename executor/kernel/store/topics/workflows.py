@@ -1,7 +1,5 @@
 """Workflows: versions of documents, and which of them is active."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from typing import Any, Final
@@ -10,7 +8,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.kernel.store.statements import by_index
 from executor.kernel.store.topics.cache import clear_cache
 from executor.kernel.store.topics.drafts import LastRun, unbase_drafts
 from executor.kernel.store.topics.memory import forget_workflow
@@ -109,14 +106,14 @@ ACTIVATE = "UPDATE active_versions SET version = :version, since_ms = :now WHERE
 DEACTIVATE = "DELETE FROM active_versions WHERE workflow = :name"
 TRIES_MAX = 100  # each one that fails is one that another process has stored meanwhile
 # The last run of a workflow is one step into the index `runs_by_workflow`, whatever number of runs there is.
-HEADS = f"""
+HEADS = """
 SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
        (SELECT max(version) FROM workflows WHERE name = a.workflow),
        (SELECT count(*) FROM workflows WHERE name = a.workflow),
        r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
   FROM active_versions AS a
   JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
-  LEFT JOIN runs AS r ON r.id = (SELECT id FROM run_details {by_index("runs_by_workflow")} WHERE workflow = a.workflow
+  LEFT JOIN runs AS r ON r.id = (SELECT id FROM run_details $index(runs_by_workflow) WHERE workflow = a.workflow
                                   ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
 HEAD = f"{HEADS} WHERE a.workflow = :name"
 ALL_HEADS = f"{HEADS} ORDER BY a.workflow"

@@ -1,7 +1,5 @@
 """Appends that have nothing but events."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

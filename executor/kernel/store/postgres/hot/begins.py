@@ -1,8 +1,6 @@
 """New runs, of `create_run` and `begin_run`: with their heads and their first events, plans and documents. A run that
 ends at once has no head, and one that begins has an owner."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ It takes nothing, and leaves the claim to the function, when it would find runs 
 of a limit, or a run with limits.
 """
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Appends that end their run and write nothing else: the head goes, and the details have what came of it."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Rows of the journal that a statement of the hot kinds adds, and how they prove that it is on disk."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Messages for the inboxes of runs, which are due then."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
-
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -16,7 +16,6 @@ from executor.errors import Conflict, DatabaseFull, DatabaseUnavailable, Databas
 from executor.kernel.store.postgres.connection import Tx as PostgresTx
 from executor.kernel.store.postgres.dialect import TEXTS
 from executor.kernel.store.postgres.errors import as_weft_error
-from executor.kernel.store.statements import any_number_of, any_of, any_row_of, by_index
 from executor.kernel.store.tx import Tx
 
 
@@ -33,10 +32,10 @@ def test_parameters_and_pieces() -> None:
     assert TEXTS["SELECT a FROM t WHERE a = :a AND b::text LIKE '%x'"] == (
         "SELECT a FROM t WHERE a = %(a)s AND b::text LIKE '%%x'"
     )
-    assert "jsonb_array_elements_text((%(ids)s)::jsonb)" in TEXTS[f"a IN {any_of(':ids')}"]
-    assert "value::bigint" in TEXTS[f"a IN {any_number_of(':ns')}"]
-    assert "(value ->> 0)::bigint, (value ->> 1)::text" in TEXTS[f"(a, b) IN {any_row_of(':rows', 'nt')}"]
-    assert TEXTS[f"FROM t {by_index('i')} WHERE a"] == "FROM t  WHERE a"
+    assert "jsonb_array_elements_text((%(ids)s)::jsonb)" in TEXTS["a IN $texts(:ids)"]
+    assert "value::bigint" in TEXTS["a IN $numbers(:ns)"]
+    assert "(value ->> 0)::bigint, (value ->> 1)::text" in TEXTS["(a, b) IN $rows(:rows, nt)"]
+    assert TEXTS["FROM t $index(i) WHERE a"] == "FROM t  WHERE a"
 
 
 def test_nothing_is_sent_to_listeners_in_a_transaction() -> None:

@@ -9,9 +9,11 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
 import executor.kernel.store as package
 from executor.kernel.store.sqlite.dialect import TEXTS
-from executor.kernel.store.statements import any_number_of, any_of, any_row_of, as_list, those_of
+from executor.kernel.store.statements import Texts, as_list, those_of
 
 SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|VALUES|AND|FROM|INDEXED|json_each|ORDER BY|LIMIT)\b")
 
@@ -23,12 +25,24 @@ def test_conditions_without_a_value_are_left_out() -> None:
 
 def test_a_list_is_one_parameter() -> None:
     with closing(sqlite3.connect(":memory:")) as db:
-        named = TEXTS[f"SELECT 'b' IN {any_of(':names')}, 'd' IN {any_of(':names')}, 2 IN {any_number_of(':numbers')}"]
+        named = TEXTS["SELECT 'b' IN $texts(:names), 'd' IN $texts(:names), 2 IN $numbers(:numbers)"]
         given = {"names": as_list(["a", "b", '"'])} | {"numbers": as_list([1, 2])}
         assert db.execute(named, given).fetchone() == (1, 0, 1)
-        rows = TEXTS[f"SELECT ('a', 1) IN {any_row_of(':rows', 'tn')}, ('a', 2) IN {any_row_of(':rows', 'tn')}"]
+        rows = TEXTS["SELECT ('a', 1) IN $rows(:rows, tn), ('a', 2) IN $rows(:rows, tn)"]
         assert db.execute(rows, {"rows": as_list([("a", 1), ("b", 2)])}).fetchone() == (1, 0)
         assert db.execute(named, given | {"names": "[]"}).fetchone() == (0, 0, 1)
+
+
+def test_a_text_is_made_once_with_its_pieces() -> None:
+    texts = Texts("sqlite")
+    assert texts["SELECT 1"] == "SELECT 1"
+    assert texts["$has(b.head, :c) AND a = $lease_now(:now)$keep_there"] == "instr(b.head, :c) AND a = :now"
+    assert texts["SELECT 1"] is texts["SELECT 1"] and len(texts) == 2
+
+
+def test_an_unknown_piece_is_a_bug() -> None:
+    with pytest.raises(KeyError, match="nothing"):
+        TEXTS["SELECT $nothing"]
 
 
 # What SQLite and PostgreSQL do not have in common, or mean differently: max(NULL, 1) is NULL in one of them.
@@ -47,8 +61,9 @@ DIALECT = {
 }
 # By place, and why.
 ALLOWED: dict[tuple[str, str], str] = {
-    ("dialect", "json_each"): "SQLite's pieces",
-    ("dialect", "an index by name"): "the same",
+    ("statements", "json_each"): "SQLite's pieces",
+    ("statements", "an index by name"): "the same",
+    ("statements", "CROSS JOIN with a condition"): "the same",
     ("dialect", "CROSS JOIN with a condition"): "the append of events, which is SQLite's own",
     ("dialect", "a parameter without a name"): "thousands of rows a second, by position: see there",
     ("writer", "a parameter without a name"): "the writer's own row",
