@@ -16,7 +16,7 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.run import snapshots
 from executor.kernel.run.loaded import LoadedRun, Saved
 from executor.kernel.run.replay import replay
-from executor.kernel.store.topics import leases
+from executor.kernel.store.topics import claims
 from executor.kernel.store.topics import snapshots as stored
 from executor.kernel.store.topics.store import Store
 
@@ -28,7 +28,7 @@ def often(every: int, leaving_every: int | None = None) -> Iterator[None]:
     bounds = [(snapshots, "EVERY", every), (snapshots, "LEAVING_EVERY", leaving)]
     bounds += [(snapshots, "BYTES_PER_EVENT", 1 << 40)]
     bounds += [(module, "SNAPSHOT_SEQ_MIN", 1) for module in (snapshots, stored)]
-    bounds += [(leases, "RESUMED_EVENTS_MAX", 0)] if every == 1 else []
+    bounds += [(claims, "RESUMED_EVENTS_MAX", 0)] if every == 1 else []
     before = [getattr(module, name) for module, name, _ in bounds]
     for module, name, bound in bounds:
         setattr(module, name, bound)

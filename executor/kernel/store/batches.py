@@ -14,7 +14,6 @@ import orjson
 
 from executor.errors import RESTORE, CorruptJournal
 from executor.kernel.store.run_rows import Record
-from executor.kernel.store.statements import number_of
 from executor.kernel.store.tx import Batch
 
 # Most appends are one batch. One with more is cut, so that a page of a journal never has to read far more than it has.
@@ -22,12 +21,12 @@ EVENTS_MAX = 500
 PAYLOAD_MAX_BYTES = 1024 * 1024
 
 # The last event of the batch that has event :upto, so that nothing after it is read.
-_UPTO = f"""coalesce((SELECT min(b.seq) FROM batches AS b
-                       WHERE b.n = {number_of(":run")} AND b.seq >= :upto), :upto)"""
+_UPTO = """coalesce((SELECT min(b.seq) FROM batches AS b
+                       WHERE b.n = $number_of(:run) AND b.seq >= :upto), :upto)"""
 BATCH = "seq, first_seq, output_bytes, checksum, head, payload"  # the columns of a row of JOURNAL
 # The batches of a run that have events in a range.
 JOURNAL = f"""
-SELECT {BATCH} FROM batches WHERE n = {number_of(":run")} AND seq > :after AND seq <= {_UPTO} ORDER BY seq"""
+SELECT {BATCH} FROM batches WHERE n = $number_of(:run) AND seq > :after AND seq <= {_UPTO} ORDER BY seq"""
 
 
 def batches_of(run: str, after: int, records: Sequence[Record]) -> list[Batch]:

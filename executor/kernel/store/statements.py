@@ -125,30 +125,6 @@ class Texts(dict[str, str]):
         return PIECES[found[1]][self._which].format(*arguments)
 
 
-def any_of(parameter: str) -> str:
-    return f"$texts({parameter})"
-
-
-def any_number_of(parameter: str) -> str:
-    return f"$numbers({parameter})"
-
-
-def is_any_number_of(parameter: str) -> str:
-    return f"$is_any({parameter})"
-
-
-def any_row_of(parameter: str, types: str) -> str:
-    return f"$rows({parameter}, {types})"
-
-
-def number_of(parameter: str) -> str:
-    return f"$number_of({parameter})"
-
-
-def by_index(name: str) -> str:
-    return f"$index({name})"
-
-
 def those_of(*conditions: tuple[str, object]) -> str:
     """Return the conditions that have a value, joined."""
     return "".join(condition for condition, value in conditions if value is not None)

@@ -19,7 +19,7 @@ from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.connection import plain_connect
 from executor.kernel.store.sqlite.dialect import TEXTS
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics import limits, queue, runs, waits
+from executor.kernel.store.topics import claims, limits, runs, waits
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
@@ -204,15 +204,15 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
         def plan(statement: str, *values: object) -> str:
             return " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {TEXTS[statement]}", values))
 
-        keys = plan(queue.READY_KEYS, "default", "", 1)
+        keys = plan(claims.READY_KEYS, "default", "", 1)
         assert keys.count("heads_ready") == keys.count(" h ") == 2 and "TEMP B-TREE" not in keys
-        first = plan(queue.FIRST_READY, "[]", "default", 1, 1)
+        first = plan(claims.FIRST_READY, "[]", "default", 1, 1)
         assert "q USING INDEX heads_ready" in first and "h USING INTEGER PRIMARY KEY" in first
         assert "TEMP B-TREE" not in first, "it would sort all runs of a key"
-        later = plan(queue.MAKE_READY, "[]", 1)
+        later = plan(claims.MAKE_READY, "[]", 1)
         assert "heads_later" in later and "TEMP B-TREE" not in later
-        assert "heads_by_owner" in plan(queue.FIND_LAPSED + queue.LAPSED_IN_ORDER, 1, "[]", 1)
-        due = plan(queue.NEXT_DUE, "[]")
+        assert "heads_by_owner" in plan(claims.FIND_LAPSED + claims.LAPSED_IN_ORDER, 1, "[]", 1)
+        due = plan(claims.NEXT_DUE, "[]")
         assert due.count("heads_later") == due.count("heads_ready") == 1 and due.count("heads_by_owner") == 2
         assert due.count(" h ") == 4 and "TEMP B-TREE" not in due
         assert due.count("slots_freed") == plan(limits.FREED_KEYS).count("slots_freed") == 1

@@ -12,10 +12,7 @@ from executor.kernel.store.statements import (
     HEAD_OF_ID,
     LAST_SEQ,
     TERMINAL,
-    any_number_of,
-    any_of,
     as_list,
-    number_of,
     those_of,
 )
 from executor.kernel.store.topics.alerts import add_alerts
@@ -48,7 +45,7 @@ FINISH = f"""
 DELETE FROM heads
  WHERE {_CURRENT}
    AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = heads.id AND i.n = heads.cancel_n
-                      AND i.n NOT IN {any_number_of(":consumed")})
+                      AND i.n NOT IN $numbers(:consumed))
 RETURNING n, started_at_ms, cancel_n, limits, priority"""
 END_DETAILS = """
 UPDATE run_details SET status = :status, seq = :seq, epoch = :epoch, cancel_n = :cancel_n,
@@ -60,12 +57,12 @@ UPDATE run_details SET output = coalesce(:output, output), error = coalesce(:err
 IS_CURRENT = f"SELECT 1 FROM heads WHERE {_CURRENT}"
 # Numbers of matching events. A batch that does not have the text of a node or type at all is not taken apart. After it
 # come the conditions.
-FIND = f"""
+FIND = """
 SELECT b.first_seq + j.key FROM batches AS b CROSS JOIN $events(b.head) AS j
- WHERE b.n = {number_of(":run")}"""
+ WHERE b.n = $number_of(:run)"""
 OF_NODE = " AND $has(b.head, :node_text) AND j.value ->> 2 = :node"
 OF_PATH = " AND $has(b.head, :path_text) AND j.value ->> 3 = :path"
-OF_TYPES = f" AND j.value ->> 1 IN {any_of(':types')}"
+OF_TYPES = " AND j.value ->> 1 IN $texts(:types)"
 SINCE = " AND CAST(j.value ->> 0 AS BIGINT) >= :since"
 # The count of all, with each number of a page; without any, once.
 COUNT_AND_PAGE = """
@@ -76,26 +73,26 @@ SELECT counted.n, page.seq FROM (SELECT count(*) AS n FROM found) AS counted
 # number, and its text after a text is the id of a node.
 _OF_TYPE = """(length(b.head) - length(replace(b.head, :type_{0}, ''))) / length(:type_{0})
  - (length(b.head) - length(replace(b.head, :node_{0}, ''))) / length(:node_{0})"""
-COUNT_OF_TYPES = f"""
-SELECT coalesce(sum({{found}}), 0) FROM batches AS b WHERE b.n = {number_of(":run")} AND ({{has}})"""
+COUNT_OF_TYPES = """
+SELECT coalesce(sum({found}), 0) FROM batches AS b WHERE b.n = $number_of(:run) AND ({has})"""
 # Each of the batches has a match, all but the first after :after.
-PAGE_OF_TYPES = f"""
+PAGE_OF_TYPES = """
 SELECT page.seq FROM (
   SELECT b.first_seq + j.key AS seq
     FROM (SELECT b.seq, b.first_seq, b.head FROM batches AS b
-           WHERE b.n = {number_of(":run")} AND b.seq > :after AND ({{has}}) AND {{found}} > 0
+           WHERE b.n = $number_of(:run) AND b.seq > :after AND ({has}) AND {found} > 0
            ORDER BY b.seq LIMIT :limit + 1) AS b
     CROSS JOIN $events(b.head) AS j
-   WHERE j.value ->> 1 IN {any_of(":types")}) AS page
+   WHERE j.value ->> 1 IN $texts(:types)) AS page
  WHERE page.seq > :after ORDER BY page.seq LIMIT :limit"""
-LAST = f"SELECT coalesce(max(seq), 0) FROM batches WHERE n = {number_of(':run')}"
+LAST = "SELECT coalesce(max(seq), 0) FROM batches WHERE n = $number_of(:run)"
 # The batches that these events are in.
 JOURNAL_OF_SEQS = f"""
 SELECT {BATCH} FROM batches
- WHERE n = {number_of(":run")}
+ WHERE n = $number_of(:run)
    AND seq IN (SELECT (SELECT min(b.seq) FROM batches AS b
-                        WHERE b.n = {number_of(":run")} AND b.seq >= wanted.value)
-                 FROM {any_number_of(":seqs")} AS wanted)
+                        WHERE b.n = $number_of(:run) AND b.seq >= wanted.value)
+                 FROM $numbers(:seqs) AS wanted)
  ORDER BY seq"""
 
 

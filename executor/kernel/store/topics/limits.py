@@ -16,13 +16,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec import Struct
 
 from executor.kernel.store.statements import HEAD_OF_ID, as_list
-from executor.kernel.store.topics.queue import Found
 from executor.kernel.store.tx import Readers, Tx
 
 
@@ -68,6 +67,15 @@ SELECT h.blocked_by, h.limits,
   FROM heads AS h WHERE {HEAD_OF_ID} AND h.blocked_by IS NOT NULL"""
 
 _decode = msgspec.json.Decoder(list[tuple[str, float]]).decode
+
+
+class Found(NamedTuple):
+    """A run that may be claimed. `limits`, `rates`: as the columns."""
+
+    n: int
+    limits: str | None
+    rates: str | None
+    cancel_n: int | None
 
 
 def let_others_in(tx: Tx) -> None:

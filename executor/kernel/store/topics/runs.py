@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import msgspec
 from msgspec.structs import replace
 
 from executor.errors import NotFound
 from executor.kernel.store.batches import batches_of
-from executor.kernel.store.run_rows import Append, Move, NewRun, RunRow, blobs_of, new_row
-from executor.kernel.store.statements import COUNT_MAX, TERMINAL, any_of, as_list, number_of, take_run, those_of
+from executor.kernel.store.formats import needed
+from executor.kernel.store.run_rows import Move, NewRun, RunRow, blobs_of, new_row
+from executor.kernel.store.statements import (
+    COUNT_MAX,
+    TERMINAL,
+    RunStatus,
+    as_list,
+    take_run,
+    those_of,
+)
 from executor.kernel.store.topics.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.kernel.store.topics.families import add_to_family, root_of
 from executor.kernel.store.topics.files import HELD_BY_RUN, IS_OF_A_FILE, files_in, hold_from_the_start
 from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, SignalRow, add_signals
-from executor.kernel.store.topics.queue import PLACE, PLACED, placed
 from executor.kernel.store.topics.waits import add_waits
 from executor.kernel.store.tx import Batch, Readers, Tx
 
@@ -24,38 +32,38 @@ RUN = (
     " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
     " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev, root_id"
 )
-LAST_SEQS = f"SELECT id, seq FROM runs WHERE id IN {any_of(':ids')}"
+LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN $texts(:ids)"
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = :id"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key = :key"
 RUNS_BY_KEY = f"""
 SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key >= :first AND idempotency_key <= :last
  ORDER BY idempotency_key DESC LIMIT :limit"""
-# Children have no idempotency key, and there are many. `kept_workflow`: its active version stays until this is
-# committed, so that who deletes it and counts its open runs counts this one.
-ADD_DETAILS_OF_CHILD = """
-INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
-                         parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input)
-VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :idempotency_key, :request_hash,
-        :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input)"""
-# No row: there is a run with this idempotency key.
-ADD_DETAILS = f"""{ADD_DETAILS_OF_CHILD}
-ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
-ADD_ENDED = """
+# `kept_workflow`: its active version stays until this is committed, so that a deletion of the workflow, which counts
+# its open runs, counts this one.
+# No row: there is a run with this idempotency key. `status` and what follows: of a run that ends as it begins.
+ADD_DETAILS = """
 INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
                          parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input,
                          status, seq, epoch, started_at_ms, finished_at_ms, output, error)
 VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :idempotency_key, :request_hash,
         :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input,
-        :status, :seq, :epoch, :now, :ended_at, :output, :error)
+        :status, :seq, :epoch, :started_at, :finished_at, :output, :error)
 ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
-ADD_HEAD = f"""
-INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, {PLACED})
-VALUES (:n, :id, 'queued', :seq, 0, 0, :due, {PLACE})"""
-# Of a run that an owner has from its beginning, with the events that it begins with.
-ADD_OWNED_HEAD = f"""
-INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, owner, started_at_ms, {PLACED})
-VALUES (:n, :id, 'running', :seq, 1, 0, :now, :owner, :now, {PLACE})"""
-ADD_HEAD_OF_CHILD = ADD_HEAD.replace(":n,", "(SELECT n FROM run_details WHERE id = :id),").replace(":seq", "1")
+ADD_HEAD = """
+INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, owner, started_at_ms,
+                   pool, priority, fair, ready, limits, rates, needs)
+VALUES (:n, :id, :status, :seq, :epoch, 0, :due, :owner, :started_at,
+        :pool, :priority, :fair, :ready, :limits, :rates, :needs)"""
+# Children have no idempotency key and no owner, and there are many.
+ADD_DETAILS_OF_CHILD = """
+INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
+                         parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input)
+VALUES (:id, $kept_workflow(:workflow), :version, :plan_hash, :document_hash, :idempotency_key, :request_hash,
+        :parent_run_id, :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input)"""
+ADD_HEAD_OF_CHILD = """
+INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms, pool, priority, fair, ready, limits, rates, needs)
+VALUES ((SELECT n FROM run_details WHERE id = :id), :id, 'queued', 1, 0, 0, :due,
+        :pool, :priority, :fair, :ready, :limits, :rates, :needs)"""
 MOVE_RUN = "UPDATE run_details SET plan_hash = :plan, version = :version WHERE id = :id"
 # A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
 # any of the conditions and RUNS_PAGE; then they are read.
@@ -84,9 +92,24 @@ SELECT status, count(*)
   FROM (SELECT status FROM run_details WHERE draft_id = :draft AND status IS NOT NULL LIMIT {COUNT_MAX}) AS counted
  GROUP BY status"""
 OUTPUT_BYTES = f"""
-SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = {number_of(":id")})
+SELECT (SELECT coalesce(sum(output_bytes), 0) FROM batches WHERE n = $number_of(:id))
      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash)
          WHERE run_id = :id AND NOT {IS_OF_A_FILE})"""
+
+
+class End(NamedTuple):
+    """The columns of `run_details` that a run has from its end on."""
+
+    status: RunStatus
+    seq: int
+    epoch: int
+    started_at: int
+    finished_at: int
+    output: bytes | None
+    error: bytes | None
+
+
+_OPEN = dict.fromkeys(End._fields)
 
 
 async def get_run(readers: Readers, run_id: str) -> RunRow | None:
@@ -151,17 +174,17 @@ async def output_bytes(readers: Readers, run_id: str) -> int:
 
 
 def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
-    return make_run(tx, run, ready=True)
+    return make_run(tx, run)
 
 
-def make_run(tx: Tx, run: NewRun, *, ready: bool) -> tuple[RunRow, bool]:
-    """`ready` False: it is claimed in this transaction."""
+def make_run(tx: Tx, run: NewRun, owner: str | None = None, end: End | None = None) -> tuple[RunRow, bool]:
+    """Create a run: with an `owner`, whose lease the caller holds, or with its `end`, for which it needs no owner."""
     first = _first_run(tx, run)
     if first is not None:
         return first, False
     check_sources(tx, run.sources)
     root = None if run.parent_run_id is None else root_of(tx, run.parent_run_id)
-    if not _add_run(tx, run, root, ready):
+    if not _add_run(tx, run, root, owner, end):
         first = _first_run(tx, run)  # another process has made it meanwhile
         assert first is not None, "a run with this key was there just now"
         return first, False
@@ -181,42 +204,7 @@ def create_next(tx: Tx, run: NewRun, before: str, priority: int) -> None:
         named = as_list(files_in(b"\n".join(signal.payload for signal in left)))
         held = [hash for (hash,) in tx.rows(HELD_BY_RUN, {"run": before, "ids": named})]
         run = replace(run, signals=signals, files=(*run.files, *held))
-    make_run(tx, replace(run, placement=replace(run.placement, priority=priority)), ready=True)
-
-
-def create_ended_run(tx: Tx, run: NewRun, first: Append) -> tuple[RunRow, bool]:
-    """As `create_run`, of a run that ends with its first append: no process ever owns it."""
-    end = {"status": first.status, "ended_at": first.now_ms, "output": first.output, "error": first.error}
-    seq = first.expected_seq + len(first.records)
-    added = _add_plain(tx, run, ADD_ENDED, {**end, "seq": seq, "epoch": first.epoch}, first)
-    return (added, False) if isinstance(added, RunRow) else (new_row(run, None), True)
-
-
-def begin_plain_run(tx: Tx, run: NewRun, owner: str, first: Append) -> tuple[RunRow, bool]:
-    """As `create_run`, a claim and `first`, which has only events: each row is written once."""
-    number = _add_plain(tx, run, ADD_DETAILS, {}, first)
-    if isinstance(number, RunRow):
-        return number, False
-    head = {"n": number, "id": run.id, "seq": len(run.records) + len(first.records), "now": run.now_ms, "owner": owner}
-    tx.do(ADD_OWNED_HEAD, {**head, **placed(run, ready=False)})
-    return new_row(run, None), True
-
-
-def _add_plain(tx: Tx, run: NewRun, add: str, more: dict[str, Any], first: Append) -> int | RunRow:
-    """Its number; or the run with the same idempotency key, and nothing was written."""
-    stored = _first_run(tx, run)
-    if stored is not None:
-        return stored
-    added = tx.rows(add, {**details(run, None), **more})
-    if not added:
-        stored = _first_run(tx, run)  # another process has made it meanwhile
-        assert stored is not None, "a run with this key was there just now"
-        return stored
-    number: int = added[0][0]
-    _keep_document(tx, run)
-    tx.add_batches(run.id, number, batches_of(run.id, 0, (*run.records, *first.records)))
-    put_plan(tx, run.plan_hash, run.plan, run.now_ms)
-    return number
+    make_run(tx, replace(run, placement=replace(run.placement, priority=priority)))
 
 
 def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
@@ -251,15 +239,14 @@ def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
             hold_from_the_start(tx, child.id, child.files, (), child.now_ms)
 
 
-def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
+def _add_run(tx: Tx, run: NewRun, root: str | None, owner: str | None, end: End | None) -> bool:
     """Add a run. Returns False, with nothing written, if its idempotency key was used before."""
-    added = tx.rows(ADD_DETAILS, details(run, root))
+    added = tx.rows(ADD_DETAILS, {**details(run, root), **(_OPEN if end is None else end._asdict())})
     if not added:
         return False
     number = added[0][0]
-    due_ms = run.now_ms if run.due_ms is None else run.due_ms
-    head = {"n": number, "id": run.id, "seq": len(run.records), "due": due_ms}
-    tx.do(ADD_HEAD, {**head, **placed(run, ready=ready and due_ms <= run.now_ms)})
+    if end is None:
+        _add_head(tx, number, run, owner)
     _keep_document(tx, run)
     tx.add_batches(run.id, number, batches_of(run.id, 0, run.records))
     add_waits(tx, run.waits)
@@ -273,8 +260,23 @@ def _add_run(tx: Tx, run: NewRun, root: str | None, ready: bool) -> bool:
     return True
 
 
+def _add_head(tx: Tx, number: int, run: NewRun, owner: str | None) -> None:
+    due_ms = run.now_ms if run.due_ms is None else run.due_ms
+    head = {
+        "n": number,
+        "id": run.id,
+        "status": "queued" if owner is None else "running",
+        "seq": len(run.records),
+        "epoch": int(owner is not None),
+        "due": due_ms,
+        "owner": owner,
+        "started_at": None if owner is None else run.now_ms,
+    }
+    tx.do(ADD_HEAD, {**head, **placed(run, ready=owner is None and due_ms <= run.now_ms)})
+
+
 def details(run: NewRun, root: str | None) -> dict[str, Any]:
-    """The values of ADD_DETAILS."""
+    """The values of a row of `run_details`."""
     return {
         "id": run.id,
         "workflow": run.workflow,
@@ -292,6 +294,24 @@ def details(run: NewRun, root: str | None) -> dict[str, Any]:
         "root_id": root,
         "source_run_id": run.source_run_id,
     }
+
+
+def placed(run: NewRun, *, ready: bool = True) -> dict[str, Any]:
+    """The values of a row of `heads` that decide when a claim finds it."""
+    placement = run.placement
+    return {
+        "pool": placement.pool,
+        "priority": placement.priority,
+        "fair": placement.fair or run.workflow,
+        "ready": int(ready),
+        "limits": _json(placement.limits),
+        "rates": _json(placement.rates),
+        "needs": needed(run.records),
+    }
+
+
+def _json(pairs: Sequence[tuple[str, float]]) -> str | None:
+    return msgspec.json.encode(pairs).decode() if pairs else None
 
 
 def _keep_document(tx: Tx, run: NewRun) -> None:

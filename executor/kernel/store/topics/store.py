@@ -16,6 +16,7 @@ from executor.kernel.store.topics import (
     audit,
     cache,
     checkpoints,
+    claims,
     connectors,
     contents,
     drafts,
@@ -24,14 +25,12 @@ from executor.kernel.store.topics import (
     inbox,
     journal,
     keys,
-    leases,
     limits,
     load,
     memory,
     outbox,
     people,
     places,
-    queue,
     runs,
     schedules,
     secrets,
@@ -186,7 +185,7 @@ class Store(ABC):
 
     # runs
     create_run = audited(runs.create_run)
-    begin_run = audited(leases.begin_run)
+    begin_run = audited(claims.begin_run)
     get_run = read(runs.get_run)
     runs_by_key = read(runs.runs_by_key)
     last_seqs = read(runs.last_seqs)
@@ -196,17 +195,17 @@ class Store(ABC):
     output_bytes = read(runs.output_bytes)
 
     # leases
-    claim = write(leases.claim)
-    renew = write(leases.renew)
-    release = write(leases.release)
-    next_due = read(queue.next_due)
+    claim = write(claims.claim)
+    renew = write(claims.renew)
+    release = write(claims.release)
+    next_due = read(claims.next_due)
     waits_for = read(limits.waits_for)
-    count_queued = read(queue.count_queued)
+    count_queued = read(claims.count_queued)
     ask_places = write(places.ask_places)
     assign_places = write(places.assign_places)
     places_to_assign = read(places.places_to_assign)
     places_of = read(places.places_of)
-    repair_clock_skew = write(leases.repair_clock_skew)
+    repair_clock_skew = write(claims.repair_clock_skew)
 
     # the journal
     append = write(journal.append)
@@ -228,7 +227,7 @@ class Store(ABC):
     count_waits = read(waits.count_waits)
     list_waits_below = read(waits.list_waits_below)
     answer_wait = audited(waits.answer_wait)
-    answer_and_claim = audited(leases.answer_and_claim)
+    answer_and_claim = audited(claims.answer_and_claim)
     cancel_wait = audited(waits.cancel_wait)
     expire_wait = write(waits.expire_wait)
 

@@ -15,11 +15,10 @@ from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
+from executor.kernel.store.topics.claims import ends_at_once
 from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.journal import has_only_events
-from executor.kernel.store.topics.leases import ends_at_once
-from executor.kernel.store.topics.queue import placed
-from executor.kernel.store.topics.runs import details
+from executor.kernel.store.topics.runs import details, placed
 from executor.kernel.store.tx import Row
 
 
@@ -156,8 +155,8 @@ def begin_of(
     more = run.parent_run_id or run.sources or run.waits or run.signals or run.blobs or run.files
     if more or blobs_of(run.records) or not run.records:
         return None
-    if first is not None and not ends_at_once(run, first):
+    if first is not None:
         follows = (first.run_id, first.epoch, first.expected_seq) == (run.id, 1, len(run.records))
-        if not (follows and first.records and has_only_events(first)):
+        if not (follows and (ends_at_once(run, first) or (first.records and has_only_events(first)))):
             return None
     return Begin(run, owner, lease_ms, first)

@@ -1,5 +1,5 @@
-"""A claim of any runs of one pool that are free and due, which is nearly every claim: as `topics/queue.py` finds them
-and `topics/leases.py` takes them, in one statement.
+"""A claim of any runs of one pool that are free and due, which is nearly every claim: as `topics/claims.py` finds and
+takes them, in one statement.
 
 It takes nothing, and leaves the claim to the function, when it would find runs of a worker that is gone, a free place
 of a limit, or a run with limits.
@@ -18,8 +18,7 @@ from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import Kind, Session
 from executor.kernel.store.run_rows import DEFAULT_POOLS, RunRow
-from executor.kernel.store.topics.leases import ORPHANED
-from executor.kernel.store.topics.queue import FOLDABLE, READY_MAX, behind
+from executor.kernel.store.topics.claims import FOLDABLE, ORPHANED, READY_MAX, behind
 from executor.kernel.store.topics.runs import RUN
 from executor.kernel.store.tx import Row
 
@@ -48,7 +47,7 @@ _COLUMNS = {name: f"runs.{name}" for name in RUN.split(", ")} | {
     "started_at_ms": "t.started_at_ms",
     "stalls": "t.stalls",
 }
-# `queue.MAKE_READY` of one pool.
+# `claims.MAKE_READY` of one pool.
 MAKE_READY = f"""
 UPDATE heads SET ready = 1
  WHERE n = ANY(ARRAY(
@@ -56,7 +55,7 @@ UPDATE heads SET ready = 1
      WHERE h.pool = %(pool)s AND h.owner IS NULL AND h.ready = 0 AND h.blocked_by IS NULL AND h.due_ms <= %(now)s
      LIMIT {READY_MAX} FOR NO KEY UPDATE SKIP LOCKED))"""
 # `walk`: over the keys from the one after the last claim on, and in a second lap from the first. A step without keys
-# ends a lap; chr(1): see `queue.behind`. First comes the first run of each key, then the second of each. `ANY`,
+# ends a lap; chr(1): see `claims.behind`. First comes the first run of each key, then the second of each. `ANY`,
 # `OFFSET`, `FULL`: so that rows are looked for by their numbers, and joined by hash, however many the planner thinks
 # there are. Always one row, whose first value is whether the claim is left to the function.
 CLAIM_RUNS = f"""

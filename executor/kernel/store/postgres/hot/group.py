@@ -21,9 +21,9 @@ from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Kind, Session
 from executor.kernel.store.postgres.hot.posts import Post, Posts
 from executor.kernel.store.postgres.hot.releases import Release, Releases
 from executor.kernel.store.run_rows import Append
+from executor.kernel.store.topics.claims import begin_run, claim, release
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append, has_only_events
-from executor.kernel.store.topics.leases import begin_run, claim, release
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.tx import Row
 

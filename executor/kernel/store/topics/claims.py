@@ -1,0 +1,401 @@
+"""Claims of runs, and the leases that they begin.
+
+A claim has four steps: find runs that are free and due, admit those for which their limits have places, take those that
+are still as they were found, and hold them by the lease of the worker.
+
+Runs that are free and due are `ready`, and an index has them in the order in which they are found: of each pool, in
+turn by their `fair` key, then by priority, then the longest due. A claim steps through the keys that are there, from
+the one after which it begins, and reads the first runs of each: it costs the same however many runs one key has. Runs
+of workers that are gone are not among them; they come by time, and leave half of a claim to the others.
+
+A lease is the worker's row: one for all runs that it has, renewed by one statement. A run names its owner. It is free
+when it has none, or when the lease of its owner has lapsed, by the clock that all processes on the database share
+(`LEASE_NOW`). A process that creates or answers a run may execute it too: that, and the claim, are one transaction
+(`begin_run`, `answer_and_claim`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from msgspec.structs import replace
+
+from executor.errors import CorruptJournal
+from executor.kernel.store.batches import JOURNAL, records_of
+from executor.kernel.store.formats import FORMAT
+from executor.kernel.store.run_rows import (
+    DEFAULT_POOLS,
+    RESUMED_EVENTS_MAX,
+    RESUMED_OUTPUT_BYTES_MAX,
+    Append,
+    ClockRepair,
+    NewRun,
+    Record,
+    Resumed,
+    RunRow,
+)
+from executor.kernel.store.statements import (
+    ENDED,
+    HEAD_OF_ID,
+    LAST_SEQ,
+    TERMINAL,
+    RunStatus,
+    as_list,
+)
+from executor.kernel.store.topics.inbox import INBOX, InboxRow
+from executor.kernel.store.topics.journal import append, has_only_events, writes_only_itself
+from executor.kernel.store.topics.limits import Found, admit, free_places, let_others_in
+from executor.kernel.store.topics.runs import OUTPUT_BYTES, RUN, End, make_run
+from executor.kernel.store.topics.snapshots import SnapshotRow, put_snapshot
+from executor.kernel.store.topics.waits import Answered, answer_wait
+from executor.kernel.store.tx import Readers, Row, Tx
+
+# The time by which leases are judged: that of the database server, where there is one, else the caller's.
+LEASE_NOW = "$lease_now(:now)"
+READY_MAX = 1_000  # that a claim makes of runs that have become due
+OF_POOLS = "IN $texts(:pools)"
+
+# Others wait for a process that can fold them.
+FOLDABLE = f"needs <= {FORMAT}"
+FOUND = "h.n, h.limits, h.rates, h.cancel_n"  # of a run that is found
+
+MAKE_READY = f"""
+UPDATE heads SET ready = 1
+ WHERE n IN (SELECT h.n FROM $texts(:pools) AS pools CROSS JOIN heads AS h
+              WHERE h.pool = pools.value AND h.owner IS NULL AND h.ready = 0 AND h.blocked_by IS NULL
+                AND h.due_ms <= :now
+              LIMIT {READY_MAX} $skip_locked(h))"""
+_NEXT_KEY = "SELECT min(h.fair) FROM heads AS h WHERE h.pool = :pool AND h.ready = 1 AND h.fair"
+READY_KEYS = f"""
+WITH RECURSIVE keys (fair, place) AS (
+    SELECT ({_NEXT_KEY} >= :from), 1
+    UNION ALL
+    SELECT ({_NEXT_KEY} > keys.fair), place + 1 FROM keys WHERE keys.fair IS NOT NULL AND place < :limit)
+SELECT fair FROM keys WHERE fair IS NOT NULL"""
+FIRST_READY = f"""
+SELECT h.fair, h.priority, h.due_ms, h.id, {FOUND}
+  FROM $texts(:keys) AS keys $for_each
+         FROM heads AS q
+        WHERE q.pool = :pool AND q.ready = 1 AND q.fair = keys.value AND q.due_ms <= :now AND q.{FOLDABLE}
+        ORDER BY q.priority DESC, q.due_ms, q.id LIMIT :each $end_each"""
+FIND_FREE = f"""
+SELECT {FOUND} FROM heads AS h
+ WHERE {HEAD_OF_ID} AND owner IS NULL AND due_ms <= :now AND pool {OF_POOLS} AND {FOLDABLE}
+ $skip_locked(h)"""
+FIND_LAPSED = f"""
+SELECT {FOUND} FROM workers AS w CROSS JOIN heads AS h
+ WHERE h.owner = w.id AND w.until_ms <= {LEASE_NOW} AND h.due_ms <= :now AND h.pool {OF_POOLS}
+   AND h.{FOLDABLE}"""
+LAPSED_OF_RUN = " AND h.n = (SELECT n FROM run_details WHERE id = :id) $skip_locked(h)"
+LAPSED_IN_ORDER = """
+ ORDER BY CASE WHEN h.due_ms > w.until_ms THEN h.due_ms ELSE w.until_ms END, h.id LIMIT :limit $skip_locked(h)"""
+ANY_LAPSED = f"SELECT 1 FROM workers WHERE until_ms <= {LEASE_NOW} LIMIT 1"
+FORGET_WORKERS = f"""
+DELETE FROM workers WHERE until_ms <= {LEASE_NOW} AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = workers.id)"""
+NEXT_DUE = f"""
+SELECT min(at_ms) FROM (
+    SELECT (SELECT min(h.due_ms) FROM heads AS h
+             WHERE h.pool = pools.value AND h.owner IS NULL AND h.ready = 0 AND h.blocked_by IS NULL) AS at_ms
+      FROM $texts(:pools) AS pools
+    UNION ALL
+    SELECT (SELECT h.due_ms FROM heads AS h WHERE h.pool = pools.value AND h.ready = 1 AND h.{FOLDABLE}
+             ORDER BY h.fair, h.priority DESC, h.due_ms, h.id LIMIT 1)
+      FROM $texts(:pools) AS pools
+    UNION ALL
+    SELECT 0 WHERE EXISTS (SELECT 1 FROM slots $index(slots_freed) WHERE freed = 1)
+    UNION ALL
+    SELECT CASE WHEN until_ms > due_ms THEN until_ms ELSE due_ms END
+      FROM (SELECT w.until_ms,
+                   (SELECT min(h.due_ms) FROM heads AS h
+                     WHERE h.owner = w.id AND h.pool = pools.value AND h.{FOLDABLE}) AS due_ms
+              FROM workers AS w CROSS JOIN $texts(:pools) AS pools) AS leased) AS times"""
+# Those that could be executed now, and those that wait for a place of a limit.
+COUNT_QUEUED = """
+SELECT (SELECT count(*) FROM (SELECT 1 FROM heads WHERE pool = :pool AND ready = 1 LIMIT :upto) AS due)
+     + (SELECT count(*) FROM (SELECT 1 FROM heads WHERE blocked_by IS NOT NULL AND pool = :pool LIMIT :upto) AS held)"""
+
+ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
+    WITH RECURSIVE above (id, depth) AS (
+        SELECT runs.parent_run_id, 1
+        UNION ALL
+        SELECT r.parent_run_id, depth + 1 FROM above JOIN run_details AS r ON r.id = above.id
+         WHERE r.parent_run_id IS NOT NULL AND depth < 100)
+    SELECT 1 FROM above JOIN run_details AS r ON r.id = above.id
+     WHERE r.{ENDED} OR EXISTS (SELECT 1 FROM heads WHERE heads.n = r.n AND heads.cancel_n IS NOT NULL))"""
+CLAIMED = f"SELECT n, {RUN}, lease_owner, 0, {ORPHANED} FROM runs WHERE n $is_any(:numbers)"
+# How many runs each of these owners has.
+COUNT_HELD = "SELECT owner, count(*) FROM heads WHERE owner IN $texts(:owners) GROUP BY owner"
+# Those that are as they were when they were found: another process may have been faster.
+TAKE_RUNS = f"""
+UPDATE heads SET owner = :owner, ready = 0, blocked_by = NULL, epoch = epoch + 1, seq = {LAST_SEQ},
+       stalls = CASE WHEN {LAST_SEQ} > seq THEN 1 ELSE stalls + 1 END,
+       status = 'running', started_at_ms = coalesce(started_at_ms, :now)
+ WHERE n $is_any(:numbers)
+   AND (n, epoch, {LAST_SEQ}, coalesce(owner, '')) IN $rows(:found, nnnt)
+   AND due_ms <= :now AND (owner IS NULL OR owner IN (SELECT id FROM workers WHERE until_ms <= {LEASE_NOW}))
+RETURNING n, epoch, stalls, started_at_ms, pool, fair"""
+HOLD = f"""
+INSERT INTO workers (id, until_ms) VALUES (:owner, {LEASE_NOW} + :lease)
+ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms"""
+RENEW = f"UPDATE workers SET until_ms = {LEASE_NOW} + :lease WHERE id = :owner"
+HELD = "SELECT id FROM heads WHERE owner = :owner"
+GIVE_UP = "UPDATE heads SET owner = NULL WHERE id IN $texts(:runs) AND owner = :owner"
+FORGET_WORKER = "DELETE FROM workers WHERE id = :owner"
+# Only with an empty inbox, so that no answer is lost while the owner goes to sleep. `running`: the process of the owner
+# ends, and the run is due at once for the next one.
+RELEASE_LEASE = f"""
+UPDATE heads SET status = :status, owner = NULL, due_ms = :next_run_at, stalls = 0,
+       ready = CASE WHEN :status = 'running' THEN 1 ELSE 0 END
+ WHERE {HEAD_OF_ID} AND epoch = :epoch AND {LAST_SEQ} = :seq
+   AND (:status = 'running' OR NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id))
+RETURNING n, limits"""
+# A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
+_TOO_LATE = "due_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = heads.id))"
+_LATEST = f"({LEASE_NOW} + :longest)"
+_HELD_TOO_LONG = f"owner IN (SELECT id FROM workers WHERE until_ms > {_LATEST})"
+TAKE_OTHER_TIMES = f"UPDATE heads SET seq = seq WHERE {_HELD_TOO_LONG} OR ({_TOO_LATE})"
+FIND_OTHER_TIMES = f"""
+SELECT count(*), coalesce(max(CASE WHEN held > late THEN held ELSE late END), 0)
+  FROM (SELECT coalesce((SELECT until_ms FROM workers WHERE id = owner), 0) - {_LATEST} AS held,
+               CASE WHEN {_TOO_LATE} THEN due_ms - :now ELSE 0 END AS late
+          FROM heads WHERE {_HELD_TOO_LONG} OR ({_TOO_LATE})) AS wrong"""
+REPAIR_CLOCK_SKEW = f"""
+UPDATE heads SET due_ms = CASE WHEN due_ms < :now THEN due_ms ELSE :now END,
+       owner = CASE WHEN {_HELD_TOO_LONG} THEN NULL ELSE owner END
+ WHERE {_HELD_TOO_LONG} OR ({_TOO_LATE})"""
+# None that has just claimed a run: without the row of its owner a run would never be free.
+FORGET_FUTURE_WORKERS = f"""
+DELETE FROM workers WHERE until_ms > {_LATEST} AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = workers.id)"""
+
+
+def claim(
+    tx: Tx,
+    owner: str,
+    now_ms: int,
+    lease_ms: int,
+    limit: int = 1,
+    run_id: str | None = None,
+    pools: Mapping[str, str] = DEFAULT_POOLS,
+) -> list[RunRow]:
+    """Claim runs that are due, or the run `run_id` if it is."""
+    if run_id is None:
+        let_others_in(tx)
+        found = _find_any(tx, now_ms, limit, pools)
+    else:
+        found = _find_one(tx, now_ms, run_id, pools)
+    admitted = admit(tx, found, now_ms)
+    if not admitted:
+        return []
+    rows = {n: RunRow(*row) for n, *row in tx.rows(CLAIMED, {"numbers": as_list(admitted)})}
+    gone = sorted({row.former_owner for row in rows.values() if row.former_owner is not None})
+    held: dict[str | None, int] = dict(tx.rows(COUNT_HELD, {"owners": as_list(gone)})) if gone else {}
+    limited = {run.n for run in found if run.limits is not None}
+    taken: dict[int, RunRow] = {}
+    for n, changed in _take(tx, owner, now_ms, rows):
+        row = rows[n]
+        taken[n] = replace(
+            row,
+            **changed if run_id is None else {**changed, "pool": "", "fair": ""},
+            lease_until_ms=now_ms + lease_ms,
+            lost_together=held.get(row.former_owner, 0) > 1,
+            orphaned=bool(row.orphaned),
+            limited=n in limited,
+        )
+    for n in limited.intersection(admitted).difference(taken):
+        free_places(tx, n)
+    if taken:
+        hold(tx, owner, now_ms, lease_ms)
+    if gone:
+        tx.do(FORGET_WORKERS, {"now": now_ms})
+    return [taken[n] for n in admitted if n in taken]
+
+
+def _take(tx: Tx, owner: str, now_ms: int, rows: Mapping[int, RunRow]) -> list[tuple[int, dict[str, Any]]]:
+    """Make `owner` the owner of those that still are as in `rows`. Returns their numbers, and what has changed."""
+    as_found = as_list([(n, row.epoch, row.seq, row.former_owner or "") for n, row in rows.items()])
+    taking = {"owner": owner, "now": now_ms, "numbers": as_list(list(rows)), "found": as_found}
+    of_owner = {"status": "running", "lease_owner": owner}
+    names = ("epoch", "stalls", "started_at_ms", "pool", "fair")
+    return [(n, {**of_owner, **dict(zip(names, row, strict=True))}) for n, *row in tx.rows(TAKE_RUNS, taking)]
+
+
+def hold(tx: Tx, owner: str, now_ms: int, lease_ms: int) -> None:
+    """The lease of a worker, on all runs that it has and that this transaction hands it."""
+    tx.do(HOLD, {"owner": owner, "now": now_ms, "lease": lease_ms})
+
+
+def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+    renewed = tx.run(RENEW, {"owner": owner, "now": now_ms, "lease": lease_ms})
+    held = {run_id for (run_id,) in tx.rows(HELD, {"owner": owner})}
+    dropped = held.difference(run_ids)
+    if dropped:
+        tx.run(GIVE_UP, {"owner": owner, "runs": as_list(sorted(dropped))})
+    if not held - dropped:
+        tx.run(FORGET_WORKER, {"owner": owner})
+    elif not renewed:
+        hold(tx, owner, now_ms, lease_ms)  # its row was forgotten by a process whose clock is slow
+    return held - dropped
+
+
+def release(
+    tx: Tx,
+    run_id: str,
+    epoch: int,
+    seq: int,
+    next_run_at_ms: int | None,
+    status: RunStatus,
+    snapshot: SnapshotRow | None = None,
+) -> bool:
+    tx.lock(run_id)  # a message that came meanwhile is seen by what looks for one
+    change = {"id": run_id, "epoch": epoch, "seq": seq, "next_run_at": next_run_at_ms, "status": status}
+    released = tx.rows(RELEASE_LEASE, change)
+    if not released:
+        return False
+    n, limits = released[0]
+    if limits is not None:
+        free_places(tx, n)
+    if snapshot is not None:
+        put_snapshot(tx, run_id, snapshot)
+    return True
+
+
+def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
+    times = {"now": now_ms, "longest": lease_max_ms}
+    if not tx.run(TAKE_OTHER_TIMES, times):
+        return ClockRepair(0, 0)
+    repair = ClockRepair(*tx.row(FIND_OTHER_TIMES, times))
+    tx.run(REPAIR_CLOCK_SKEW, times)
+    tx.run(FORGET_FUTURE_WORKERS, times)
+    return repair
+
+
+def begin_run(tx: Tx, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
+    """Write the events of `first` with those that the run begins with, and what else it has after them."""
+    assert (first.run_id, first.epoch, first.expected_seq) == (run.id, 1, len(run.records))
+    events = () if first.blobs else first.records
+    begun = replace(run, records=(*run.records, *events))
+    if ends_at_once(run, first):
+        assert first.status is not None
+        ended = (first.status, len(begun.records), 1, run.now_ms, first.now_ms, first.output, first.error)
+        row, created = make_run(tx, begun, None, End(*ended))
+    else:
+        row, created = make_run(tx, begun, owner)
+        if created:
+            hold(tx, owner, run.now_ms, lease_ms)
+            if first.blobs or not has_only_events(first):
+                append(tx, replace(first, expected_seq=len(begun.records), records=first.records[len(events) :]))
+    return (replace(row, seq=len(run.records)) if created else row), created
+
+
+def ends_at_once(run: NewRun, first: Append) -> bool:
+    """Returns True if the run is there, and over, in one commit: it needs neither a head nor a lease."""
+    return (
+        first.status in TERMINAL and writes_only_itself(first) and not (run.parent_run_id or run.waits or run.signals)
+    )
+
+
+def answer_and_claim(
+    tx: Tx,
+    token_hash: str,
+    response: bytes,
+    by: str | None,
+    message: bytes,
+    now_ms: int,
+    owner: str,
+    lease_ms: int,
+    pools: Mapping[str, str] = DEFAULT_POOLS,
+) -> tuple[Answered | None, Resumed | None]:
+    answered = answer_wait(tx, token_hash, response, by, message, now_ms)
+    if answered is None or not answered.won:
+        return answered, None
+    run = answered.wait.run_id
+    # Once more: a run that another process has just changed is passed over.
+    claimed = claim(tx, owner, now_ms, lease_ms, 1, run, pools) or claim(tx, owner, now_ms, lease_ms, 1, run, pools)
+    return answered, _resumed(tx, claimed[0]) if claimed else None
+
+
+def _resumed(tx: Tx, row: RunRow) -> Resumed:
+    """Three looks here instead of three ways to a reader, one after the other, before the run continues."""
+    messages = tuple(InboxRow(*found) for found in tx.rows(INBOX, {"run": row.id}))
+    if row.seq > RESUMED_EVENTS_MAX:  # other commits do not wait until a long journal is added up
+        return Resumed(row, None, messages, None)
+    size = int(tx.row(OUTPUT_BYTES, {"id": row.id})[0])
+    records: tuple[Record, ...] | None = None
+    if size <= RESUMED_OUTPUT_BYTES_MAX:
+        with suppress(CorruptJournal):  # the answer is on disk all the same; a fold of the journal finds it
+            rows = tx.rows(JOURNAL, {"run": row.id, "after": 0, "upto": row.seq})
+            records = tuple(records_of(row.id, rows))
+    return Resumed(row, size, messages, records)
+
+
+def _find_any(tx: Tx, now_ms: int, limit: int, pools: Mapping[str, str]) -> list[Found]:
+    """Find runs to claim. `pools` have the key after which each begins."""
+    names = as_list(list(pools))
+    lapsed = _find_lapsed(tx, LAPSED_IN_ORDER, {"now": now_ms, "pools": names, "limit": limit})
+    tx.run(MAKE_READY, {"now": now_ms, "pools": names})
+    room = limit - min(len(lapsed), (limit + 1) // 2)
+    ready: list[Found] = []
+    for left, (pool, after) in zip(range(len(pools), 0, -1), pools.items(), strict=True):
+        ready += _find_ready(tx, now_ms, -(-(room - len(ready)) // left), pool, after)
+    return [*lapsed[: limit - len(ready)], *ready]
+
+
+def _find_one(tx: Tx, now_ms: int, run_id: str, pools: Collection[str]) -> list[Found]:
+    """If it is claimable."""
+    values = {"now": now_ms, "pools": as_list(list(pools)), "id": run_id}
+    return [Found(*row) for row in tx.rows(FIND_FREE, values)] or _find_lapsed(tx, LAPSED_OF_RUN, values)
+
+
+def _find_lapsed(tx: Tx, which: str, values: Mapping[str, Any]) -> list[Found]:
+    if not tx.rows(ANY_LAPSED, values):
+        return []
+    found = [Found(*row) for row in tx.rows(FIND_LAPSED + which, values)]
+    if not found:
+        tx.run(FORGET_WORKERS, values)
+    return found
+
+
+def _find_ready(tx: Tx, now_ms: int, limit: int, pool: str, after: str) -> list[Found]:
+    """The first of each key, then the second of each."""
+    if limit <= 0:
+        return []
+    keys = _keys(tx, pool, after, limit)
+    if not keys:
+        return []
+    values = {"pool": pool, "keys": as_list(keys), "now": now_ms, "each": -(-limit // len(keys))}
+    queues: dict[str, list[Row]] = {key: [] for key in keys}
+    for row in tx.rows(FIRST_READY, values):
+        queues[row[0]].append(row)
+    found: list[tuple[int, Found]] = []
+    for queue in queues.values():
+        queue.sort(key=lambda row: (-row[1], row[2], row[3]))
+        found += [(place, Found(*row[4:])) for place, row in enumerate(queue)]
+    found.sort(key=lambda entry: entry[0])
+    return [run for _, run in found[:limit]]
+
+
+def _keys(tx: Tx, pool: str, after: str, limit: int) -> list[str]:
+    """Return the keys that have ready runs, beginning after `after`, and then from the first."""
+    start = {"pool": pool, "from": behind(after), "limit": limit}
+    keys = [key for (key,) in tx.rows(READY_KEYS, start)]
+    if after and len(keys) < limit:
+        again = tx.rows(READY_KEYS, {**start, "from": "", "limit": limit - len(keys)})
+        keys += [key for (key,) in again if key <= after]
+    return keys
+
+
+def behind(key: str) -> str:
+    """Return the smallest string greater than `key` ("" stays ""). No text with a lesser control character is a key."""
+    return f"{key}\x01" if key else ""
+
+
+async def count_queued(readers: Readers, pool: str, upto: int) -> int:
+    row = await readers.one(COUNT_QUEUED, {"pool": pool, "upto": upto})
+    return 0 if row is None else min(int(row[0]), upto)
+
+
+async def next_due(readers: Readers, pools: Collection[str] = DEFAULT_POOLS) -> int | None:
+    row = await readers.one(NEXT_DUE, {"pools": as_list(list(pools))})
+    return None if row is None or row[0] is None else int(row[0])
