@@ -18,7 +18,7 @@ For the editor, each param has a title, a description and "x-ui", an object the 
   advanced  true: seldom needed
   handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
 Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields:
-see executor.blocks.types.shared_params. "x-secret-when" limits "x-weft": "secret" to values of the params beside it.
+see executor.blocks.types.params. "x-secret-when" limits "x-weft": "secret" to values of the params beside it.
 "x-url" marks a text as a URL, or names the texts in an object that are: no secret may stand before its path.
 """
 

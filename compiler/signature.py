@@ -191,7 +191,7 @@ def _of_field(name: str, type: Any, order: int, about: str) -> dict[str, Any]:
         schema["description"] = said.description or about
     if said.secret or said.literal:
         schema["x-weft"] = "secret" if said.secret else "literal"
-    hints = {"order": order, "widget": said.widget or _widget(schema)}
+    hints = {"order": order, "widget": said.widget or widget_of(schema)}
     if said.rows:
         hints["rows"] = said.rows
     if said.advanced:
@@ -210,10 +210,10 @@ def _titled(schema: dict[str, Any]) -> None:
         if isinstance(inner, dict):
             inner["title"] = words_of(name)
             _titled(inner)
-            inner.setdefault("x-ui", {"order": order, "widget": _widget(inner)})
+            inner.setdefault("x-ui", {"order": order, "widget": widget_of(inner)})
 
 
-def _widget(schema: Mapping[str, Any]) -> str:
+def widget_of(schema: Mapping[str, Any]) -> str:
     kinds = schema.get("type")
     kind = next((one for one in kinds if one != "null"), None) if isinstance(kinds, list) else kinds
     if "enum" in schema:

@@ -9,7 +9,8 @@ import pytest
 
 from compiler.compile import compile_document
 from executor.blocks.connectors.load import connectors
-from executor.blocks.types.agent_tools import effect_of, read_tools
+from executor.blocks.types.agent.calls import effect_of
+from executor.blocks.types.agent.tools import read_tools
 from executor.blocks.types.registry import Registry
 from executor.kernel.run.compiler import plan_of
 from tests.support.documents import chain

@@ -12,8 +12,9 @@ import pytest
 
 from executor.blocks.connectors import template
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.types.agent_condition import is_asked
-from executor.blocks.types.agent_tools import filled, params_of, read_tools
+from executor.blocks.types.agent.calls import filled, params_of
+from executor.blocks.types.agent.condition import is_asked
+from executor.blocks.types.agent.tools import read_tools
 from executor.kernel.handler.base import Context
 from executor.kernel.values.bound import Bound
 

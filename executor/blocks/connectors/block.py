@@ -26,7 +26,7 @@ from executor.blocks.connectors.template import filled, filled_path
 from executor.blocks.http.binding import derived, opened
 from executor.blocks.types import http
 from executor.blocks.types.connected import CONNECTION
-from executor.blocks.types.shared_params import invalid, text
+from executor.blocks.types.params import invalid, text
 from executor.errors import BlockError, Lost
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import coerce
@@ -363,7 +363,11 @@ def _params(connector: Connector, names: list[str]) -> dict[str, Any]:
             "x-ui": {"order": _AFTER_FIELDS, "widget": "text"},
         }
     if connector.auth.kind in _CONNECTED:
-        properties["connection"] = {**CONNECTION, "x-ui": {"order": _AFTER_FIELDS, "widget": "connection"}}
+        properties["connection"] = {
+            "type": "string",
+            **CONNECTION.keywords,
+            "x-ui": {"order": _AFTER_FIELDS, "widget": "connection"},
+        }
     if connector.auth.kind == "aws":
         properties["region"] = {
             "type": "string",

@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import quote, urlsplit
 
 from executor.blocks.http.binding import derived
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid
 
 ALGORITHM: Final = "AWS4-HMAC-SHA256"
 

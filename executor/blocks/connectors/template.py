@@ -17,7 +17,7 @@ from email.policy import SMTP
 from typing import Any, Final
 from urllib.parse import quote
 
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid
 from executor.kernel.values.payload import render
 from executor.kernel.values.places import fill, form_of
 

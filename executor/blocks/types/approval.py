@@ -6,16 +6,16 @@ import re
 from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
-from executor.blocks.types.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, notify_messages, shown
-from executor.blocks.types.shared_params import (
+from executor.blocks.types.params import (
+    EXPIRE_TITLES,
     EXPIRES_IN_S,
     HANDLE_PATTERN,
-    ON_EXPIRE,
     expiry_ms,
     form_schema,
     invalid,
-    text,
+    param,
 )
+from executor.blocks.types.question import ADDRESSES, ANSWERED, Question, answer_schema
 from executor.kernel.handler.base import Context, Suspend
 
 _ACTIONS = ("approve", "reject")
@@ -26,58 +26,53 @@ _ANSWERED: dict[str, Any] = {
     **ANSWERED,
     "expired": {"type": "boolean", "description": "true when no answer arrived in time"},
 }
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        **QUESTION,
-        "actions": {
-            "type": "array",
-            "title": "Buttons",
-            "description": "Buttons the approver sees. Each one is a branch.",
-            "items": {"type": "string", "pattern": HANDLE_PATTERN, "not": {"enum": ["out", "error"]}},
-            "uniqueItems": True,
-            "maxItems": 20,
-            "default": list(_ACTIONS),
-            "x-ui": {"order": 5, "widget": "list", "handles": "items"},
-        },
-        "expires_in_s": EXPIRES_IN_S,
-        "on_expire": {key: value for key, value in ON_EXPIRE.items() if key != "enum"}
-        | {
-            "description": "Choose a button as if it was pressed, or fail, continue or skip the block.",
-            "x-ui": {"order": 9, "widget": "text"},
-        },
-        "notify": NOTIFY,
-        "by": {
-            "type": "array",
-            "title": "Who may answer",
-            "description": 'Users and roles, such as "user:ada", or "role:approver" and all roles above. They sign in '
-            "to answer. Without any, the link is enough.",
-            "items": {"type": "string", "pattern": BY_PATTERN},
-            "uniqueItems": True,
-            "maxItems": 50,
-            "x-ui": {"order": 12, "widget": "list", "advanced": True},
-        },
-        "not_starter": {
-            "type": "boolean",
-            "title": "Not who started the run",
-            "description": "Someone else must answer. They sign in to do so.",
-            "default": False,
-            "x-ui": {"order": 13, "widget": "boolean", "advanced": True},
-        },
-        "fail_on": {
-            "type": "array",
-            "title": "Fail on",
-            "description": "Buttons that make the block fail. Connect On error to handle the failure; otherwise the "
-            "run fails.",
-            "items": {"type": "string"},
-            "uniqueItems": True,
-            "maxItems": 20,
-            "default": [],
-            "x-ui": {"order": 11, "widget": "list", "advanced": True},
-        },
-    },
-}
+
+
+class _Params(Question):
+    actions: list[Any] = param(
+        "Buttons",
+        "Buttons the approver sees. Each one is a branch.",
+        default=list(_ACTIONS),
+        order=5,
+        ui={"handles": "items"},
+        items={"type": "string", "pattern": HANDLE_PATTERN, "not": {"enum": ["out", "error"]}},
+        uniqueItems=True,
+        maxItems=20,
+    )
+    expires_in_s: float | None = EXPIRES_IN_S
+    on_expire: str = param(
+        "When it expires",
+        "Choose a button as if it was pressed, or fail, continue or skip the block.",
+        default="fail",
+        order=9,
+        titles=EXPIRE_TITLES,
+    )
+    by: list[Any] | None = param(
+        "Who may answer",
+        'Users and roles, such as "user:ada", or "role:approver" and all roles above. They sign in '
+        "to answer. Without any, the link is enough.",
+        order=12,
+        advanced=True,
+        items={"type": "string", "pattern": BY_PATTERN},
+        uniqueItems=True,
+        maxItems=50,
+    )
+    not_starter: bool = param(
+        "Not who started the run",
+        "Someone else must answer. They sign in to do so.",
+        default=False,
+        order=13,
+        advanced=True,
+    )
+    fail_on: list[str] = param(
+        "Fail on",
+        "Buttons that make the block fail. Connect On error to handle the failure; otherwise the run fails.",
+        default=[],
+        order=11,
+        advanced=True,
+        uniqueItems=True,
+        maxItems=20,
+    )
 
 
 def _actions(params: Params) -> tuple[str, ...]:
@@ -114,16 +109,12 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return tuple(found)
 
 
-def _answerers(params: Params) -> dict[str, Any]:
+def _answerers(params: _Params) -> dict[str, Any]:
     """Return the part of the wait's request about who may answer. Raises BlockError(params_invalid)."""
-    by, not_starter = params.get("by"), params.get("not_starter") or False
-    if by is not None and not (
-        isinstance(by, list) and all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by)
-    ):
+    by = params.by or []
+    if not all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by):
         raise invalid("by must be a list of users and roles", hint='such as ["user:ada", "role:approver"]')
-    if not isinstance(not_starter, bool):
-        raise invalid("not_starter must be true or false")
-    return ({"by": by} if by else {}) | ({"not_starter": True} if not_starter else {})
+    return ({"by": by} if by else {}) | ({"not_starter": True} if params.not_starter else {})
 
 
 def _is_id(text: Any) -> bool:
@@ -137,7 +128,7 @@ class Approval:
         description="Asks a person to decide and waits for the answer. The link to the page works once.",
         category="people",
         pauses=True,
-        params=_PARAMS,
+        params=_Params.json_schema,
         cases=_cases,
         check=_check,
         output_from=lambda params: answer_schema(params, _ANSWERED),
@@ -148,25 +139,26 @@ class Approval:
 
     async def run(self, ctx: Context) -> Suspend:
         """Raises BlockError(params_invalid): better now than when a person has filled in the form."""
-        actions = _actions(ctx.params)
-        on_expire = text(ctx.params, "on_expire") or "fail"
+        params = _Params(ctx.params)
+        actions = tuple(item for item in params.actions if isinstance(item, str))
+        on_expire = params.on_expire
         if on_expire not in (*_ENDS, *actions):
             raise invalid(
                 f'"{on_expire[:80]}" is not a button of this block, and not fail, continue or skip',
                 hint=f"The buttons are {', '.join(actions)}." if actions else "It has no buttons.",
             )
-        fail_on = [action for action in _fail_on(ctx.params) if action in actions]
+        fail_on = [action for action in params.fail_on if action in actions]
         if on_expire in fail_on:
             on_expire = "fail"
-        request = shown(ctx) | {"actions": list(actions)} | _answerers(ctx.params)
+        request = params.shown(ctx.name) | {"actions": list(actions)} | _answerers(params)
         return Suspend(
             "approval" if actions else "form",
             request=request | {"fail_on": fail_on} if fail_on else request,
-            schema=form_schema(ctx.params.get("fields")),
+            schema=form_schema(params.fields),
             actions=actions,
-            due_ms=expiry_ms(ctx.params, ctx.now_ms),
+            due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
             on_expire=on_expire,
-            messages=notify_messages(ctx.params),
+            messages=params.messages(),
         )
 
 

@@ -12,21 +12,19 @@ from msgspec import Struct, ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from executor.blocks.http.binding import using
-from executor.blocks.llm.base import Conversation, Cost, Message, OnDelta, OutputSpec, Reply, Usage
+from executor.blocks.llm.base import Conversation, Cost, Message, OnDelta, OutputSpec, Reply, ToolSpec, Usage
 from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
-from executor.blocks.types.model_files import files_param, loader, with_files
-from executor.blocks.types.shared_params import FILLED, invalid, seconds, text
+from executor.blocks.types.model_files import FILES, loader, with_files
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Context
 from executor.kernel.handler.steps import Stepped
-from executor.kernel.values.coerce import coerce
 from executor.kernel.values.money import nanos_of, usd_of
 from executor.kernel.values.schema import Matches, violations
 
 ATTEMPTS = 3
-_TIMEOUT_MAX_S = 600
 _PROBLEMS_SHOWN = 5
 
 COST: dict[str, Any] = {
@@ -46,56 +44,41 @@ USAGE: dict[str, Any] = {
 SPENT: dict[str, Any] = {"model": {"type": "string"}, "usage": USAGE, "cost": COST}  # part of each output
 
 
-def model_params(order: int, files: float) -> dict[str, Any]:
-    """Return the params that choose and set up the model. `order`: the place of the first one in the form. `files`: the
-    place of the files that the model sees."""
-    return {
-        "model": {
-            **FILLED,
-            "title": "Model",
-            "description": "<endpoint>:<model>, such as openai:gpt-5-mini or anthropic:claude-sonnet-4-6.",
-            "x-ui": {"order": order, "widget": "text"},
-        },
-        "files": files_param(files),
-        "api_key": {
-            "type": "string",
-            "x-weft": "secret",
-            "title": "API key",
-            "description": "A secret, such as ${OPENAI_API_KEY}. Leave empty to use the key of the endpoint.",
-            "x-ui": {"order": order + 1, "widget": "text", "advanced": True},
-        },
-        "connection": {
-            **CONNECTION,
-            "description": "A stored credential of the endpoint, instead of an API key. Its hosts must contain that of "
-            "the endpoint.",
-            "x-ui": {"order": order + 0.5, "widget": "connection"},
-        },
-        "temperature": {
-            "type": "number",
-            "title": "Temperature",
-            "description": "Leave empty to use the default of the model.",
-            "minimum": 0,
-            "maximum": 2,
-            "x-ui": {"order": order + 2, "widget": "number", "advanced": True},
-        },
-        "max_tokens": {
-            "type": "integer",
-            "title": "Maximum tokens",
-            "description": "Longest reply of the model.",
-            "minimum": 1,
-            "maximum": 1_000_000,
-            "x-ui": {"order": order + 3, "widget": "number", "advanced": True},
-        },
-        "timeout_s": {
-            "type": "number",
-            "title": "Timeout (seconds)",
-            "description": "For each reply of the model.",
-            "exclusiveMinimum": 0,
-            "maximum": _TIMEOUT_MAX_S,
-            "default": 120,
-            "x-ui": {"order": order + 4, "widget": "number", "advanced": True},
-        },
-    }
+class ModelParams(TypedParams):
+    """Params that choose and set up the model."""
+
+    model: str | None = param(
+        "Model", "<endpoint>:<model>, such as openai:gpt-5-mini or anthropic:claude-sonnet-4-6.", pattern=FILLED
+    )
+    files: Any = FILES
+    connection: str | None = changed(
+        CONNECTION,
+        description="A stored credential of the endpoint, instead of an API key. Its hosts must contain that of the "
+        "endpoint.",
+        order=1.5,
+    )
+    api_key: str | None = param(
+        "API key",
+        "A secret, such as ${OPENAI_API_KEY}. Leave empty to use the key of the endpoint.",
+        order=2,
+        advanced=True,
+        weft="secret",
+    )
+    temperature: float | None = param(
+        "Temperature", "Leave empty to use the default of the model.", order=3, advanced=True, minimum=0, maximum=2
+    )
+    max_tokens: int | None = param(
+        "Maximum tokens", "Longest reply of the model.", order=4, advanced=True, minimum=1, maximum=1_000_000
+    )
+    timeout_s: float = param(
+        "Timeout (seconds)",
+        "For each reply of the model.",
+        default=120,
+        order=5,
+        advanced=True,
+        exclusiveMinimum=0,
+        maximum=600,
+    )
 
 
 class Spent(Struct, frozen=True):
@@ -122,37 +105,46 @@ class Spent(Struct, frozen=True):
 Check = Callable[[dict[str, Any]], Sequence[str]]
 
 
-def conversation_of(ctx: Context, messages: Sequence[Message], output: OutputSpec | None = None) -> Conversation:
+def conversation_of(
+    ctx: Context,
+    params: ModelParams,
+    messages: Sequence[Message],
+    output: OutputSpec | None = None,
+    tools: Sequence[ToolSpec] = (),
+) -> Conversation:
     """Return a request to the model of the params. Raises BlockError(params_invalid)."""
-    model = text(ctx.params, "model")
-    if model is None:
+    if params.model is None:
         raise invalid("model is required")
-    if text(ctx.params, "connection") is not None and text(ctx.params, "api_key") is not None:
+    if params.connection is not None and params.api_key is not None:
         raise invalid("either connection or api_key can be set, not both")
-    max_tokens = _number(ctx.params, "max_tokens", 1, 1_000_000)
     return Conversation(
-        model,
+        params.model,
         messages,
+        tools=tools,
         output=output,
-        max_tokens=None if max_tokens is None else int(max_tokens),
-        temperature=_number(ctx.params, "temperature", 0, 2),
-        timeout_s=min(seconds(ctx.params, "timeout_s", 120) or 120, _TIMEOUT_MAX_S),
-        api_key=text(ctx.params, "api_key"),
+        max_tokens=params.max_tokens,
+        temperature=params.temperature,
+        timeout_s=params.timeout_s,
+        api_key=params.api_key,
         load=loader(ctx, messages),
     )
 
 
 async def ask(
-    ctx: Context, messages: Sequence[Message], schema: Mapping[str, Any], check: Check | None = None
+    ctx: Context,
+    params: ModelParams,
+    messages: Sequence[Message],
+    schema: Mapping[str, Any],
+    check: Check | None = None,
 ) -> tuple[dict[str, Any], Spent]:
     """Return the model's answer to these messages, an object of this schema, and its cost. `check` finds further
     problems of an answer. Raises BlockError: params_invalid, output_invalid, and those of ModelClient.reply."""
     spent = Spent()
-    asked = with_files(messages, ctx.params)
+    asked = with_files(messages, params.files)
     problems: Sequence[str] = ()
     for _ in range(2):
-        conversation = conversation_of(ctx, asked, OutputSpec(schema))
-        reply = await reply_to(ctx, conversation)
+        conversation = conversation_of(ctx, params, asked, OutputSpec(schema))
+        reply = await reply_to(ctx, params, conversation)
         spent = spent.plus(reply)
         problems = wrong(reply, schema, check)
         if not problems and reply.output is not None:
@@ -163,7 +155,9 @@ async def ask(
     raise BlockError(message, code="output_invalid", retryable=False, **spent.as_output())
 
 
-async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta | None = None) -> Reply:
+async def reply_to(
+    ctx: Context, params: ModelParams, conversation: Conversation, on_delta: OnDelta | None = None
+) -> Reply:
     """Return the reply of the model, as a step: the model is called once. Raises BlockError."""
 
     async def request(credential: Credential | None) -> Reply:
@@ -172,7 +166,7 @@ async def reply_to(ctx: Context, conversation: Conversation, on_delta: OnDelta |
 
     async def work() -> Stepped:
         with using(conversation.api_key):
-            reply = await signed_in(ctx, text(ctx.params, "connection"), request)
+            reply = await signed_in(ctx, params.connection, request)
         usage, cost = reply.usage.counts(), reply.cost
         if cost is None:
             return Stepped(to_builtins(reply), usage)
@@ -212,12 +206,3 @@ def repair(reply: Reply, problems: Sequence[str]) -> list[Message]:
         Message("assistant", said),
         Message("user", f"This answer cannot be used:\n{listed}\nAnswer again, in the form that was asked for."),
     ]
-
-
-def _number(params: Mapping[str, Any], name: str, least: float, most: float) -> float | None:
-    value = coerce("number", params.get(name))
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not least <= value <= most:
-        raise invalid(f"{name} must be a number from {least:g} to {most:g}, not {str(value)[:40]!r}")
-    return value

@@ -4,66 +4,60 @@ The address is sent after the wait is on disk, so an answer cannot come too earl
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 
 from compiler.catalog import BlockSpec
 from compiler.schema import schema_error
-from executor.blocks.types.response import header_texts
-from executor.blocks.types.shared_params import (
-    EXPIRES_IN_S,
+from executor.blocks.types.params import (
     FILLED,
-    ON_EXPIRE,
     SENT_HEADERS,
+    Expiring,
+    TypedParams,
     expiry_ms,
     invalid,
-    text,
+    param,
     web_address,
 )
+from executor.blocks.types.response import header_texts
 from executor.kernel.handler.base import Context, Suspend
 
-_METHODS = ("POST", "PUT", "PATCH")
 # The client writes these itself; the outbox those that describe the message.
 OWN_HEADERS = frozenset(
     {"connection", "content-length", "content-type", "host", "idempotency-key", "keep-alive", "te", "trailer",
      "transfer-encoding", "upgrade", "x-weft-signature", "x-weft-timestamp"}
 )  # fmt: skip
-_SEND: dict[str, Any] = {
-    "type": "object",
-    "required": ["url"],
-    "additionalProperties": False,
-    "properties": {
-        "url": {
-            "x-weft": "secret",
-            "x-url": True,
-            **FILLED,
-            "title": "URL",
-            "description": "http:// or https://",
-            "x-ui": {"order": 1, "widget": "text"},
-        },
-        "method": {
-            "type": "string",
-            "title": "Method",
-            "description": "HTTP method of the request.",
-            "enum": list(_METHODS),
-            "default": "POST",
-            "x-ui": {"order": 2, "widget": "select"},
-        },
-        "headers": {**SENT_HEADERS, "description": "Use ${NAME} for secrets."},
-        "body": {
-            "x-weft": "secret",
-            "title": "Body",
-            "description": "callback_url is added to an object. Any other value is sent as data, next to callback_url.",
-            "x-ui": {"order": 4, "widget": "json", "rows": 6},
-        },
-    },
-    "title": "Send the callback URL",
-    "description": 'A request that contains callback_url: {"url", "method", "headers", "body"}. Leave empty to send '
-    "nothing; the URL is shown in the list of waits.",
-    "x-ui": {"order": 2, "widget": "json", "rows": 8},
-}
+
+
+class _Send(TypedParams):
+    url: str = param("URL", "http:// or https://", required=True, weft="secret", url=True, pattern=FILLED)
+    method: Literal["POST", "PUT", "PATCH"] = param(
+        "Method", "HTTP method of the request.", default="POST", type="string"
+    )
+    headers: Any = SENT_HEADERS
+    body: Any = param(
+        "Body",
+        "callback_url is added to an object. Any other value is sent as data, next to callback_url.",
+        rows=6,
+        weft="secret",
+    )
+
+
+class _Params(Expiring):
+    title: str | None = param("Title", "What the block waits for, in one line.")
+    send: _Send | None = param(
+        "Send the callback URL",
+        'A request that contains callback_url: {"url", "method", "headers", "body"}. Leave empty to send '
+        "nothing; the URL is shown in the list of waits.",
+        widget="json",
+        rows=8,
+    )
+    schema: dict[str, Any] | None = param(
+        "Body schema",
+        "JSON Schema. A body that does not match is rejected and the block keeps waiting.",
+        widget="schema",
+    )
 
 
 class Callback:
@@ -73,27 +67,7 @@ class Callback:
         description="Waits until another system sends a request to a URL created for this run. The URL works once.",
         category="flow",
         pauses=True,
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "title": {
-                    "type": "string",
-                    "title": "Title",
-                    "description": "What the block waits for, in one line.",
-                    "x-ui": {"order": 1, "widget": "text"},
-                },
-                "send": _SEND,
-                "schema": {
-                    "type": "object",
-                    "title": "Body schema",
-                    "description": "JSON Schema. A body that does not match is rejected and the block keeps waiting.",
-                    "x-ui": {"order": 3, "widget": "schema"},
-                },
-                "expires_in_s": EXPIRES_IN_S,
-                "on_expire": ON_EXPIRE,
-            },
-        },
+        params=_Params.json_schema,
         output={
             "type": "object",
             "properties": {
@@ -108,48 +82,34 @@ class Callback:
 
     async def run(self, ctx: Context) -> Suspend:
         """Raises BlockError(params_invalid)."""
-        on_expire = text(ctx.params, "on_expire") or "fail"
-        if on_expire not in ("fail", "continue", "skip"):
-            raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")
+        params = _Params(ctx.params)
         return Suspend(
             "webhook",
-            request={"title": text(ctx.params, "title") or ctx.name},
-            schema=checked_schema(ctx.params.get("schema")),
-            due_ms=expiry_ms(ctx.params, ctx.now_ms),
-            on_expire=on_expire,
-            messages=_sent(ctx.params.get("send")),
+            request={"title": params.title or ctx.name},
+            schema=checked_schema(params.schema),
+            due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
+            on_expire=params.on_expire,
+            messages=() if params.send is None else (("request", _request(params.send)),),
         )
 
 
-def checked_schema(schema: Any) -> dict[str, Any] | None:
-    if not schema:
-        return None
-    if not isinstance(schema, dict):
-        raise invalid("schema must be a JSON Schema")
-    problem = schema_error(orjson.dumps(schema))
+def checked_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
+    """Raises BlockError(params_invalid)."""
+    problem = None if schema is None else schema_error(orjson.dumps(schema))
     if problem is not None:
         raise invalid(f"schema is not a JSON Schema: {problem[:300]}")
     return schema
 
 
-def _sent(send: Any) -> tuple[tuple[str, bytes], ...]:
-    if send in (None, "", {}):
-        return ()
-    if not isinstance(send, Mapping):
-        raise invalid("send must be an object", hint='such as {"url": "https://example.org/jobs"}')
-    url = text(send, "url")
-    if url is None:
-        raise invalid("URL is required to send the callback URL")
-    method = (text(send, "method") or "POST").upper()
-    if method not in _METHODS:
-        raise invalid(f"send.method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
-    target = {
-        "url": web_address(url, "send.url"),
-        "method": method,
-        "headers": header_texts(send.get("headers"), OWN_HEADERS),
-        "body": send.get("body"),
-    }
-    return (("request", orjson.dumps(target)),)
+def _request(send: _Send) -> bytes:
+    return orjson.dumps(
+        {
+            "url": web_address(send.url, "send.url"),
+            "method": send.method,
+            "headers": header_texts(send.headers, OWN_HEADERS),
+            "body": send.body,
+        }
+    )
 
 
 block = Callback()

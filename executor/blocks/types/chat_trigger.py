@@ -3,9 +3,25 @@
 from __future__ import annotations
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.shared_params import ENABLED
+from executor.blocks.types.params import ENABLED, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.run_input import CHAT_INPUT
+
+
+class _Params(TypedParams):
+    title: str | None = param("Title", "Heading of the page.", weft="literal", maxLength=200)
+    text: str | None = param(
+        "Text",
+        "What people can ask. Shown above the messages.",
+        widget="longtext",
+        rows=3,
+        weft="literal",
+        maxLength=10000,
+    )
+    placeholder: str | None = param(
+        "Hint in the text box", "Such as: Ask about your order", weft="literal", maxLength=200
+    )
+    enabled: bool = ENABLED
 
 
 class ChatTrigger:
@@ -14,37 +30,7 @@ class ChatTrigger:
         title="Chat page",
         description="Starts the workflow with each message that someone sends on its public chat page.",
         category="trigger",
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "title": {
-                    "type": "string",
-                    "title": "Title",
-                    "description": "Heading of the page.",
-                    "maxLength": 200,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 1, "widget": "text"},
-                },
-                "text": {
-                    "type": "string",
-                    "title": "Text",
-                    "description": "What people can ask. Shown above the messages.",
-                    "maxLength": 10_000,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 2, "widget": "longtext", "rows": 3},
-                },
-                "placeholder": {
-                    "type": "string",
-                    "title": "Hint in the text box",
-                    "description": "Such as: Ask about your order",
-                    "maxLength": 200,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 3, "widget": "text"},
-                },
-                "enabled": {**ENABLED, "x-ui": {"order": 4, "widget": "boolean"}},
-            },
-        },
+        params=_Params.json_schema,
         trigger=True,
         inline=True,
         output=CHAT_INPUT,

@@ -5,49 +5,41 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
-from executor.blocks.types.shared_params import CASE_ID, CASE_TITLE
+from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["cases"],
-    "additionalProperties": False,
-    "properties": {
-        "cases": {
-            "type": "array",
-            "title": "Cases",
-            "description": "Checked from top to bottom. The run takes the first case that is true.",
-            "minItems": 1,
-            "maxItems": 100,
-            "x-ui": {"order": 1, "widget": "list", "handles": "id"},
-            "items": {
-                "type": "object",
-                "required": ["id"],
-                "additionalProperties": False,
-                "properties": {
-                    "id": CASE_ID,
-                    "title": CASE_TITLE,
-                    "when": {
-                        "type": ["string", "boolean", "null"],
-                        "title": "Condition",
-                        "description": "A JavaScript expression. Leave empty for else.",
-                        "x-weft": "expression",
-                        "x-ui": {"order": 3, "widget": "code", "rows": 1},
-                    },
-                },
-            },
-        },
-        "carry": {
-            "title": "Extra output",
-            "description": "An object whose fields are added to the output. Conditions imported from Sim add the "
-            "output of the previous block, and also return Sim's selectedOption and conditionResult.",
-            "x-ui": {"order": 2, "widget": "json", "advanced": True},
-        },
-    },
-}
+
+class _Case(TypedParams):
+    id: str = CASE_ID
+    title: str | None = CASE_TITLE
+    when: Any = param(
+        "Condition",
+        "A JavaScript expression. Leave empty for else.",
+        widget="code",
+        rows=1,
+        weft="expression",
+        type=["string", "boolean", "null"],
+    )
+
+
+class _Params(TypedParams):
+    cases: list[_Case] = param(
+        "Cases",
+        "Checked from top to bottom. The run takes the first case that is true.",
+        required=True,
+        ui={"handles": "id"},
+        minItems=1,
+        maxItems=100,
+    )
+    carry: Any = param(
+        "Extra output",
+        "An object whose fields are added to the output. Conditions imported from Sim add the output "
+        "of the previous block, and also return Sim's selectedOption and conditionResult.",
+        advanced=True,
+    )
 
 
 def named_cases(params: Params, key: str) -> tuple[Case, ...]:
@@ -97,7 +89,7 @@ class Condition:
         title="Condition",
         description="Continues on the first case that matches.",
         category="flow",
-        params=_PARAMS,
+        params=_Params.json_schema,
         handles=(),
         cases=lambda params: named_cases(params, "cases"),
         check=_check,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from executor.blocks.types.shared_params import invalid, text
+from executor.blocks.types.params import invalid, param
 from executor.blocks.vault.connection import NAME, Credential
 from executor.errors import BlockError
 from executor.kernel.handler import needs
@@ -15,23 +15,18 @@ if TYPE_CHECKING:
     from executor.blocks.vault.connections import Connections
 
 T = TypeVar("T")
-CONNECTION: Final[dict[str, Any]] = {
-    "type": "string",
-    "title": "Connection",
-    "description": "A stored credential, sent only to its own hosts.",
-    "pattern": f"^({NAME.pattern})?$",
-    "x-weft": "literal",
-}
+CONNECTION: Final[Any] = param(
+    "Connection",
+    "A stored credential, sent only to its own hosts.",
+    pattern=f"^({NAME.pattern})?$",
+    weft="literal",
+    widget="connection",
+)
 
 
-async def credential_of(ctx: Context, stale: Credential | None = None) -> Credential | None:
-    """Return the credential of the connection in the params, if there is one. `stale`: one that the service has
-    refused. Raises BlockError."""
-    return await named(ctx, text(ctx.params, "connection"), stale)
-
-
-async def named(ctx: Context, name: str | None, stale: Credential | None = None) -> Credential | None:
-    """Return the credential of the connection with this name. Raises BlockError."""
+async def credential_of(ctx: Context, name: str | None, stale: Credential | None = None) -> Credential | None:
+    """Return the credential of the connection with this name. `stale`: one that the service has refused. Raises
+    BlockError."""
     return None if name is None else await _stored(ctx.connections).get(name, stale)
 
 

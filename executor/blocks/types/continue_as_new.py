@@ -3,11 +3,19 @@ journal."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import orjson
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Done
+
+
+class _Params(TypedParams):
+    input: Any = param(
+        "Input", "Input of the new run. It is checked against the input schema of this workflow.", widget="keyvalues"
+    )
 
 
 class ContinueAsNew:
@@ -17,17 +25,7 @@ class ContinueAsNew:
         description="Ends the run and starts a new run of this workflow in its place. "
         "Blocks that are still running are cancelled.",
         category="flow",
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "input": {
-                    "title": "Input",
-                    "description": "Input of the new run. It is checked against the input schema of this workflow.",
-                    "x-ui": {"order": 1, "widget": "keyvalues"},
-                },
-            },
-        },
+        params=_Params.json_schema,
         handles=(),
         effect="write",
         idempotent=True,  # an attempt that is lost has started nothing: the new run comes with the end of this one

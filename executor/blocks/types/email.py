@@ -25,7 +25,7 @@ from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.file_contents import attachments
 from executor.blocks.types.mail_server import SERVER, Account, account_of, deliver
 from executor.blocks.types.mailboxes import mailbox, mailboxes
-from executor.blocks.types.shared_params import FILLED, invalid, text
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, text
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.file import File
@@ -41,11 +41,6 @@ _SPECIALS = re.compile(r'[,;:<>()\[\]@"\\]+')
 
 _log = logging.getLogger(__name__)
 
-_ADDRESSES: dict[str, Any] = {
-    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-    "description": "One address, several separated by commas, or a list.",
-}
-
 
 def _check(params: Params) -> tuple[Finding, ...]:
     if params.get("server") in (None, "") or params.get("connection") not in (None, ""):
@@ -54,55 +49,41 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return (Finding("required", "/connection", "A mail server of the block needs a connection.", hint),)
 
 
+class _Params(TypedParams):
+    to: Any = param(
+        "To",
+        "One address, several separated by commas, or a list.",
+        required=True,
+        widget="text",
+        anyOf=[
+            {"type": "string", "pattern": FILLED},
+            {"type": "array", "minItems": 1, "items": {"type": "string", "pattern": FILLED}},
+        ],
+    )
+    cc: Any = param(
+        "Cc",
+        "One address, several separated by commas, or a list.",
+        widget="text",
+        advanced=True,
+        anyOf=[{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    )
+    subject: str = param("Subject", "Subject line of the email.", required=True, pattern=FILLED)
+    body: Any = param("Body", "Plain text. Other values are sent as JSON.", widget="longtext", rows=8, weft="secret")
+    attachments: Any = param("Attachments", "A file, or a list of files, up to 20 MiB in total.", widget="reference")
+    from_: str | None = param("From", "Leave empty to use the sender of the server.", advanced=True)
+    connection: str | None = changed(
+        CONNECTION, description="Signs in to the mail server: a user name and password, or OAuth 2."
+    )
+    server: str | None = SERVER
+
+
 class Email:
     spec = BlockSpec(
         type="email",
         title="Email",
         description="Sends an email as plain text.",
         category="action",
-        params={
-            "type": "object",
-            "required": ["to", "subject"],
-            "additionalProperties": False,
-            "properties": {
-                "to": _ADDRESSES
-                | {
-                    "anyOf": [FILLED, {"type": "array", "minItems": 1, "items": FILLED}],
-                    "title": "To",
-                    "x-ui": {"order": 1, "widget": "text"},
-                },
-                "cc": _ADDRESSES | {"title": "Cc", "x-ui": {"order": 2, "widget": "text", "advanced": True}},
-                "subject": {
-                    **FILLED,
-                    "title": "Subject",
-                    "description": "Subject line of the email.",
-                    "x-ui": {"order": 3, "widget": "text"},
-                },
-                "body": {
-                    "x-weft": "secret",
-                    "title": "Body",
-                    "description": "Plain text. Other values are sent as JSON.",
-                    "x-ui": {"order": 4, "widget": "longtext", "rows": 8},
-                },
-                "attachments": {
-                    "title": "Attachments",
-                    "description": "A file, or a list of files, up to 20 MiB in total.",
-                    "x-ui": {"order": 5, "widget": "reference"},
-                },
-                "from": {
-                    "type": "string",
-                    "title": "From",
-                    "description": "Leave empty to use the sender of the server.",
-                    "x-ui": {"order": 6, "widget": "text", "advanced": True},
-                },
-                "connection": {
-                    **CONNECTION,
-                    "description": "Signs in to the mail server: a user name and password, or OAuth 2.",
-                    "x-ui": {"order": 7, "widget": "connection"},
-                },
-                "server": {**SERVER, "x-ui": {"order": 8, "widget": "text"}},
-            },
-        },
+        params=_Params.json_schema,
         check=_check,
         effect="write",
         idempotent=False,  # the Message-ID lets a reader recognise a repeat, and many do not
@@ -128,19 +109,19 @@ class Email:
         mail = services_of(ctx).mail
         # In a thread: encoding a body of 16 MiB takes a second.
         compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
-        files = await attachments(ctx, ctx.params.get("attachments"), "attachments")
+        params = _Params(ctx.params)
+        files = await attachments(ctx, params.attachments, "attachments")
         message, recipients = await asyncio.to_thread(compose_mail)
         if files:
             await asyncio.to_thread(attach, message, files)
-        sender = mailboxes(text(ctx.params, "from") or mail.sender, "from")[0][1]
-        own = text(ctx.params, "server") is not None
+        sender = mailboxes(params.from_ or mail.sender, "from")[0][1]
 
         async def send(credential: Credential | None) -> list[str]:
-            account = account_of(ctx.params, credential, sender)
+            account = account_of(params.server, credential, sender)
             return await post(message, recipients, services_of(ctx), ctx.key, account)
 
-        refused = await signed_in(ctx, text(ctx.params, "connection"), send)
-        transport = "smtp" if own or mail.transport == "smtp" else "log"
+        refused = await signed_in(ctx, params.connection, send)
+        transport = "smtp" if params.server is not None or mail.transport == "smtp" else "log"
         output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
         return Done(output | {"refused": refused})
 

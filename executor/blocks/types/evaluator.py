@@ -8,76 +8,34 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.llm.base import Message
-from executor.blocks.types.asking import ATTEMPTS, SPENT, ask, model_params
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
+from executor.blocks.types.params import TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.coerce import coerce
 from executor.kernel.values.payload import render
 
 _NAME = "^[A-Za-z][A-Za-z0-9_]{0,63}$"
 _BOUNDS = {"min": 0.0, "max": 10.0}
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["model", "metrics"],
-    "additionalProperties": False,
-    "properties": {
-        **model_params(3, 1.5),
-        "content": {
-            "title": "Content",
-            "description": "What is scored.",
-            "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
-        },
-        "metrics": {
-            "type": "array",
-            "title": "Metrics",
-            "description": "Each gets a score.",
-            "minItems": 1,
-            "maxItems": 20,
-            "x-ui": {"order": 2, "widget": "list"},
-            "items": {
-                "type": "object",
-                "required": ["name"],
-                "additionalProperties": False,
-                "properties": {
-                    "name": {
-                        "type": "string",
-                        "title": "Name",
-                        "description": "Letters, digits and _; a letter first.",
-                        "pattern": _NAME,
-                        "x-ui": {"order": 1, "widget": "text"},
-                    },
-                    "description": {
-                        "type": "string",
-                        "title": "Description",
-                        "description": "What it measures.",
-                        "x-ui": {"order": 2, "widget": "longtext", "rows": 2},
-                    },
-                    "min": {
-                        "type": "number",
-                        "title": "Lowest score",
-                        "description": "Lower scores are refused.",
-                        "default": 0,
-                        "x-ui": {"order": 3, "widget": "number"},
-                    },
-                    "max": {
-                        "type": "number",
-                        "title": "Highest score",
-                        "description": "Higher scores are refused.",
-                        "default": 10,
-                        "x-ui": {"order": 4, "widget": "number"},
-                    },
-                },
-            },
-        },
-        "instructions": {
-            "type": "string",
-            "title": "Instructions",
-            "description": "More about how to score.",
-            "x-ui": {"order": 9, "widget": "longtext", "rows": 3, "advanced": True},
-        },
-    },
-}
+
+class _Metric(TypedParams):
+    name: str = param("Name", "Letters, digits and _; a letter first.", required=True, pattern=_NAME)
+    description: str | None = param("Description", "What it measures.", widget="longtext", rows=2)
+    min: float = param("Lowest score", "Lower scores are refused.", default=0)
+    max: float = param("Highest score", "Higher scores are refused.", default=10)
+
+
+class _Params(ModelParams, shift=2, required=("model",)):
+    content: Any = param("Content", "What is scored.", order=1, widget="longtext", rows=4)
+    metrics: list[_Metric] = param("Metrics", "Each gets a score.", required=True, order=2, minItems=1, maxItems=20)
+    instructions: Any = param(
+        "Instructions",
+        "More about how to score.",
+        order=9,
+        widget="longtext",
+        rows=3,
+        advanced=True,
+        type="string",
+    )
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -124,7 +82,7 @@ class Evaluator:
         title="Evaluator",
         description="Has a language model score a text.",
         category="action",
-        params=_PARAMS,
+        params=_Params.json_schema,
         check=_check,
         effect="read",
         attempts=ATTEMPTS,
@@ -136,9 +94,10 @@ class Evaluator:
     async def run(self, ctx: Context) -> Done:
         """Output {"scores", "reasons", "model", "usage", "cost"}. Raises BlockError: params_invalid; output_invalid
         when a score is missing or out of bounds, twice; and those of ModelClient.reply."""
-        metrics = _metrics(ctx.params.get("metrics"))
+        params = _Params(ctx.params)
+        metrics = _metrics(params.metrics)
         lines = [f"- {name}, from {low:g} to {high:g}: {about}" for name, (about, low, high) in metrics.items()]
-        more = render(ctx.params.get("instructions") or "")
+        more = render(params.instructions or "")
         told = "Score the content of the next message by these metrics:\n" + "\n".join([*lines, more]).strip()
         scored = {
             name: {
@@ -164,35 +123,23 @@ class Evaluator:
                 if not low <= answer[name]["score"] <= high
             ]
 
-        messages = [Message("system", told), Message("user", render(ctx.params.get("content")) or "(no content)")]
-        answer, spent = await ask(ctx, messages, schema, out_of_bounds)
+        messages = [Message("system", told), Message("user", render(params.content) or "(no content)")]
+        answer, spent = await ask(ctx, params, messages, schema, out_of_bounds)
         scores = {name: answer[name]["score"] for name in metrics}
         reasons = {name: answer[name]["reason"] for name in metrics}
         return Done({"scores": scores, "reasons": reasons, **spent.as_output()})
 
 
-def _metrics(listed: Any) -> dict[str, tuple[str, float, float]]:
+def _metrics(listed: Sequence[_Metric]) -> dict[str, tuple[str, float, float]]:
     """Return name -> description, lowest and highest score. Raises BlockError(params_invalid)."""
     found: dict[str, tuple[str, float, float]] = {}
-    for metric in listed if isinstance(listed, list) else ():
-        if not isinstance(metric, dict) or not isinstance(metric.get("name"), str):
-            raise invalid("each metric must have a name")
-        low, high = (_bound(metric, bound, default) for bound, default in _BOUNDS.items())
-        if low >= high:
-            raise invalid(f"the lowest score of {metric['name']} must be below its highest score")
-        found[metric["name"]] = (str(metric.get("description") or "").strip(), low, high)
+    for metric in listed:
+        if metric.min >= metric.max:
+            raise invalid(f"the lowest score of {metric.name} must be below its highest score")
+        found[metric.name] = ((metric.description or "").strip(), metric.min, metric.max)
     if not found:
         raise invalid("metrics is required")
     return found
-
-
-def _bound(metric: dict[str, Any], name: str, default: float) -> float:
-    value = coerce("number", metric.get(name))
-    if value is None or value == "":
-        return default
-    if not _is_number(value):
-        raise invalid(f"{name} of {metric['name']} must be a number")
-    return float(value)
 
 
 def _is_number(value: Any) -> bool:

@@ -10,44 +10,26 @@ import io
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.shared_params import FILLED, invalid, text
+from executor.blocks.types.params import FILLED, TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
-_FORMATS = {"text": "Text", "csv": "CSV table", "base64": "Base64"}
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["name", "content"],
-    "additionalProperties": False,
-    "properties": {
-        "name": {
-            **FILLED,
-            "title": "Name",
-            "description": "With a suffix, such as report.csv.",
-            "x-ui": {"order": 1, "widget": "text"},
-        },
-        "content": {
-            "title": "Content",
-            "description": "Text is stored unchanged, other values as JSON. A CSV table is a list of objects or lists.",
-            "x-ui": {"order": 2, "widget": "json", "rows": 6},
-        },
-        "format": {
-            "enum": list(_FORMATS),
-            "title": "Format",
-            "description": "How the content is written.",
-            "default": "text",
-            "x-titles": _FORMATS,
-            "x-ui": {"order": 3, "widget": "select"},
-        },
-        "media_type": {
-            "type": "string",
-            "title": "Media type",
-            "description": "Leave empty to use that of the suffix.",
-            "x-ui": {"order": 4, "widget": "text", "advanced": True},
-        },
-    },
-}
+class _Params(TypedParams):
+    name: str = param("Name", "With a suffix, such as report.csv.", required=True, pattern=FILLED)
+    content: Any = param(
+        "Content",
+        "Text is stored unchanged, other values as JSON. A CSV table is a list of objects or lists.",
+        required=True,
+        rows=6,
+    )
+    format: str = param(
+        "Format",
+        "How the content is written.",
+        default="text",
+        choices={"text": "Text", "csv": "CSV table", "base64": "Base64"},
+    )
+    media_type: str | None = param("Media type", "Leave empty to use that of the suffix.", advanced=True)
 
 
 class MakeFile:
@@ -56,7 +38,7 @@ class MakeFile:
         title="File",
         description="Makes a file of text or a table.",
         category="action",
-        params=_PARAMS,
+        params=_Params.json_schema,
         output={
             "type": "object",
             "properties": {
@@ -73,11 +55,9 @@ class MakeFile:
 
     async def run(self, ctx: Context) -> Done:
         """Output: the file. Raises BlockError: params_invalid, file_too_large, file_not_stored."""
-        name = text(ctx.params, "name")
-        if name is None:
-            raise invalid("name is required")
-        content = await asyncio.to_thread(_bytes, ctx.params.get("format") or "text", ctx.params.get("content"))
-        return Done((await ctx.files.save(content, name, text(ctx.params, "media_type"))).value)
+        params = _Params(ctx.params)
+        content = await asyncio.to_thread(_bytes, params.format, params.content)
+        return Done((await ctx.files.save(content, params.name, params.media_type)).value)
 
 
 def _bytes(format: str, content: Any) -> bytes:

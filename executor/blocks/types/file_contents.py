@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal
 
 from executor.blocks.sandbox import MIB
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
 from executor.kernel.values.bound import Bound

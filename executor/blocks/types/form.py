@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compiler.catalog import BlockSpec
-from executor.blocks.types.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, notify_messages, shown
-from executor.blocks.types.shared_params import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, form_schema, invalid, text
+from executor.blocks.types.params import Expiring, changed, expiry_ms, form_schema, invalid, param
+from executor.blocks.types.question import ADDRESSES, ANSWERED, Question, answer_schema
 from executor.kernel.handler.base import Context, Suspend
+
+
+class _Params(Question, Expiring):
+    fields: Any = changed(Question.declared["fields"], required=True, minProperties=1)
+    submit: str | None = param("Button label", "Text on the submit button.", default="Send", order=5, maxLength=80)
 
 
 class Form:
@@ -15,26 +22,7 @@ class Form:
         description="Asks a person to fill in a form and waits for the answer. The link to the page works once.",
         category="people",
         pauses=True,
-        params={
-            "type": "object",
-            "required": ["fields"],
-            "additionalProperties": False,
-            "properties": {
-                **QUESTION,
-                "fields": QUESTION["fields"] | {"minProperties": 1},
-                "submit": {
-                    "type": "string",
-                    "title": "Button label",
-                    "description": "Text on the submit button.",
-                    "maxLength": 80,
-                    "default": "Send",
-                    "x-ui": {"order": 5, "widget": "text"},
-                },
-                "expires_in_s": EXPIRES_IN_S,
-                "on_expire": ON_EXPIRE,
-                "notify": NOTIFY,
-            },
-        },
+        params=_Params.json_schema,
         output_from=lambda params: answer_schema(params, ANSWERED),
         addresses=ADDRESSES,
         sentence="Ask: {title} | Ask a person to fill in a form",
@@ -43,22 +31,20 @@ class Form:
 
     async def run(self, ctx: Context) -> Suspend:
         """Raises BlockError(params_invalid): better now than when a person has filled it in."""
-        schema = form_schema(ctx.params.get("fields"))
+        params = _Params(ctx.params)
+        schema = form_schema(params.fields)
         if schema is None:
             raise invalid("Form fields are required", hint='such as {"properties": {"note": {"type": "string"}}}')
-        on_expire = text(ctx.params, "on_expire") or "fail"
-        if on_expire not in ("fail", "continue", "skip"):
-            raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")
-        request = shown(ctx)
-        if (submit := text(ctx.params, "submit")) is not None:
-            request["submit"] = submit[:80]
+        request = params.shown(ctx.name)
+        if "submit" in ctx.params and params.submit:
+            request["submit"] = params.submit[:80]
         return Suspend(
             "form",
             request=request,
             schema=schema,
-            due_ms=expiry_ms(ctx.params, ctx.now_ms),
-            on_expire=on_expire,
-            messages=notify_messages(ctx.params),
+            due_ms=expiry_ms(params.expires_in_s, ctx.now_ms),
+            on_expire=params.on_expire,
+            messages=params.messages(),
         )
 
 

@@ -8,8 +8,8 @@ import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.schema import schema_error
+from executor.blocks.types.params import ENABLED, TypedParams, param
 from executor.blocks.types.question import answer_schema
-from executor.blocks.types.shared_params import ENABLED
 from executor.kernel.handler.base import Context, Done
 
 WAIT_S: Final = 5.0
@@ -33,69 +33,45 @@ def _output_of(params: Params) -> dict[str, Any] | None:
     return answer_schema(params, {}) if isinstance(params.get("fields"), dict) else None
 
 
+class _Params(TypedParams):
+    title: str | None = param("Title", "Heading of the page.", weft="literal", maxLength=200)
+    text: str | None = param(
+        "Text",
+        "What the form is for. Shown above the fields.",
+        widget="longtext",
+        rows=3,
+        weft="literal",
+        maxLength=10000,
+    )
+    fields: dict[str, Any] | None = param(
+        "Form fields",
+        "Fields of the form. Leave empty to use the input of the workflow.",
+        widget="schema",
+        weft="literal",
+    )
+    submit: str = param("Button label", "Text on the submit button.", default="Submit", weft="literal", maxLength=80)
+    done: str | None = param(
+        "Text after submitting", "What happens next.", widget="longtext", rows=3, weft="literal", maxLength=10000
+    )
+    wait_s: float = param(
+        "Wait for the run (seconds)",
+        "If the run ends in this time, the page shows its response.",
+        default=WAIT_S,
+        advanced=True,
+        weft="literal",
+        minimum=0,
+        maximum=30,
+    )
+    enabled: bool = ENABLED
+
+
 class FormTrigger:
     spec = BlockSpec(
         type="form_trigger",
         title="Form page",
         description="Starts the workflow when someone submits the form on its public page.",
         category="trigger",
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "title": {
-                    "type": "string",
-                    "title": "Title",
-                    "description": "Heading of the page.",
-                    "maxLength": 200,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 1, "widget": "text"},
-                },
-                "text": {
-                    "type": "string",
-                    "title": "Text",
-                    "description": "What the form is for. Shown above the fields.",
-                    "maxLength": 10_000,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 2, "widget": "longtext", "rows": 3},
-                },
-                "fields": {
-                    "type": "object",
-                    "title": "Form fields",
-                    "description": "Fields of the form. Leave empty to use the input of the workflow.",
-                    "x-weft": "literal",
-                    "x-ui": {"order": 3, "widget": "schema"},
-                },
-                "submit": {
-                    "type": "string",
-                    "title": "Button label",
-                    "description": "Text on the submit button.",
-                    "maxLength": 80,
-                    "default": "Submit",
-                    "x-weft": "literal",
-                    "x-ui": {"order": 4, "widget": "text"},
-                },
-                "done": {
-                    "type": "string",
-                    "title": "Text after submitting",
-                    "description": "What happens next.",
-                    "maxLength": 10_000,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 5, "widget": "longtext", "rows": 3},
-                },
-                "wait_s": {
-                    "type": "number",
-                    "title": "Wait for the run (seconds)",
-                    "description": "If the run ends in this time, the page shows its response.",
-                    "minimum": 0,
-                    "maximum": 30,
-                    "default": WAIT_S,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 6, "widget": "number", "advanced": True},
-                },
-                "enabled": {**ENABLED, "x-ui": {"order": 7, "widget": "boolean"}},
-            },
-        },
+        params=_Params.json_schema,
         trigger=True,
         inline=True,
         output_from=_output_of,

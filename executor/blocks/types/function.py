@@ -15,7 +15,7 @@ from executor.blocks.sandbox.elsewhere import PLACE
 from executor.blocks.services import services_of
 from executor.blocks.types.elsewhere import call_elsewhere
 from executor.blocks.types.file_contents import with_contents
-from executor.blocks.types.shared_params import FILLED, invalid, seconds
+from executor.blocks.types.params import FILLED, TypedParams, invalid, param, seconds
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.bound import Bound
@@ -40,53 +40,48 @@ def _check(params: Params) -> tuple[Finding, ...]:
     )
 
 
+class _Params(TypedParams):
+    code: str = param(
+        "Code",
+        "The body of a function. Return the result; console.log and print write to stdout.",
+        required=True,
+        widget="code",
+        rows=12,
+        weft="code",
+        pattern=FILLED,
+    )
+    language: str = param(
+        "Language",
+        "JavaScript, or Python 3.14 with most of its standard library.",
+        default="javascript",
+        weft="literal",
+        choices={"javascript": "JavaScript", "python": "Python"},
+    )
+    timeout_s: float = param(
+        "Timeout (seconds)",
+        "The block fails when the code runs longer.",
+        default=5,
+        advanced=True,
+        exclusiveMinimum=0,
+        maximum=60,
+    )
+    files: str = param(
+        "Files",
+        "What the code has of files that it refers to: also their .text or .base64.",
+        default="value",
+        advanced=True,
+        weft="literal",
+        choices={"value": "Name and size", "text": "Content as text", "base64": "Content as base64"},
+    )
+
+
 class Function:
     spec = BlockSpec(
         type="function",
         title="Function",
         description="Runs JavaScript or Python in a sandbox without network or file access.",
         category="action",
-        params={
-            "type": "object",
-            "required": ["code"],
-            "additionalProperties": False,
-            "properties": {
-                "code": {
-                    **FILLED,
-                    "title": "Code",
-                    "description": "The body of a function. Return the result; console.log and print write to stdout.",
-                    "x-weft": "code",
-                    "x-ui": {"order": 1, "widget": "code", "rows": 12},
-                },
-                "language": {
-                    "enum": ["javascript", "python"],
-                    "default": "javascript",
-                    "title": "Language",
-                    "description": "JavaScript, or Python 3.14 with most of its standard library.",
-                    "x-titles": {"javascript": "JavaScript", "python": "Python"},
-                    "x-weft": "literal",
-                    "x-ui": {"order": 2, "widget": "select"},
-                },
-                "timeout_s": {
-                    "type": "number",
-                    "title": "Timeout (seconds)",
-                    "description": "The block fails when the code runs longer.",
-                    "exclusiveMinimum": 0,
-                    "maximum": 60,
-                    "default": _DEFAULT_S,
-                    "x-ui": {"order": 3, "widget": "number", "advanced": True},
-                },
-                "files": {
-                    "enum": ["value", "text", "base64"],
-                    "default": "value",
-                    "title": "Files",
-                    "description": "What the code has of files that it refers to: also their .text or .base64.",
-                    "x-titles": {"value": "Name and size", "text": "Content as text", "base64": "Content as base64"},
-                    "x-weft": "literal",
-                    "x-ui": {"order": 4, "widget": "select", "advanced": True},
-                },
-            },
-        },
+        params=_Params.json_schema,
         output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
         runners=("inline", "process", "dask"),
         check=_check,

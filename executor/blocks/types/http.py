@@ -4,7 +4,7 @@ repeated only where the author names the header by which the service recognizes 
 from __future__ import annotations
 
 from contextlib import nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 from urllib.parse import unquote, urlencode, urlsplit
 
 import orjson
@@ -17,10 +17,9 @@ from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, credential_of
 from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
 from executor.blocks.types.http_answer import decoded, plain, status_error
+from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param
 from executor.blocks.types.response import header_texts
-from executor.blocks.types.shared_params import FILLED, SENT_HEADERS, invalid, seconds, text
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.coerce import coerce, truthy
 from executor.kernel.values.file import is_file
 from executor.kernel.values.files import READ_BYTES_MAX
 from executor.kernel.values.payload import render
@@ -29,7 +28,6 @@ if TYPE_CHECKING:
     from executor.blocks.http.exchanges import Answer
     from executor.blocks.vault.connection import Credential
 
-_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _IDEMPOTENT = frozenset({"GET", "HEAD", "OPTIONS", "PUT", "DELETE"})
 KEY_HEADER = "Idempotency-Key"
 BODY_BYTES_MAX = 5 * MIB  # for a response that becomes a value
@@ -38,83 +36,64 @@ _CLIENT_OWN = frozenset(
     {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
 )
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["url"],
-    "additionalProperties": False,
-    "properties": {
-        "url": {
-            **FILLED,
-            "x-weft": "secret",
-            "x-url": True,
-            "title": "URL",
-            "description": "Starts with http:// or https://",
-            "x-ui": {"order": 2, "widget": "text"},
-        },
-        "method": {
-            "type": "string",
-            "title": "Method",
-            "description": "A POST or PATCH whose outcome is not known is not sent again by itself.",
-            "enum": list(_METHODS),
-            "default": "GET",
-            "x-ui": {"order": 1, "widget": "select"},
-        },
-        "headers": {**SENT_HEADERS, "description": "Use ${NAME} for secrets. Headers that are null are not sent."},
-        "query": {
-            "x-weft": "secret",
-            "type": "object",
-            "title": "Query parameters",
-            "description": "Added to the URL. A list repeats the parameter.",
-            "x-ui": {"order": 4, "widget": "keyvalues"},
-        },
-        "body": {
-            "x-weft": "secret",
-            "title": "Body",
-            "description": "Text and files are sent unchanged, other values as JSON.",
-            "x-ui": {
-                "order": 5,
-                "widget": "json",
-                "rows": 6,
-            },
-            "x-when": {"method": ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]},
-        },
-        "connection": {**CONNECTION, "x-ui": {"order": 2.5, "widget": "connection"}},
-        "idempotency_header": {
-            "type": "string",
-            "title": "Idempotency header",
-            "description": "The header by which the service recognizes a repeated request, such as Idempotency-Key. "
-            "With it, a POST or PATCH whose outcome is not known is sent again; without it, a person is asked.",
-            "pattern": "^[A-Za-z0-9-]+$",
-            "maxLength": 64,
-            "x-weft": "literal",
-            "x-when": {"method": ["POST", "PATCH"]},
-            "x-ui": {"order": 5.5, "widget": "text", "advanced": True},
-        },
-        "timeout_s": {
-            "type": "number",
-            "title": "Timeout (seconds)",
-            "description": "For the whole response, including redirects.",
-            "exclusiveMinimum": 0,
-            "maximum": 300,
-            "default": 30,
-            "x-ui": {"order": 6, "widget": "number", "advanced": True},
-        },
-        "fail_on_status": {
-            "type": "boolean",
-            "title": "Fail on status 400 and above",
-            "description": "Turn off to return such a response as the output, without a retry.",
-            "default": True,
-            "x-ui": {"order": 7, "widget": "boolean", "advanced": True},
-        },
-        "save_file": {
-            "type": "boolean",
-            "title": "Save the response as a file",
-            "description": "The body of the output is then a file, up to 16 MiB.",
-            "default": False,
-            "x-ui": {"order": 8, "widget": "boolean", "advanced": True},
-        },
-    },
-}
+
+class _Params(TypedParams):
+    url: str = param(
+        "URL", "Starts with http:// or https://", required=True, order=2, weft="secret", url=True, pattern=FILLED
+    )
+    method: Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"] = param(
+        "Method",
+        "A POST or PATCH whose outcome is not known is not sent again by itself.",
+        default="GET",
+        order=1,
+        type="string",
+    )
+    headers: Any = changed(SENT_HEADERS, description="Use ${NAME} for secrets. Headers that are null are not sent.")
+    query: dict[str, Any] | None = param(
+        "Query parameters", "Added to the URL. A list repeats the parameter.", weft="secret"
+    )
+    body: Any = param(
+        "Body",
+        "Text and files are sent unchanged, other values as JSON.",
+        rows=6,
+        weft="secret",
+        when={"method": ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]},
+    )
+    connection: str | None = changed(CONNECTION, order=2.5)
+    idempotency_header: str | None = param(
+        "Idempotency header",
+        "The header by which the service recognizes a repeated request, such as Idempotency-Key. "
+        "With it, a POST or PATCH whose outcome is not known is sent again; without it, a person is asked.",
+        order=5.5,
+        advanced=True,
+        weft="literal",
+        when={"method": ["POST", "PATCH"]},
+        pattern="^[A-Za-z0-9-]+$",
+        maxLength=64,
+    )
+    timeout_s: float = param(
+        "Timeout (seconds)",
+        "For the whole response, including redirects.",
+        default=30,
+        order=6,
+        advanced=True,
+        exclusiveMinimum=0,
+        maximum=300,
+    )
+    fail_on_status: bool = param(
+        "Fail on status 400 and above",
+        "Turn off to return such a response as the output, without a retry.",
+        default=True,
+        order=7,
+        advanced=True,
+    )
+    save_file: bool = param(
+        "Save the response as a file",
+        "The body of the output is then a file, up to 16 MiB.",
+        default=False,
+        order=8,
+        advanced=True,
+    )
 
 
 def _is_recognized(params: Params) -> bool:
@@ -129,7 +108,7 @@ class Http:
         title="HTTP request",
         description="Sends an HTTP request and returns the response.",
         category="action",
-        params=_PARAMS,
+        params=_Params.json_schema,
         effect="write",
         idempotent=False,
         only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
@@ -154,23 +133,18 @@ class Http:
         """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
         not text, and a file with `save_file`. Raises BlockError: params_invalid; http_status for 400 and above; those
         of GuardedClient and of files."""
-        method = (text(ctx.params, "method") or "GET").upper()
-        if method not in _METHODS:
-            raise invalid(f"method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
-        url = text(ctx.params, "url")
-        if url is None:
-            raise invalid("URL is required")
-        headers = header_texts(ctx.params.get("headers"), _CLIENT_OWN)
-        content = await _content_with_files(ctx, ctx.params.get("body"), headers)
-        save_file = truthy(coerce("boolean", ctx.params.get("save_file", False)))
-        key_header = text(ctx.params, "idempotency_header") or KEY_HEADER
+        params = _Params(ctx.params)
+        method = params.method
+        headers = header_texts(params.headers, _CLIENT_OWN)
+        content = await _content_with_files(ctx, params.body, headers)
+        key_header = params.idempotency_header or KEY_HEADER
         if method not in ("GET", "HEAD") and not any(name.lower() == key_header.lower() for name in headers):
             headers[key_header] = ctx.idempotency_key
         tracing = ctx.services.tracing
         if tracing is not None and not any(name.lower() == "traceparent" for name in headers):
             above = await tracing.traceparent(ctx.run_id, ctx.key, ctx.attempt)
             headers |= {} if above is None else {"traceparent": above}
-        url = _with_query(url, ctx.params.get("query"))
+        url = _with_query(params.url, params.query)
 
         async def ask(credential: Credential | None) -> Answer:
             signed = dict(headers)
@@ -180,19 +154,19 @@ class Http:
                     url if credential is None else credential.put(url, signed),
                     headers=signed,
                     content=content,
-                    timeout_s=seconds(ctx.params, "timeout_s", 30) or 30,
-                    max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if save_file else BODY_BYTES_MAX,
+                    timeout_s=params.timeout_s,
+                    max_bytes=min(READ_BYTES_MAX, ctx.files.bytes_max) if params.save_file else BODY_BYTES_MAX,
                     waiting=ctx.waiting,
                 )
-                return await plain(answer, json=not save_file)
+                return await plain(answer, json=not params.save_file)
 
-        credential = await credential_of(ctx)
+        credential = await credential_of(ctx, params.connection)
         answer = await ask(credential)
         if answer.status == 401 and credential is not None and credential.renews:
-            answer = await ask(await credential_of(ctx, credential))
-        if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
+            answer = await ask(await credential_of(ctx, params.connection, credential))
+        if answer.status >= 400 and params.fail_on_status:
             raise status_error(method, answer, ctx.now_ms + answer.ms)
-        body, encoding = await _saved(ctx, answer) if save_file else decoded(answer)
+        body, encoding = await _saved(ctx, answer) if params.save_file else decoded(answer)
         return Done(
             {
                 "status": answer.status,
@@ -205,11 +179,9 @@ class Http:
         )
 
 
-def _with_query(url: str, query: Any) -> str:
+def _with_query(url: str, query: dict[str, Any] | None) -> str:
     if not query:
         return url
-    if not isinstance(query, dict):
-        raise invalid("query must be an object")
     pairs: list[tuple[str, str]] = []
     for name, value in query.items():
         pairs += [(name, render(item)) for item in (value if isinstance(value, list) else [value]) if item is not None]

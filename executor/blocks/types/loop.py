@@ -7,67 +7,49 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
-from executor.blocks.types.shared_params import ITEMS, RESULTS
+from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
 from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import to_count, truthy
 from executor.kernel.values.items import to_items
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["mode"],
-    "additionalProperties": False,
-    "properties": {
-        "mode": {
-            "enum": ["for", "each", "while", "until", "do_while"],
-            "title": "Repeat",
-            "description": "How often the blocks inside run.",
-            "x-titles": {
-                "for": "A number of times",
-                "each": "For each item",
-                "while": "While a condition is true",
-                "until": "Until a condition is true, at least once",
-                "do_while": "While a condition is true, at least once",
-            },
-            "x-ui": {"order": 1, "widget": "select"},
+
+class _Params(TypedParams):
+    mode: str = param(
+        "Repeat",
+        "How often the blocks inside run.",
+        required=True,
+        choices={
+            "for": "A number of times",
+            "each": "For each item",
+            "while": "While a condition is true",
+            "until": "Until a condition is true, at least once",
+            "do_while": "While a condition is true, at least once",
         },
-        "count": {
-            "title": "Number of times",
-            "description": "A number, or a reference to one.",
-            "x-when": {"mode": ["for"]},
-            "x-ui": {"order": 2, "widget": "number"},
-        },
-        "items": ITEMS,
-        "condition": {
-            "type": ["string", "boolean"],
-            "title": "Condition",
-            "description": "A JavaScript expression. <loop.index> is the index of the next iteration.",
-            "x-weft": "expression",
-            "x-when": {"mode": ["while", "until", "do_while"]},
-            "x-ui": {"order": 4, "widget": "code", "rows": 1},
-        },
-        "max": {
-            "title": "Max iterations",
-            "description": "The loop stops here, whatever the setting above.",
-            "default": LOOP_MAX_DEFAULT,
-            "x-ui": {"order": 5, "widget": "number"},
-        },
-        "on_max": {
-            "enum": ["fail", "exit"],
-            "title": "When the maximum is reached",
-            "description": "Fail, or end the loop and keep the results so far.",
-            "default": "fail",
-            "x-titles": {"fail": "Fail the loop", "exit": "End the loop, keep results"},
-            "x-ui": {"order": 6, "widget": "select", "advanced": True},
-        },
-        "results": {
-            **RESULTS,
-            "description": "The outputs that each iteration adds to the results.",
-            "x-ui": {"order": 7, "widget": "select", "advanced": True},
-        },
-    },
-}
+    )
+    count: Any = param("Number of times", "A number, or a reference to one.", widget="number", when={"mode": ["for"]})
+    items: Any = ITEMS
+    condition: Any = param(
+        "Condition",
+        "A JavaScript expression. <loop.index> is the index of the next iteration.",
+        widget="code",
+        rows=1,
+        weft="expression",
+        when={"mode": ["while", "until", "do_while"]},
+        type=["string", "boolean"],
+    )
+    max: Any = param(
+        "Max iterations", "The loop stops here, whatever the setting above.", default=LOOP_MAX_DEFAULT, widget="number"
+    )
+    on_max: str = param(
+        "When the maximum is reached",
+        "Fail, or end the loop and keep the results so far.",
+        default="fail",
+        advanced=True,
+        choices={"fail": "Fail the loop", "exit": "End the loop, keep results"},
+    )
+    results: str = changed(RESULTS, description="The outputs that each iteration adds to the results.", advanced=True)
 
 
 class Loop:
@@ -76,7 +58,7 @@ class Loop:
         title="Loop",
         description="Runs the blocks inside it a number of times, for each item, or while a condition holds.",
         category="flow",
-        params=_PARAMS,
+        params=_Params.json_schema,
         handles=("out", "body"),
         container="loop",
         output={"type": "object", "properties": {"results": {"type": "array"}, "last": {"type": "object"}}},

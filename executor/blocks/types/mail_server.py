@@ -10,7 +10,6 @@ import ipaddress
 import re
 import socket
 import ssl
-from collections.abc import Mapping
 from email.message import EmailMessage
 from typing import Any, Final
 
@@ -20,7 +19,7 @@ from executor.blocks.http.binding import check_place, is_bound, opened
 from executor.blocks.http.handles import has_handle
 from executor.blocks.http.parts import SIGN_IN, Part
 from executor.blocks.services import MailSettings, Services
-from executor.blocks.types.shared_params import invalid, text
+from executor.blocks.types.params import invalid, param
 from executor.blocks.vault.connection import Credential
 from executor.errors import BlockError
 
@@ -33,13 +32,12 @@ _KINDS: Final = ("basic", "oauth2_code", "oauth2_client")
 CERTIFICATE_HINT: Final = (
     "for a certificate of your own authority, set SSL_CERT_FILE of the server to a file with the authorities to trust"
 )
-SERVER: Final[dict[str, Any]] = {
-    "type": "string",
-    "title": "Mail server",
-    "description": "host:port, such as smtp.example.com:587. Leave empty to use the mail server of weft.",
-    "pattern": f"^({_PLACE.pattern})?$",
-    "x-weft": "literal",
-}
+SERVER: Final[Any] = param(
+    "Mail server",
+    "host:port, such as smtp.example.com:587. Leave empty to use the mail server of weft.",
+    pattern=f"^({_PLACE.pattern})?$",
+    weft="literal",
+)
 
 
 class Account(Struct, frozen=True):
@@ -52,18 +50,17 @@ class Account(Struct, frozen=True):
     place: tuple[str, int] | None = None
 
 
-def account_of(params: Mapping[str, Any], credential: Credential | None, sender: str) -> Account | None:
+def account_of(server: str | None, credential: Credential | None, sender: str) -> Account | None:
     """Return the account, or None for the operator's. `sender`: the bare address in From, whose account a token is for.
     Raises BlockError(params_invalid)."""
-    given = text(params, "server")
     if credential is None:
-        if given is not None:
+        if server is not None:
             raise invalid("server needs a connection", "choose a connection whose hosts contain the mail server")
         return None
     if credential.kind not in _KINDS:
         hint = "use a user name and password, or an OAuth 2 sign-in"
         raise invalid(f"the connection {credential.connection} cannot sign in to a mail server", hint)
-    place = None if given is None else _place(given)
+    place = None if server is None else _place(server)
     if credential.kind == "basic":
         return Account(credential.username, credential.value, place=place)
     return Account(sender, token=credential.value, place=place)

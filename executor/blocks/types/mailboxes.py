@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid
 from executor.kernel.values.resolve import written
 
 _SPECIAL = r"\s<>()\[\],;:\\\"\x00-\x1f\x7f"

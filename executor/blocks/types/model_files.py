@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from executor.blocks.llm.base import Content, LoadFiles, Message
 from executor.blocks.types.file_contents import decoded
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
 from executor.kernel.values.file import is_file
@@ -29,12 +29,12 @@ _MARKS: Final = (
 )
 
 
-def files_param(order: float) -> dict[str, Any]:
-    return {
-        "title": "Files",
-        "description": "A file, or a list of files, that the model sees: images, PDF and text, 10 MiB in total.",
-        "x-ui": {"order": order, "widget": "reference"},
-    }
+FILES: Final[Any] = param(
+    "Files",
+    "A file, or a list of files, that the model sees: images, PDF and text, 10 MiB in total.",
+    order=-0.5,
+    widget="reference",
+)
 
 
 def file_ids(value: Any, name: str = "files") -> tuple[str, ...]:
@@ -46,9 +46,9 @@ def file_ids(value: Any, name: str = "files") -> tuple[str, ...]:
     return tuple(dict.fromkeys(each["id"] for each in listed))
 
 
-def with_files(messages: Sequence[Message], params: Mapping[str, Any]) -> list[Message]:
-    """Add the files of the params to the last message of the user. Raises BlockError(params_invalid)."""
-    ids, found = file_ids(params.get("files")), list(messages)
+def with_files(messages: Sequence[Message], files: Any) -> list[Message]:
+    """Add these files to the last message of the user. Raises BlockError(params_invalid)."""
+    ids, found = file_ids(files), list(messages)
     if ids:
         at = max(at for at, message in enumerate(found) if message.role == "user")
         found[at] = replace(found[at], files=tuple(dict.fromkeys((*found[at].files, *ids))))

@@ -4,60 +4,45 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Finding, Params
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.llm.base import Message
-from executor.blocks.types.asking import ATTEMPTS, SPENT, ask, model_params
+from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
 from executor.blocks.types.condition import named_cases
-from executor.blocks.types.shared_params import CASE_ID, CASE_TITLE, invalid
+from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["model", "routes"],
-    "additionalProperties": False,
-    "properties": {
-        **model_params(3, 1.5),
-        "context": {
-            "title": "Context",
-            "description": "What the model decides about, such as a message.",
-            "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
-        },
-        "routes": {
-            "type": "array",
-            "title": "Routes",
-            "description": "The model chooses one of them.",
-            "minItems": 1,
-            "maxItems": 50,
-            "x-ui": {"order": 2, "widget": "list", "handles": "id"},
-            "items": {
-                "type": "object",
-                "required": ["id"],
-                "additionalProperties": False,
-                "properties": {
-                    "id": CASE_ID,
-                    "title": CASE_TITLE,
-                    "description": {
-                        "type": "string",
-                        "title": "Description",
-                        "description": "When the model should choose this route.",
-                        "x-ui": {"order": 3, "widget": "longtext", "rows": 2},
-                    },
-                },
-            },
-        },
-        "instructions": {
-            "type": "string",
-            "title": "Instructions",
-            "description": "More about how to choose.",
-            "x-ui": {"order": 9, "widget": "longtext", "rows": 3, "advanced": True},
-        },
-    },
-}
+
+class _Route(TypedParams):
+    id: str = CASE_ID
+    title: str | None = CASE_TITLE
+    description: str | None = param(
+        "Description", "When the model should choose this route.", widget="longtext", rows=2
+    )
 
 
-def _cases(params: Params) -> tuple[Case, ...]:
-    return named_cases(params, "routes")
+class _Params(ModelParams, shift=2, required=("model",)):
+    context: Any = param(
+        "Context", "What the model decides about, such as a message.", order=1, widget="longtext", rows=4
+    )
+    routes: list[_Route] = param(
+        "Routes",
+        "The model chooses one of them.",
+        required=True,
+        order=2,
+        ui={"handles": "id"},
+        minItems=1,
+        maxItems=50,
+    )
+    instructions: Any = param(
+        "Instructions",
+        "More about how to choose.",
+        order=9,
+        widget="longtext",
+        rows=3,
+        advanced=True,
+        type="string",
+    )
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -81,9 +66,9 @@ class ModelRouter:
         title="Model router",
         description="Continues on the route that a language model chooses.",
         category="flow",
-        params=_PARAMS,
+        params=_Params.json_schema,
         handles=(),
-        cases=_cases,
+        cases=lambda params: named_cases(params, "routes"),
         check=_check,
         effect="read",
         attempts=ATTEMPTS,
@@ -103,11 +88,8 @@ class ModelRouter:
     async def run(self, ctx: Context) -> Done:
         """Output {"route", "title", "reason", "model", "usage", "cost"}. Raises BlockError: params_invalid,
         output_invalid when the model chooses no route of the list, twice; and those of ModelClient.reply."""
-        routes = {
-            str(route["id"]): route
-            for route in ctx.params.get("routes") or ()
-            if isinstance(route, dict) and "id" in route
-        }
+        params = _Params(ctx.params)
+        routes = {route.id: route for route in params.routes}
         if not routes:
             raise invalid("routes is required")
         schema = {
@@ -120,18 +102,18 @@ class ModelRouter:
             "additionalProperties": False,
         }
         listed = "\n".join(f"- {id}: {_about(route)}" for id, route in routes.items())
-        more = render(ctx.params.get("instructions") or "")
+        more = render(params.instructions or "")
         told = f"Choose the route that fits the context best. The routes are:\n{listed}\n{more}".strip()
-        messages = [Message("system", told), Message("user", render(ctx.params.get("context")) or "(no context)")]
-        answer, spent = await ask(ctx, messages, schema)
+        messages = [Message("system", told), Message("user", render(params.context) or "(no context)")]
+        answer, spent = await ask(ctx, params, messages, schema)
         route = answer["route"]
-        title = str(routes[route].get("title") or "")
+        title = routes[route].title or ""
         return Done({"route": route, "title": title, "reason": answer["reason"], **spent.as_output()}, route=route)
 
 
-def _about(route: dict[str, Any]) -> str:
-    title, description = (str(route.get(name) or "").strip() for name in ("title", "description"))
-    return ": ".join(filter(None, (title, description))) or "(no description)"
+def _about(route: _Route) -> str:
+    described = ((text or "").strip() for text in (route.title, route.description))
+    return ": ".join(filter(None, described)) or "(no description)"
 
 
 block = ModelRouter()

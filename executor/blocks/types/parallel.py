@@ -7,59 +7,36 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT, BlockSpec
-from executor.blocks.types.shared_params import ITEMS, RESULTS
+from executor.blocks.types.params import ITEMS, RESULTS, TypedParams, changed, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Sized, Tested
 from executor.kernel.values.coerce import to_count
 from executor.kernel.values.items import to_items
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "mode": {
-            "enum": ["count", "each"],
-            "title": "Branches",
-            "description": "How many branches run.",
-            "x-titles": {"count": "A number of branches", "each": "One for each item"},
-            "x-ui": {"order": 1, "widget": "select"},
-        },
-        "count": {
-            "title": "Number of branches",
-            "description": "A number, or a reference to one.",
-            "x-when": {"mode": ["count"]},
-            "x-ui": {"order": 2, "widget": "number"},
-        },
-        "items": ITEMS,
-        "concurrency": {
-            "type": "integer",
-            "title": "Max concurrency",
-            "description": "How many branches run at the same time.",
-            "minimum": 1,
-            "default": CONCURRENCY_DEFAULT,
-            "x-weft": "literal",
-            "x-ui": {"order": 4, "widget": "number"},
-        },
-        "on_branch_error": {
-            "enum": ["fail", "continue", "collect"],
-            "title": "When a branch fails",
-            "description": "Fail the block, or continue with null or the error as the result of that branch.",
-            "default": "fail",
-            "x-titles": {
-                "fail": "Fail the block",
-                "continue": "Continue with null",
-                "collect": "Continue with the error",
-            },
-            "x-weft": "literal",
-            "x-ui": {"order": 5, "widget": "select"},
-        },
-        "results": {
-            **RESULTS,
-            "description": "The outputs that each branch adds to the results.",
-            "x-ui": {"order": 6, "widget": "select", "advanced": True},
-        },
-    },
-}
+
+class _Params(TypedParams):
+    mode: str | None = param(
+        "Branches", "How many branches run.", choices={"count": "A number of branches", "each": "One for each item"}
+    )
+    count: Any = param(
+        "Number of branches", "A number, or a reference to one.", widget="number", when={"mode": ["count"]}
+    )
+    items: Any = ITEMS
+    concurrency: int = param(
+        "Max concurrency",
+        "How many branches run at the same time.",
+        default=CONCURRENCY_DEFAULT,
+        weft="literal",
+        minimum=1,
+    )
+    on_branch_error: str = param(
+        "When a branch fails",
+        "Fail the block, or continue with null or the error as the result of that branch.",
+        default="fail",
+        weft="literal",
+        choices={"fail": "Fail the block", "continue": "Continue with null", "collect": "Continue with the error"},
+    )
+    results: str = changed(RESULTS, description="The outputs that each branch adds to the results.", advanced=True)
 
 
 class Parallel:
@@ -68,7 +45,7 @@ class Parallel:
         title="Parallel",
         description="Runs the blocks inside it in parallel: a number of times, or for each item.",
         category="flow",
-        params=_PARAMS,
+        params=_Params.json_schema,
         handles=("out", "body"),
         container="parallel",
         output={"type": "object", "properties": {"results": {"type": "array"}}},

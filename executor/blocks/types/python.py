@@ -22,8 +22,8 @@ from compiler.tracing.steps import Step
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import services_of
 from executor.blocks.types.elsewhere import call_elsewhere
+from executor.blocks.types.params import invalid
 from executor.blocks.types.python_modules import load_module, steps_of
-from executor.blocks.types.shared_params import invalid
 from executor.errors import BlockError, Fenced
 from executor.kernel.handler.base import Block, Context, Done
 from executor.kernel.process.doing import inside

@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 from compiler.catalog import BlockSpec
-from executor.blocks.types.shared_params import HEADERS, invalid
+from executor.blocks.types.params import HEADERS, TypedParams, changed, invalid, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import coerce
 
@@ -17,33 +17,19 @@ HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8192}")
 _SERVER_OWN = frozenset({"connection", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"})
 
 
+class _Params(TypedParams):
+    status: int = param("Status", "HTTP status code.", default=200, minimum=200, maximum=599)
+    headers: Any = changed(HEADERS, description="Response headers. Headers that are null are not sent.", order=3)
+    body: Any = param("Body", "Any value. It is also the output of the run.", order=2, rows=6)
+
+
 class Response:
     spec = BlockSpec(
         type="response",
         title="Response",
         description="Ends the run and returns this response. Blocks that are still running are cancelled.",
         category="flow",
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "status": {
-                    "type": "integer",
-                    "title": "Status",
-                    "description": "HTTP status code.",
-                    "minimum": 200,
-                    "maximum": 599,
-                    "default": 200,
-                    "x-ui": {"order": 1, "widget": "number"},
-                },
-                "headers": {**HEADERS, "description": "Response headers. Headers that are null are not sent."},
-                "body": {
-                    "title": "Body",
-                    "description": "Any value. It is also the output of the run.",
-                    "x-ui": {"order": 2, "widget": "json", "rows": 6},
-                },
-            },
-        },
+        params=_Params.json_schema,
         handles=(),
         inline=True,
         ends_run=True,

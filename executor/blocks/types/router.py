@@ -6,58 +6,39 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.types.condition import first_true, named_cases
-from executor.blocks.types.shared_params import CASE_ID, CASE_TITLE
+from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["routes"],
-    "additionalProperties": False,
-    "properties": {
-        "value": {
-            "title": "Value",
-            "description": "The value that is compared with each route.",
-            "x-ui": {"order": 1, "widget": "reference"},
-        },
-        "routes": {
-            "type": "array",
-            "title": "Routes",
-            "description": "Checked in order. A route without a rule matches when the value equals its id.",
-            "minItems": 1,
-            "maxItems": 100,
-            "x-ui": {"order": 2, "widget": "list", "handles": "id"},
-            "items": {
-                "type": "object",
-                "required": ["id"],
-                "additionalProperties": False,
-                "properties": {
-                    "id": CASE_ID,
-                    "title": CASE_TITLE,
-                    "equals": {
-                        "title": "Equals",
-                        "description": "Matches when the value equals this. Default: the id.",
-                        "x-ui": {"order": 3, "widget": "text"},
-                    },
-                    "when": {
-                        "type": ["string", "boolean"],
-                        "title": "Condition",
-                        "description": "A JavaScript expression. The route matches when it is true.",
-                        "x-weft": "expression",
-                        "x-ui": {"order": 4, "widget": "code", "rows": 1, "advanced": True},
-                    },
-                },
-            },
-        },
-        "default": {
-            "type": "string",
-            "title": "Default route",
-            "description": "Used when no route matches.",
-            "pattern": "^[A-Za-z0-9_.-]{0,128}$",
-            "x-ui": {"order": 3, "widget": "text", "handles": "value"},
-        },
-    },
-}
+
+class _Route(TypedParams):
+    id: str = CASE_ID
+    title: str | None = CASE_TITLE
+    equals: Any = param("Equals", "Matches when the value equals this. Default: the id.", widget="text")
+    when: Any = param(
+        "Condition",
+        "A JavaScript expression. The route matches when it is true.",
+        widget="code",
+        rows=1,
+        advanced=True,
+        weft="expression",
+        type=["string", "boolean"],
+    )
+
+
+class _Params(TypedParams):
+    value: Any = param("Value", "The value that is compared with each route.", widget="reference")
+    routes: list[_Route] = param(
+        "Routes",
+        "Checked in order. A route without a rule matches when the value equals its id.",
+        required=True,
+        ui={"handles": "id"},
+        minItems=1,
+        maxItems=100,
+    )
+    default: str | None = param(
+        "Default route", "Used when no route matches.", ui={"handles": "value"}, pattern="^[A-Za-z0-9_.-]{0,128}$"
+    )
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -86,7 +67,7 @@ class Router:
         title="Router",
         description="Continues on the route that matches a value.",
         category="flow",
-        params=_PARAMS,
+        params=_Params.json_schema,
         handles=(),
         cases=_cases,
         check=_check,

@@ -9,47 +9,31 @@ from typing import Any
 import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
-from executor.blocks.types.shared_params import invalid, text
+from executor.blocks.types.params import TypedParams, invalid, param
 from executor.kernel.handler.base import ChildRequest, Context, Suspend
 from executor.kernel.store.topics.workflows import VERSION_MAX
 from executor.kernel.values.coerce import coerce
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "workflow": {
-            "type": "string",
-            "title": "Workflow",
-            "description": "Name of the workflow to run.",
-            "maxLength": 200,
-            "x-ui": {"order": 1, "widget": "text"},
-        },
-        "version": {
-            "anyOf": [{"type": "integer", "minimum": 1, "maximum": VERSION_MAX}, {"type": "null"}],
-            "title": "Version",
-            "description": "Leave empty to use the active version when the run starts.",
-            "x-ui": {"order": 2, "widget": "number", "advanced": True},
-        },
-        "definition": {
-            "anyOf": [{"type": "object", "x-weft": "literal"}, {"type": "string"}],
-            "title": "Definition",
-            "description": "A workflow document instead of a name. References in it belong to that workflow.",
-            "x-ui": {"order": 3, "widget": "json", "advanced": True},
-        },
-        "input": {
-            "title": "Input",
-            "description": "Input of the run. It is checked against the input schema of the workflow.",
-            "x-ui": {"order": 4, "widget": "keyvalues"},
-        },
-        "trigger": {
-            "type": "string",
-            "title": "Trigger",
-            "description": "Id of the trigger block, when the workflow has several.",
-            "x-ui": {"order": 5, "widget": "text", "advanced": True},
-        },
-    },
-}
+
+class _Params(TypedParams):
+    workflow: str | None = param("Workflow", "Name of the workflow to run.", maxLength=200)
+    version: Any = param(
+        "Version",
+        "Leave empty to use the active version when the run starts.",
+        widget="number",
+        advanced=True,
+        anyOf=[{"type": "integer", "minimum": 1, "maximum": VERSION_MAX}, {"type": "null"}],
+    )
+    definition: Any = param(
+        "Definition",
+        "A workflow document instead of a name. References in it belong to that workflow.",
+        advanced=True,
+        anyOf=[{"type": "object", "x-weft": "literal"}, {"type": "string"}],
+    )
+    input: Any = param(
+        "Input", "Input of the run. It is checked against the input schema of the workflow.", widget="keyvalues"
+    )
+    trigger: str | None = param("Trigger", "Id of the trigger block, when the workflow has several.", advanced=True)
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -64,7 +48,7 @@ class RunWorkflow:
         title="Run workflow",
         description="Runs another workflow and returns its output. Cancelling this run cancels the other one.",
         category="flow",
-        params=_PARAMS,
+        params=_Params.json_schema,
         check=_check,
         effect="write",
         idempotent=True,  # an attempt that is lost has started nothing: child and wait come in one commit
@@ -75,12 +59,13 @@ class RunWorkflow:
 
     async def run(self, ctx: Context) -> Suspend:
         """Raises BlockError: params_invalid, and the errors of ChildRuns.prepare."""
+        params = _Params(ctx.params)
         request = ChildRequest(
-            workflow=text(ctx.params, "workflow"),
-            definition=_definition(ctx.params.get("definition")),
-            version=_version(ctx.params.get("version")),
-            trigger=text(ctx.params, "trigger"),
-            input=ctx.params.get("input"),
+            workflow=params.workflow,
+            definition=_definition(params.definition),
+            version=_version(params.version),
+            trigger=params.trigger,
+            input=params.input,
         )
         if (request.workflow is None) == (request.definition is None):
             raise invalid("Choose a workflow or write a definition")

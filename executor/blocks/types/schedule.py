@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
-from executor.blocks.types.shared_params import ENABLED, FILLED
+from executor.blocks.types.params import ENABLED, FILLED, TypedParams, param
 from executor.errors import WeftError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values import cron
@@ -40,67 +40,51 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return ()
 
 
+class _Params(TypedParams):
+    cron: str = param(
+        "Cron expression",
+        "Minute, hour, day of the month, month, day of the week, such as 0 9 * * MON-FRI; or "
+        "@hourly, @daily, @weekly, @monthly, @yearly.",
+        required=True,
+        weft="literal",
+        pattern=FILLED,
+        maxLength=cron.EXPRESSION_LENGTH_MAX,
+    )
+    tz: str = param(
+        "Time zone",
+        "A name such as Europe/Berlin. Daylight saving time is applied.",
+        default="UTC",
+        weft="literal",
+        maxLength=100,
+    )
+    input: dict[str, Any] | None = param(
+        "Input", "Input of each run. References are not resolved.", widget="json", rows=4, weft="literal"
+    )
+    overlap: str = param(
+        "If a run is still active",
+        "What happens when the previous run of this schedule has not ended.",
+        default="skip",
+        weft="literal",
+        choices={"skip": "Skip this time", "queue": "Start after it ends", "allow": "Start another run"},
+    )
+    catch_up: str = param(
+        "Missed runs",
+        "What happens to times that passed while the server was stopped.",
+        default="one",
+        advanced=True,
+        weft="literal",
+        choices={"one": "Run once", "none": "Skip all", "all": "Run all, at most the last 100"},
+    )
+    enabled: bool = ENABLED
+
+
 class Schedule:
     spec = BlockSpec(
         type="schedule",
         title="Schedule",
         description="Starts the workflow at set times. Returns the time and the fields of its input.",
         category="trigger",
-        params={
-            "type": "object",
-            "required": ["cron"],
-            "additionalProperties": False,
-            "properties": {
-                "cron": {
-                    **FILLED,
-                    "title": "Cron expression",
-                    "description": "Minute, hour, day of the month, month, day of the week, such as 0 9 * * MON-FRI; "
-                    "or @hourly, @daily, @weekly, @monthly, @yearly.",
-                    "maxLength": cron.EXPRESSION_LENGTH_MAX,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 1, "widget": "text"},
-                },
-                "tz": {
-                    "type": "string",
-                    "title": "Time zone",
-                    "description": "A name such as Europe/Berlin. Daylight saving time is applied.",
-                    "default": "UTC",
-                    "maxLength": 100,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 2, "widget": "text"},
-                },
-                "input": {
-                    "type": "object",
-                    "title": "Input",
-                    "description": "Input of each run. References are not resolved.",
-                    "x-weft": "literal",
-                    "x-ui": {"order": 3, "widget": "json", "rows": 4},
-                },
-                "overlap": {
-                    "enum": ["skip", "queue", "allow"],
-                    "title": "If a run is still active",
-                    "description": "What happens when the previous run of this schedule has not ended.",
-                    "default": "skip",
-                    "x-titles": {
-                        "skip": "Skip this time",
-                        "queue": "Start after it ends",
-                        "allow": "Start another run",
-                    },
-                    "x-weft": "literal",
-                    "x-ui": {"order": 4, "widget": "select"},
-                },
-                "catch_up": {
-                    "enum": ["one", "none", "all"],
-                    "title": "Missed runs",
-                    "description": "What happens to times that passed while the server was stopped.",
-                    "default": "one",
-                    "x-titles": {"one": "Run once", "none": "Skip all", "all": "Run all, at most the last 100"},
-                    "x-weft": "literal",
-                    "x-ui": {"order": 5, "widget": "select", "advanced": True},
-                },
-                "enabled": {**ENABLED, "x-ui": {"order": 6, "widget": "boolean"}},
-            },
-        },
+        params=_Params.json_schema,
         trigger=True,
         by_document=True,
         inline=True,

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from compiler.catalog import BlockSpec, Finding, Params
+from executor.blocks.types.params import TypedParams, param
 from executor.kernel.handler.base import Context, Done
 
 
@@ -13,31 +16,24 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return ()
 
 
+class _Params(TypedParams):
+    value: Any = param("Value", "Any JSON value, including references.", rows=6)
+    first: list[Any] | None = param(
+        "First of",
+        "Values to choose from: the output is the first one that is not null. With a "
+        "reference to the last block of each branch, that of the branch that ran.",
+        advanced=True,
+        minItems=1,
+    )
+
+
 class Set:
     spec = BlockSpec(
         type="set",
         title="Set",
         description="Builds a value from text and references. The output is that value.",
         category="data",
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "value": {
-                    "title": "Value",
-                    "description": "Any JSON value, including references.",
-                    "x-ui": {"order": 1, "widget": "json", "rows": 6},
-                },
-                "first": {
-                    "type": "array",
-                    "title": "First of",
-                    "description": "Values to choose from: the output is the first one that is not null. With a "
-                    "reference to the last block of each branch, that of the branch that ran.",
-                    "minItems": 1,
-                    "x-ui": {"order": 2, "widget": "json", "advanced": True},
-                },
-            },
-        },
+        params=_Params.json_schema,
         inline=True,
         check=_check,
         sentence="= {value} | = first of {first}",

@@ -13,10 +13,9 @@ from executor.blocks.databases.rows import ROWS_MAX, Answer, Login, Query
 from executor.blocks.databases.statement import names
 from executor.blocks.services import services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
-from executor.blocks.types.shared_params import FILLED, invalid, seconds, text
+from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.coerce import coerce
 
 _ROWS_DEFAULT: Final = 1_000
 _TIMEOUT_DEFAULT_S: Final = 30
@@ -73,71 +72,64 @@ def _check_query(params: Params) -> tuple[Finding, ...]:
     return ()
 
 
+class _Params(TypedParams):
+    database: str = param(
+        "Database",
+        "${NAME} of a secret with a postgresql:// address, or the name of a SQLite file. "
+        "With a connection: postgresql://host:port/database.",
+        required=True,
+        weft="secret",
+        pattern=FILLED,
+    )
+    connection: str | None = changed(
+        CONNECTION, description="Signs in to PostgreSQL: a user name and password, or OAuth 2.", order=1.5
+    )
+    query: str = param(
+        "Query",
+        "One statement. Write :name for a parameter. References are not possible here.",
+        required=True,
+        order=2,
+        widget="code",
+        rows=8,
+        weft="literal",
+        ui={"language": "sql"},
+        pattern=FILLED,
+    )
+    parameters: dict[str, Any] | None = param("Parameters", "Values for :name in the query.", order=3)
+    read_only: bool = param(
+        "Read only",
+        "The database refuses every change. Turn off to insert, update or delete.",
+        default=True,
+        order=4,
+        weft="literal",
+    )
+    max_rows: int = param(
+        "Maximum rows",
+        "More rows are left out. Then the output has cut: rows.",
+        default=_ROWS_DEFAULT,
+        order=5,
+        advanced=True,
+        minimum=1,
+        maximum=ROWS_MAX,
+    )
+    timeout_s: float = param(
+        "Timeout (seconds)",
+        "The database stops a query that takes longer.",
+        default=_TIMEOUT_DEFAULT_S,
+        order=6,
+        advanced=True,
+        exclusiveMinimum=0,
+        maximum=_TIMEOUT_MAX_S,
+    )
+
+
 class Sql:
     spec = BlockSpec(
         type="sql",
         title="SQL query",
         description="Runs one SQL statement on a PostgreSQL database or a SQLite file and returns its rows.",
         category="action",
-        params={
-            "type": "object",
-            "required": ["database", "query"],
-            "additionalProperties": False,
-            "properties": {
-                "database": {
-                    **FILLED,
-                    "x-weft": "secret",
-                    "title": "Database",
-                    "description": "${NAME} of a secret with a postgresql:// address, or the name of a SQLite file. "
-                    "With a connection: postgresql://host:port/database.",
-                    "x-ui": {"order": 1, "widget": "text"},
-                },
-                "connection": {
-                    **CONNECTION,
-                    "description": "Signs in to PostgreSQL: a user name and password, or OAuth 2.",
-                    "x-ui": {"order": 1.5, "widget": "connection"},
-                },
-                "query": {
-                    **FILLED,
-                    "title": "Query",
-                    "description": "One statement. Write :name for a parameter. References are not possible here.",
-                    "x-weft": "literal",
-                    "x-ui": {"order": 2, "widget": "code", "language": "sql", "rows": 8},
-                },
-                "parameters": {
-                    "type": "object",
-                    "title": "Parameters",
-                    "description": "Values for :name in the query.",
-                    "x-ui": {"order": 3, "widget": "keyvalues"},
-                },
-                "read_only": {
-                    "type": "boolean",
-                    "title": "Read only",
-                    "description": "The database refuses every change. Turn off to insert, update or delete.",
-                    "default": True,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 4, "widget": "boolean"},
-                },
-                "max_rows": {
-                    "type": "integer",
-                    "title": "Maximum rows",
-                    "description": "More rows are left out. Then the output has cut: rows.",
-                    "minimum": 1,
-                    "maximum": ROWS_MAX,
-                    "default": _ROWS_DEFAULT,
-                    "x-ui": {"order": 5, "widget": "number", "advanced": True},
-                },
-                "timeout_s": {
-                    "type": "number",
-                    "title": "Timeout (seconds)",
-                    "description": "The database stops a query that takes longer.",
-                    "exclusiveMinimum": 0,
-                    "maximum": _TIMEOUT_MAX_S,
-                    "default": _TIMEOUT_DEFAULT_S,
-                    "x-ui": {"order": 6, "widget": "number", "advanced": True},
-                },
-            },
-        },
+        params=_Params.json_schema,
         effect="write",
         idempotent=False,
         only_reads=lambda params: params.get("read_only") is not False,
@@ -161,35 +153,25 @@ class Sql:
     async def run(self, ctx: Context) -> Done:
         """Output {"rows", "columns", "count", "cut", "affected", "ms"}. Raises BlockError(params_invalid), the errors
         of `Databases.ask`, and Lost."""
-        params = ctx.params
-        database, query = text(params, "database"), params.get("query")
-        if database is None or not isinstance(query, str) or not query.strip():
-            raise invalid("Database and Query are required")
-        if _SETTING.fullmatch(database):
-            raise invalid(f"{database} is not set on this server")
-        parameters = params.get("parameters") or {}
-        if not isinstance(parameters, dict):
-            raise invalid("parameters must be an object")
-        max_rows = coerce("number", params.get("max_rows", _ROWS_DEFAULT))
-        if isinstance(max_rows, bool) or not isinstance(max_rows, int) or not 1 <= max_rows <= ROWS_MAX:
-            raise invalid(f"max_rows must be a whole number between 1 and {ROWS_MAX}")
-        timeout_s = seconds(params, "timeout_s", _TIMEOUT_DEFAULT_S) or _TIMEOUT_DEFAULT_S
+        params = _Params(ctx.params)
+        if _SETTING.fullmatch(params.database):
+            raise invalid(f"{params.database} is not set on this server")
         asked = Query(
-            query,
-            parameters,
-            read_only=params.get("read_only") is not False,
-            max_rows=max_rows,
-            timeout_s=min(timeout_s, _TIMEOUT_MAX_S),
+            params.query,
+            params.parameters or {},
+            read_only=ctx.params.get("read_only") is not False,  # as in `only_reads`
+            max_rows=params.max_rows,
+            timeout_s=params.timeout_s,
         )
         began = time.monotonic()
 
         async def ask(credential: Credential | None) -> Answer:
             login = None if credential is None else _login(credential)
             return await services_of(ctx).databases.ask(
-                database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting
+                params.database, asked, run=ctx.run_id, login=login, waiting=ctx.waiting
             )
 
-        answer = await signed_in(ctx, text(params, "connection"), ask)
+        answer = await signed_in(ctx, params.connection, ask)
         return Done(
             {
                 "rows": answer.rows,

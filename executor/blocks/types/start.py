@@ -5,71 +5,35 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
-from executor.blocks.types.shared_params import FIELD_TITLES, FILLED
+from executor.blocks.types.params import FIELD_TITLES, FILLED, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.coerce import FIELD_TYPES
 from executor.kernel.values.file import SCHEMA
 from executor.kernel.values.run_input import FILE, start_output
 
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "additionalProperties": False,
-    "properties": {
-        "fields": {
-            "type": "array",
-            "title": "Input fields",
-            "description": "Fields of the input. Text is converted to the type of the field; other fields are kept.",
-            "maxItems": 200,
-            "x-ui": {"order": 1, "widget": "list"},
-            "items": {
-                "type": "object",
-                "required": ["name"],
-                "additionalProperties": False,
-                "properties": {
-                    "name": {
-                        **FILLED,
-                        "title": "Name",
-                        "description": "Use <start.name> in references.",
-                        "maxLength": 128,
-                        "x-ui": {"order": 1, "widget": "text"},
-                    },
-                    "type": {
-                        "enum": [*FIELD_TYPES, FILE],
-                        "title": "Type",
-                        "description": "Text is converted to this type. A file is uploaded.",
-                        "x-titles": {**FIELD_TITLES, FILE: "File"},
-                        "default": "any",
-                        "x-ui": {"order": 2, "widget": "select"},
-                    },
-                    "title": {
-                        "type": "string",
-                        "title": "Label",
-                        "description": "Label in the form.",
-                        "x-ui": {"order": 3, "widget": "text"},
-                    },
-                    "description": {
-                        "type": "string",
-                        "title": "Description",
-                        "description": "Help text in the form.",
-                        "x-ui": {"order": 4, "widget": "text"},
-                    },
-                    "default": {
-                        "title": "Default value",
-                        "description": "Used when the input has no value.",
-                        "x-ui": {"order": 5, "widget": "json"},
-                    },
-                    "required": {
-                        "type": "boolean",
-                        "title": "Required",
-                        "description": "A run cannot start without it.",
-                        "default": False,
-                        "x-ui": {"order": 6, "widget": "boolean"},
-                    },
-                },
-            },
-        }
-    },
-}
+
+class _Field(TypedParams):
+    name: str = param("Name", "Use <start.name> in references.", required=True, pattern=FILLED, maxLength=128)
+    type: Any = param(
+        "Type",
+        "Text is converted to this type. A file is uploaded.",
+        default="any",
+        enum=[*FIELD_TYPES, FILE],
+        titles={**FIELD_TITLES, FILE: "File"},
+        widget="select",
+    )
+    title: str | None = param("Label", "Label in the form.")
+    description: str | None = param("Description", "Help text in the form.")
+    default: Any = param("Default value", "Used when the input has no value.")
+    required: bool = param("Required", "A run cannot start without it.", default=False)
+
+
+class _Params(TypedParams):
+    fields: list[_Field] | None = param(
+        "Input fields",
+        "Fields of the input. Text is converted to the type of the field; other fields are kept.",
+        maxItems=200,
+    )
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
@@ -100,7 +64,7 @@ class Start:
         title="Start",
         description="Starts the workflow. The output is the input of the run.",
         category="trigger",
-        params=_PARAMS,
+        params=_Params.json_schema,
         trigger=True,
         by_document=True,
         preferred=True,

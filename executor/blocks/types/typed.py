@@ -22,7 +22,7 @@ from compiler.plan import Effect
 from compiler.schema_of import Unfit, write
 from compiler.signature import CONTEXT, Signature, fields_of, is_struct, output_of, returns_of, signature_of
 from executor.blocks.services import services_of
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid
 from executor.errors import BlockError, Fenced
 from executor.kernel.handler.base import Context, Done, Outcome, Suspend
 from executor.kernel.process.doing import inside

@@ -9,7 +9,7 @@ import orjson
 
 from compiler.catalog import BlockSpec, Params, VariableWrite
 from compiler.references import escape
-from executor.blocks.types.shared_params import FIELD_TITLES, FILLED
+from executor.blocks.types.params import FIELD_TITLES, FILLED
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done, Patch, PatchOp
 from executor.kernel.values.coerce import FIELD_TYPES, coerce
@@ -36,7 +36,8 @@ _PARAMS: dict[str, Any] = {
                         "additionalProperties": False,
                         "properties": {
                             "name": {
-                                **FILLED,
+                                "type": "string",
+                                "pattern": FILLED,
                                 "title": "Variable",
                                 "description": "Name of a variable, or a path such as $.order.items[0]",
                                 "x-ui": {"order": 1, "widget": "text"},

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import MAXYEAR, UTC, datetime
 
 from compiler.catalog import BlockSpec, Finding, Params
-from executor.blocks.types.shared_params import invalid, seconds, text
+from executor.blocks.types.params import TypedParams, invalid, param
 from executor.kernel.handler.base import Context, Suspend
 
 
@@ -18,6 +18,11 @@ def _check(params: Params) -> tuple[Finding, ...]:
     return ()
 
 
+class _Params(TypedParams):
+    seconds: float | None = param("Seconds", "How long to wait.", minimum=0, maximum=316224000)
+    until: str | None = param("Until", "A date and time instead, such as 2027-01-31T09:00:00Z. Default time zone: UTC.")
+
+
 class Wait:
     spec = BlockSpec(
         type="wait",
@@ -25,26 +30,7 @@ class Wait:
         description="Pauses for a number of seconds, or until a date and time.",
         category="flow",
         pauses=True,
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "seconds": {
-                    "type": "number",
-                    "title": "Seconds",
-                    "description": "How long to wait.",
-                    "minimum": 0,
-                    "maximum": 316_224_000,
-                    "x-ui": {"order": 1, "widget": "number"},
-                },
-                "until": {
-                    "type": "string",
-                    "title": "Until",
-                    "description": "A date and time instead, such as 2027-01-31T09:00:00Z. Default time zone: UTC.",
-                    "x-ui": {"order": 2, "widget": "text"},
-                },
-            },
-        },
+        params=_Params.json_schema,
         check=_check,
         sentence="Wait {seconds} s | Wait until {until} | Wait",
         icon="clock",
@@ -52,8 +38,8 @@ class Wait:
 
     async def run(self, ctx: Context) -> Suspend:
         """Raises BlockError(params_invalid). A time that has passed is over at once."""
-        until = text(ctx.params, "until")
-        pause_s = seconds(ctx.params, "seconds")
+        params = _Params(ctx.params)
+        until, pause_s = params.until, params.seconds
         if until is not None and pause_s is not None:
             raise invalid("A wait has seconds or a date and time, not both")
         if until is not None:

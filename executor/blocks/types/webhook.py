@@ -9,7 +9,7 @@ import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.schema import schema_error
-from executor.blocks.types.shared_params import ENABLED
+from executor.blocks.types.params import ENABLED, TypedParams, param
 from executor.kernel.handler.base import Context, Done
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -61,78 +61,59 @@ def header_problem(name: str) -> str | None:
     return None
 
 
+class _Params(TypedParams):
+    auth: str = param(
+        "Authentication",
+        "How the sender proves that it knows the secret.",
+        default="hmac",
+        weft="literal",
+        choices={"hmac": "Signature (HMAC)", "github": "GitHub signature", "token": "Bearer token", "none": "None"},
+    )
+    secret_env: str | None = param(
+        "Secret from the environment",
+        "Name of an environment value with the secret. Leave empty to create a secret.",
+        advanced=True,
+        weft="literal",
+        when={"auth": ["hmac", "github", "token"]},
+        pattern="^[A-Za-z_][A-Za-z0-9_]{0,127}$",
+    )
+    respond: str = param(
+        "Respond",
+        "Respond with 202 at once, or with the response of the run.",
+        default="immediate",
+        weft="literal",
+        choices={"immediate": "Immediately", "run": "When the run ends"},
+    )
+    timeout_s: float = param(
+        "Wait for the run (seconds)",
+        "If the run takes longer, the response is 202.",
+        default=30,
+        weft="literal",
+        when={"respond": ["run"]},
+        exclusiveMinimum=0,
+        maximum=60,
+    )
+    body_schema: dict[str, Any] | None = param(
+        "Body schema", "JSON Schema. A body that does not match is rejected with 422.", widget="schema", weft="literal"
+    )
+    headers: list[Any] | None = param(
+        "Additional headers",
+        "Names of more request headers that the workflow can read.",
+        advanced=True,
+        weft="literal",
+        maxItems=50,
+        items={"type": "string", "minLength": 1, "maxLength": 100, "x-weft": "literal"},
+    )
+    enabled: bool = ENABLED
+
+
 class Webhook:
     spec = BlockSpec(
         type="webhook",
         title="Webhook",
         description="Starts the workflow when a request arrives at its URL.",
         category="trigger",
-        params={
-            "type": "object",
-            "additionalProperties": False,
-            "properties": {
-                "auth": {
-                    "enum": ["hmac", "github", "token", "none"],
-                    "title": "Authentication",
-                    "description": "How the sender proves that it knows the secret.",
-                    "default": "hmac",
-                    "x-titles": {
-                        "hmac": "Signature (HMAC)",
-                        "github": "GitHub signature",
-                        "token": "Bearer token",
-                        "none": "None",
-                    },
-                    "x-weft": "literal",
-                    "x-ui": {"order": 1, "widget": "select"},
-                },
-                "secret_env": {
-                    "type": "string",
-                    "title": "Secret from the environment",
-                    "description": "Name of an environment value with the secret. Leave empty to create a secret.",
-                    "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
-                    "x-weft": "literal",
-                    "x-when": {"auth": ["hmac", "github", "token"]},
-                    "x-ui": {"order": 2, "widget": "text", "advanced": True},
-                },
-                "respond": {
-                    "enum": ["immediate", "run"],
-                    "title": "Respond",
-                    "description": "Respond with 202 at once, or with the response of the run.",
-                    "default": "immediate",
-                    "x-titles": {"immediate": "Immediately", "run": "When the run ends"},
-                    "x-weft": "literal",
-                    "x-ui": {"order": 3, "widget": "select"},
-                },
-                "timeout_s": {
-                    "type": "number",
-                    "title": "Wait for the run (seconds)",
-                    "description": "If the run takes longer, the response is 202.",
-                    "exclusiveMinimum": 0,
-                    "maximum": 60,
-                    "default": 30,
-                    "x-weft": "literal",
-                    "x-when": {"respond": ["run"]},
-                    "x-ui": {"order": 4, "widget": "number"},
-                },
-                "body_schema": {
-                    "type": "object",
-                    "title": "Body schema",
-                    "description": "JSON Schema. A body that does not match is rejected with 422.",
-                    "x-weft": "literal",
-                    "x-ui": {"order": 5, "widget": "schema"},
-                },
-                "headers": {
-                    "type": "array",
-                    "title": "Additional headers",
-                    "description": "Names of more request headers that the workflow can read.",
-                    "maxItems": 50,
-                    "items": {"type": "string", "minLength": 1, "maxLength": 100, "x-weft": "literal"},
-                    "x-weft": "literal",
-                    "x-ui": {"order": 6, "widget": "list", "advanced": True},
-                },
-                "enabled": {**ENABLED, "x-ui": {"order": 7, "widget": "boolean"}},
-            },
-        },
+        params=_Params.json_schema,
         trigger=True,
         inline=True,
         output_from=_output_of,

@@ -12,8 +12,8 @@ from compiler.bind import is_env_name
 from compiler.references import find
 from executor.blocks.http.binding import using
 from executor.blocks.mcp.base import ServerTool, ToolServer
-from executor.blocks.types.agent_mcp import with_credential
-from executor.blocks.types.agent_tools import tool_server
+from executor.blocks.types.agent.servers import with_credential
+from executor.blocks.types.agent.tools import ServerParams, tool_server
 from executor.blocks.types.connected import signed_in_with
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
@@ -66,7 +66,7 @@ class ToolServers:
         values = self._parts.vault.values
         headers = {name: _filled(text, f"/headers/{name}", values) for name, text in (mcp.get("headers") or {}).items()}
         url = _filled(mcp["url"], "/url", values)
-        return tool_server({"url": url, "headers": headers, "timeout_s": CHECK_S}, "an MCP server")
+        return tool_server(ServerParams({"url": url, "headers": headers, "timeout_s": CHECK_S}))
 
     async def _ask(self, server: ToolServer, connection: str | None) -> list[ServerTool]:
         async def ask(credential: Credential | None) -> list[ServerTool]:

@@ -13,8 +13,8 @@ import pytest
 
 from executor.blocks.llm.client import ModelClient
 from executor.blocks.llm.endpoints import Endpoints
-from executor.blocks.types.agent import block
-from executor.blocks.types.agent_tools import filled
+from executor.blocks.types.agent.block import block
+from executor.blocks.types.agent.calls import filled
 from executor.open.engine import Engine
 from executor.service.views import RunView, WaitView
 from tests.support.dev_model import DevModel, dev_model

@@ -11,8 +11,8 @@ import orjson
 import pytest
 from mcp.server.mcpserver import MCPServer
 
-from executor.blocks.types.agent import block
-from executor.blocks.types.agent_tools import read_tools
+from executor.blocks.types.agent.block import block
+from executor.blocks.types.agent.tools import read_tools
 from executor.errors import BlockError
 from executor.open.engine import Engine
 from executor.service.views import RunView
@@ -179,5 +179,5 @@ def test_a_tool_is_one_thing(tool: Json, pointer: str) -> None:
 )
 def test_servers_that_cannot_be_used(mcp: Json) -> None:
 
-    with pytest.raises(BlockError, match=r"must have|is set by weft|must be a list"):
+    with pytest.raises(BlockError, match=r"is required|is set by weft|must be a list"):
         read_tools([{"name": "a", "mcp": mcp}])

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.types.memory import Remembered, read_memory, turn_of
+from executor.blocks.types.agent.memory import Remembered, read_memory, turn_of
 from executor.errors import BlockError, StoreError
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.open.engine import Engine

@@ -1,6 +1,6 @@
 """The description of every built-in block type (params, outputs, exits, policy) is the one of the golden file.
 
-`python -m tests.unit.executor.blocks.types.test_schemas` writes the file again, after a change that is meant.
+`python -m tests.unit.executor.blocks.types.test_params_schemas` writes the file again, after a change that is meant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import orjson
 from compiler.catalog import BlockSpec
 from executor.blocks.types.python import Python
 
-COMMAND = "tests.unit.executor.blocks.types.test_schemas"
+COMMAND = "tests.unit.executor.blocks.types.test_params_schemas"
 FILE = Path(__file__).with_name("schemas.json")
 # Params with which outputs and cases of some types differ from those of empty params.
 _EXAMPLES: tuple[dict[str, Any], ...] = (

@@ -8,8 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from executor.blocks.llm.base import Message
-from executor.blocks.types.shared_params import invalid, text
-from executor.kernel.values.coerce import coerce
+from executor.blocks.types.params import TypedParams, invalid, param
 from executor.kernel.values.payload import render
 
 MESSAGES: Final = 20
@@ -20,39 +19,39 @@ TEXT_MAX: Final = 32 * 1024  # characters of a message that are kept
 CHARS_PER_TOKEN: Final = 4  # about
 
 
-def memory_params(order: int) -> dict[str, Any]:
-    """The first one has this place in the form."""
-    return {
-        "memory": {
-            "type": ["string", "number"],
-            "title": "Memory key",
-            "description": "Conversation that is remembered between runs, such as <chat.conversation>. Empty: none.",
-            "x-ui": {"order": order, "widget": "text"},
-        },
-        "memory_scope": {
-            "type": "string",
-            "title": "Memory scope",
-            "description": "Workflows with the same scope share what is remembered. Empty: only this workflow.",
-            "x-ui": {"order": order + 1, "widget": "text", "advanced": True},
-        },
-        "memory_messages": {
-            "type": "integer",
-            "title": "Remembered messages",
-            "description": "The number of the last messages that the model gets at most.",
-            "minimum": 1,
-            "maximum": MESSAGES_MAX,
-            "default": MESSAGES,
-            "x-ui": {"order": order + 2, "widget": "number", "advanced": True},
-        },
-        "memory_tokens": {
-            "type": "integer",
-            "title": "Remembered tokens",
-            "description": "About the number of tokens that they have at most: one for every four characters.",
-            "minimum": 1,
-            "maximum": TOKENS_MAX,
-            "x-ui": {"order": order + 3, "widget": "number", "advanced": True},
-        },
-    }
+class MemoryParams(TypedParams):
+    """Params of what is remembered between runs."""
+
+    memory: Any = param(
+        "Memory key",
+        "Conversation that is remembered between runs, such as <chat.conversation>. Empty: none.",
+        order=17,
+        widget="text",
+        type=["string", "number"],
+    )
+    memory_scope: str | None = param(
+        "Memory scope",
+        "Workflows with the same scope share what is remembered. Empty: only this workflow.",
+        order=18,
+        advanced=True,
+    )
+    memory_messages: int = param(
+        "Remembered messages",
+        "The number of the last messages that the model gets at most.",
+        default=MESSAGES,
+        order=19,
+        advanced=True,
+        minimum=1,
+        maximum=MESSAGES_MAX,
+    )
+    memory_tokens: int | None = param(
+        "Remembered tokens",
+        "About the number of tokens that they have at most: one for every four characters.",
+        order=20,
+        advanced=True,
+        minimum=1,
+        maximum=TOKENS_MAX,
+    )
 
 
 class Remembered(Struct, frozen=True):
@@ -78,21 +77,19 @@ class Remembered(Struct, frozen=True):
         return found
 
 
-def read_memory(params: Mapping[str, Any]) -> Remembered | None:
+def read_memory(given: Mapping[str, Any]) -> Remembered | None:
     """Raises BlockError(params_invalid): with a key that is not there, conversations would become one."""
-    if "memory" not in params or params["memory"] == "":
+    if "memory" not in given or given["memory"] == "":
         return None
-    key = params["memory"]
+    key, params = given["memory"], MemoryParams(given)
     if isinstance(key, bool) or not isinstance(key, str | int | float) or not str(key).strip():
         raise invalid("memory must be a text or a number that names the conversation")
-    scope = text(params, "memory_scope") or ""
-    key = render(key)
+    key, scope = render(key), params.memory_scope or ""
     if len(key) > NAME_MAX or len(scope) > NAME_MAX:
         raise invalid(f"memory and memory_scope have at most {NAME_MAX} characters")
     if "\0" in key + scope:  # no database but SQLite has such a text in a column
         raise invalid("memory and memory_scope cannot contain a NUL character")
-    messages = _whole(params, "memory_messages", MESSAGES_MAX)
-    return Remembered(key, scope, messages or MESSAGES, _whole(params, "memory_tokens", TOKENS_MAX))
+    return Remembered(key, scope, params.memory_messages, params.memory_tokens)
 
 
 def turn_of(question: str, answer: str) -> list[dict[str, Any]]:
@@ -102,12 +99,3 @@ def turn_of(question: str, answer: str) -> list[dict[str, Any]]:
 
 def _cut(said: str) -> str:
     return said if len(said) <= TEXT_MAX else f"{said[:TEXT_MAX]}\n[cut: it has {len(said)} characters]"
-
-
-def _whole(params: Mapping[str, Any], name: str, most: int) -> int | None:
-    number = coerce("integer", params.get(name))
-    if number is None or number == "":
-        return None
-    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= most:
-        raise invalid(f"{name} must be a whole number from 1 to {most}")
-    return number

@@ -16,9 +16,9 @@ from msgspec.structs import replace
 from executor.blocks.http.binding import using
 from executor.blocks.mcp.base import ServerTool, ToolServer
 from executor.blocks.services import services_of
-from executor.blocks.types.agent_tools import Tool, session_headers
+from executor.blocks.types.agent.tools import Tool, session_headers
 from executor.blocks.types.connected import signed_in
-from executor.blocks.types.shared_params import invalid
+from executor.blocks.types.params import invalid
 from executor.blocks.vault.connection import Credential
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context

@@ -11,17 +11,11 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, cast
 
-import orjson
-
-from compiler.catalog import BlockSpec, Finding, Params
-from compiler.schema import schema_error
-from executor.blocks.llm.base import Conversation, Message, OutputMode, OutputSpec, Reply, ToolCall
-from executor.blocks.types.agent_mcp import call_remote, with_servers
-from executor.blocks.types.agent_tools import (
-    TOOLS,
-    Tool,
+from compiler.catalog import BlockSpec
+from executor.blocks.llm.base import Message, OutputMode, OutputSpec, Reply, ToolCall
+from executor.blocks.types.agent.calls import (
     call_block,
     child_of,
     effect_of,
@@ -29,161 +23,26 @@ from executor.blocks.types.agent_tools import (
     params_of,
     problem_with,
     question,
-    read_tools,
     shown_result,
 )
-from executor.blocks.types.asking import ATTEMPTS, SPENT, Spent, conversation_of, model_params, repair, reply_to, wrong
-from executor.blocks.types.memory import memory_params, read_memory, turn_of
+from executor.blocks.types.agent.memory import read_memory, turn_of
+from executor.blocks.types.agent.params import AgentParams, check, output_from
+from executor.blocks.types.agent.servers import call_remote, with_servers
+from executor.blocks.types.agent.tools import MAX_CALLS, Tool, read_tools
+from executor.blocks.types.asking import ATTEMPTS, Spent, conversation_of, repair, reply_to, wrong
 from executor.blocks.types.model_files import file_ids, with_files
-from executor.blocks.types.shared_params import invalid, text
+from executor.blocks.types.params import invalid
 from executor.errors import BlockError
-from executor.kernel.core.events import StepEffect
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.coerce import coerce
 from executor.kernel.values.money import nanos_of
 from executor.kernel.values.payload import render
 
-ROUNDS: Final = 20
-TOOL_CALLS: Final = 50
 PARALLEL: Final = 4
 _TIMEOUT_MS = 30 * 60_000
 # These errors end the attempt and are not returned to the model: the cause is the handler or the author, not this call.
 _OWN_ERRORS: Final = frozenset(
     {"attempt_over", "limit_steps", "step_nested", "steps_changed", "steps_not_available", "workflow_not_found"}
 )
-
-MEMORY: dict[str, Any] = {
-    "type": "object",
-    "properties": {"key": {"type": "string"}, "scope": {"type": "string"}, "messages": {"type": "integer"}},
-}
-_PARAMS: dict[str, Any] = {
-    "type": "object",
-    "required": ["model"],
-    "additionalProperties": False,
-    "properties": {
-        **model_params(1, 8.5),
-        "system": {
-            "type": "string",
-            "title": "Instructions",
-            "description": "What the model is and how it works.",
-            "x-ui": {"order": 7, "widget": "longtext", "rows": 4},
-        },
-        "prompt": {
-            "title": "Prompt",
-            "description": "What the model is asked.",
-            "x-ui": {"order": 8, "widget": "longtext", "rows": 4},
-        },
-        "messages": {
-            "title": "Messages",
-            "description": "Earlier messages: a list of {role, content, files}, of user and assistant.",
-            "x-ui": {"order": 9, "widget": "json", "advanced": True},
-        },
-        **memory_params(17),
-        "tools": TOOLS | {"x-ui": {"order": 10, "widget": "list"}},
-        "output_schema": {
-            "type": "object",
-            "title": "Output schema",
-            "description": "JSON Schema of the answer, an object. Leave empty for text.",
-            "x-weft": "literal",
-            "x-ui": {"order": 11, "widget": "schema"},
-        },
-        "output_mode": {
-            "type": "string",
-            "title": "How the output is asked for",
-            "description": "By the output format of the model, by a tool, or in words.",
-            "enum": ["auto", "native", "tool", "prompted"],
-            "default": "auto",
-            "x-titles": {"auto": "Automatic", "native": "Output format", "tool": "Tool", "prompted": "Words"},
-            "x-weft": "literal",
-            "x-ui": {"order": 12, "widget": "select", "advanced": True},
-        },
-        "max_rounds": {
-            "type": "integer",
-            "title": "Maximum rounds",
-            "description": "Calls of the model.",
-            "minimum": 1,
-            "maximum": 100,
-            "default": ROUNDS,
-            "x-ui": {"order": 13, "widget": "number", "advanced": True},
-        },
-        "max_tool_calls": {
-            "type": "integer",
-            "title": "Maximum tool calls",
-            "description": "Of all tools together.",
-            "minimum": 0,
-            "maximum": 300,
-            "default": TOOL_CALLS,
-            "x-ui": {"order": 14, "widget": "number", "advanced": True},
-        },
-        "budget_tokens": {
-            "type": "integer",
-            "title": "Budget (tokens)",
-            "description": "No call is made once this number of tokens is used.",
-            "minimum": 1,
-            "x-ui": {"order": 15, "widget": "number", "advanced": True},
-        },
-        "budget_usd": {
-            "type": "number",
-            "title": "Budget (US dollars)",
-            "description": "No call is made once this is spent. The price of the model must be known.",
-            "exclusiveMinimum": 0,
-            "x-ui": {"order": 16, "widget": "number", "advanced": True},
-        },
-    },
-}
-
-
-def _check(params: Params) -> tuple[Finding, ...]:
-    found: list[Finding] = []
-    if all(params.get(name) in (None, "", []) for name in ("prompt", "messages")):
-        found.append(Finding("required", "/prompt", "Prompt is required."))
-    names: set[str] = set()
-    tools = params.get("tools")
-    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
-        if not isinstance(tool, dict):
-            continue
-        name = tool.get("name")
-        if isinstance(name, str) and name in names:
-            found.append(Finding("param_invalid", f"/tools/{at}/name", f'The tool "{name[:80]}" is listed twice.'))
-        elif isinstance(name, str):
-            names.add(name)
-        kinds = [kind for kind in ("workflow", "block", "mcp") if tool.get(kind) not in (None, "", {})]
-        if not kinds:
-            message = "Workflow, block or MCP server is required."
-            found.append(Finding("required", f"/tools/{at}/workflow", message))
-        elif len(kinds) > 1:
-            message = "A tool has one of workflow, block and MCP server."
-            found.append(Finding("param_invalid", f"/tools/{at}/{kinds[1]}", message))
-        if tool.get("approve") == "if" and tool.get("approve_if") in (None, ""):
-            found.append(Finding("required", f"/tools/{at}/approve_if", "The condition of the approval is required."))
-    schema = params.get("output_schema")
-    if isinstance(schema, dict) and schema:
-        problem = schema_error(orjson.dumps(schema))
-        if problem is not None:
-            found.append(Finding("param_invalid", "/output_schema", f"It is not a JSON Schema: {problem[:300]}"))
-    return tuple(found)
-
-
-def _output_from(params: Params) -> dict[str, Any]:
-    schema = params.get("output_schema")
-    calls = {
-        "type": "object",
-        "properties": {
-            "tool": {"type": "string"},
-            "arguments": {"type": "object"},
-            "error": {"type": ["string", "null"]},
-        },
-    }
-    return {
-        "type": "object",
-        "properties": {
-            "content": schema if isinstance(schema, dict) and schema else {"type": "string"},
-            "rounds": {"type": "integer"},
-            "tool_calls": {"type": "array", "items": calls},
-            **SPENT,
-            **({"memory": MEMORY} if params.get("memory") not in (None, "") else {}),
-        },
-    }
 
 
 class Agent:
@@ -192,14 +51,14 @@ class Agent:
         title="Agent",
         description="A language model that answers, and calls tools to do so.",
         category="action",
-        params=_PARAMS,
-        check=_check,
+        params=AgentParams.json_schema,
+        check=check,
         effect="write",
         idempotent=True,  # all that it does is in steps
         pauses=True,
         attempts=ATTEMPTS,
         timeout_ms=_TIMEOUT_MS,
-        output_from=_output_from,
+        output_from=output_from,
         sentence="{model}: {prompt} | Ask {model}",
         icon="agent",
     )
@@ -219,14 +78,13 @@ class _Run:
 
     def __init__(self, ctx: Context) -> None:
         self._ctx = ctx
+        self._params = params = AgentParams({name: value for name, value in ctx.params.items() if name != "tools"})
         self._tools = read_tools(ctx.params.get("tools"))
-        self._messages = _messages(ctx.params)
+        self._messages = _messages(params)
         self._memory = read_memory(ctx.params)
         self._question = next(message.text for message in reversed(self._messages) if message.role == "user")
         self._recalled = 0
-        self._output = _output_spec(ctx.params)
-        self._rounds = _limit(ctx.params, "max_rounds", ROUNDS)
-        self._tool_calls = _limit(ctx.params, "max_tool_calls", TOOL_CALLS)
+        self._output = _output_spec(params)
         self._spent = Spent()
         self._calls: list[dict[str, Any]] = []
         self._used: Counter[str] = Counter()
@@ -236,7 +94,7 @@ class _Run:
         await self._recall()
         self._tools = await with_servers(self._ctx, self._tools)
         repaired = False
-        for round in range(1, self._rounds + 1):
+        for round in range(1, self._params.max_rounds + 1):
             self._check_budget()
             reply = await self._ask()
             self._spent = self._spent.plus(reply)
@@ -256,7 +114,7 @@ class _Run:
                 raise BlockError(message, code="output_invalid", retryable=False)
             repaired = True
             self._messages += repair(reply, problems)
-        message = f"there is no answer after {self._rounds} rounds"
+        message = f"there is no answer after {self._params.max_rounds} rounds"
         raise BlockError(message, code="limit_rounds", retryable=False, hint="raise max_rounds")
 
     async def _done(self, content: Any, rounds: int) -> Done:
@@ -298,12 +156,11 @@ class _Run:
 
     def _check_budget(self) -> None:
         """Raises BlockError if the budget is spent or cannot be checked. Called before each call of the model."""
-        tokens = _budget(self._ctx.params, "integer", "budget_tokens")
+        tokens, usd = self._params.budget_tokens, self._params.budget_usd
         used = self._spent.usage.input_tokens + self._spent.usage.output_tokens
         if tokens is not None and used >= tokens:
             message = f"the budget of {tokens} tokens is spent: {used} are used"
             raise BlockError(message, code="budget_spent", retryable=False)
-        usd = _budget(self._ctx.params, "number", "budget_usd")
         if usd is None or not self._spent.model:
             return
         if self._spent.cost is None:
@@ -314,13 +171,10 @@ class _Run:
             raise BlockError(message, code="budget_spent", retryable=False)
 
     async def _ask(self) -> Reply:
-        base = conversation_of(self._ctx, tuple(self._messages), self._output)
-        conversation = Conversation(
-            **{name: getattr(base, name) for name in base.__struct_fields__ if name != "tools"},
-            tools=[tool.spec for tool in self._tools.values()],
-        )
+        tools = [tool.spec for tool in self._tools.values()]
+        conversation = conversation_of(self._ctx, self._params, tuple(self._messages), self._output, tools)
         self._between = "\n\n" if self._between is not None else ""
-        return await reply_to(self._ctx, conversation, self._emit)
+        return await reply_to(self._ctx, self._params, conversation, self._emit)
 
     def _emit(self, text: str) -> None:
         """Emit live text, with an empty line between the texts of two rounds."""
@@ -331,8 +185,8 @@ class _Run:
 
     async def _call(self, round: int, calls: tuple[ToolCall, ...]) -> list[Message]:
         """Return the results, in the order of the calls."""
-        if len(self._calls) + len(calls) > self._tool_calls:
-            message = f"the model wants more than {self._tool_calls} tool calls"
+        if len(self._calls) + len(calls) > self._params.max_tool_calls:
+            message = f"the model wants more than {self._params.max_tool_calls} tool calls"
             raise BlockError(message, code="limit_tool_calls", retryable=False, hint="raise max_tool_calls")
         results: list[str | None] = [None] * len(calls)
         records = [{"tool": call.name, "arguments": call.arguments, "error": None} for call in calls]
@@ -345,13 +199,13 @@ class _Run:
                 records[at]["arguments"] = arguments
                 ready.append((at, tool, arguments))
         room = asyncio.Semaphore(PARALLEL)
-        here = [(at, tool, arguments) for at, tool, arguments in ready if tool.workflow is None]
+        here = [(at, tool, arguments) for at, tool, arguments in ready if tool.given.workflow is None]
         # Each has its number once it is made, so this order is the same in each entry.
         steps = [self._run_here(tool, arguments, f"{round}.{at}", room) for at, tool, arguments in here]
         ended = await asyncio.gather(*steps, return_exceptions=True)
         for (at, _, _), end in zip(here, ended, strict=True):
             results[at], records[at]["error"] = _result(end)
-        runs = [(at, tool, arguments) for at, tool, arguments in ready if tool.workflow is not None]
+        runs = [(at, tool, arguments) for at, tool, arguments in ready if tool.given.workflow is not None]
         waits = [self._run_workflow(tool, arguments) for _, tool, arguments in runs]
         ended = await asyncio.gather(*waits, return_exceptions=True)
         for (at, _, _), end in zip(runs, ended, strict=True):
@@ -397,9 +251,10 @@ class _Run:
         problem = problem_with(self._ctx, tool, call.arguments)
         if problem is not None:
             return f"Error: the arguments are not valid: {problem}"
-        self._used[tool.entry] += 1
-        if self._used[tool.entry] > tool.max_calls:
-            return f"Error: {tool.entry} cannot be called more than {tool.max_calls} times."
+        self._used[tool.given.name] += 1
+        most = tool.given.max_calls or MAX_CALLS
+        if self._used[tool.given.name] > most:
+            return f"Error: {tool.given.name} cannot be called more than {most} times."
         return tool, dict(call.arguments)
 
     def _answered(self, tool: Tool, arguments: dict[str, Any], answer: Mapping[str, Any]) -> _Admitted | str:
@@ -414,16 +269,15 @@ class _Run:
 
     def _run_here(self, tool: Tool, arguments: dict[str, Any], call: str, room: asyncio.Semaphore) -> Any:
         """Run a block, or a tool of an MCP server."""
-        params = params_of(tool, arguments) if tool.block is not None else arguments
+        params = params_of(tool, arguments) if tool.given.block is not None else arguments
 
         async def work() -> Any:
             async with room:
-                if tool.block is None:
+                if tool.given.block is None:
                     return await call_remote(self._ctx, tool, arguments, call)
                 return await call_block(self._ctx, tool, params, call)
 
-        effect = cast(StepEffect, effect_of(tool, params))
-        return self._ctx.step("tool", tool.name, arguments, work, effect=effect)
+        return self._ctx.step("tool", tool.name, arguments, work, effect=effect_of(tool, params))
 
     def _run_workflow(self, tool: Tool, arguments: dict[str, Any]) -> Any:
         async def make() -> Any:
@@ -448,12 +302,12 @@ def _told(error: BlockError) -> tuple[str, str]:
     return message, message
 
 
-def _messages(params: Mapping[str, Any]) -> list[Message]:
+def _messages(params: AgentParams) -> list[Message]:
     """Raises BlockError(params_invalid)."""
     found: list[Message] = []
-    if (system := text(params, "system")) is not None:
-        found.append(Message("system", system))
-    listed = params.get("messages")
+    if params.system is not None:
+        found.append(Message("system", params.system))
+    listed = params.messages
     if listed not in (None, "", []) and not isinstance(listed, list):
         raise invalid("messages must be a list of {role, content}")
     for item in listed or ():
@@ -464,43 +318,17 @@ def _messages(params: Mapping[str, Any]) -> list[Message]:
         if files and role != "user":
             raise invalid("only messages of the user can have files")
         found.append(Message(role, render(item.get("content")), files=files))
-    if params.get("prompt") not in (None, ""):
-        found.append(Message("user", render(params["prompt"])))
+    if params.prompt not in (None, ""):
+        found.append(Message("user", render(params.prompt)))
     if not any(message.role == "user" for message in found):
         raise invalid("prompt is required")
-    return with_files(found, params)
+    return with_files(found, params.files)
 
 
-def _output_spec(params: Mapping[str, Any]) -> OutputSpec | None:
-    schema = params.get("output_schema")
-    if not schema:
+def _output_spec(params: AgentParams) -> OutputSpec | None:
+    if not params.output_schema:
         return None
-    if not isinstance(schema, dict):
-        raise invalid("output_schema must be a JSON Schema")
-    mode = text(params, "output_mode") or "auto"
-    if mode not in ("auto", "native", "tool", "prompted"):
-        raise invalid("output_mode must be auto, native, tool or prompted")
-    return OutputSpec({"type": "object", **schema}, cast(OutputMode, mode))
-
-
-def _limit(params: Mapping[str, Any], name: str, default: int) -> int:
-    value = coerce("integer", params.get(name))
-    if value is None or value == "":
-        return default
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise invalid(f"{name} must be a whole number")
-    return value
-
-
-def _budget(params: Mapping[str, Any], kind: Literal["integer", "number"], name: str) -> float | None:
-    """Return a budget, or None if there is none. Raises BlockError(params_invalid) for an unreadable value: it must not
-    mean that there is no budget."""
-    value = coerce(kind, params.get(name))
-    if value is None or value == "":
-        return None
-    if isinstance(value, bool) or not isinstance(value, int if kind == "integer" else int | float) or value <= 0:
-        raise invalid(f"{name} must be a {'whole ' if kind == 'integer' else ''}number above 0")
-    return cast(float, value)
+    return OutputSpec({"type": "object", **params.output_schema}, cast(OutputMode, params.output_mode))
 
 
 block = Agent()

@@ -1,0 +1,191 @@
+"""Calls of tools: the approval of a person, blocks and runs of workflows.
+
+In the params of a block `{{name}}` is the argument of that name: its value if the text is nothing else, its text inside
+of another one. It is encoded for that text: in a URL it is one part of a path or of a query and nothing more, in JSON
+it stays in its string (`executor.kernel.values.places`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+from urllib.parse import quote
+
+from compiler.catalog import may_repeat
+from executor.blocks.http.binding import using
+from executor.blocks.types.agent.condition import is_asked
+from executor.blocks.types.agent.tools import BLOCKS, Tool
+from executor.blocks.types.params import invalid
+from executor.errors import BadRequest, BlockError
+from executor.kernel.core.events import StepEffect
+from executor.kernel.handler.base import ChildRequest, Context, Done, Suspend
+from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import render
+from executor.kernel.values.places import fill, form_of
+from executor.kernel.values.schema import violations
+
+RESULT_MAX: Final = 256 * 1024  # characters of a result that the model gets
+_PLACE = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_-]*)\s*\}\}")
+
+
+def problem_with(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with these arguments, or None. Raises BlockError(params_invalid) if the schema is not
+    valid."""
+    try:
+        found = violations(tool.schema, arguments, ctx.services.sandbox.matches)
+    except BadRequest as error:
+        raise BlockError(error.message, code="params_invalid", retryable=False, hint=error.hint) from error
+    return "; ".join(f"{problem['pointer'] or 'arguments'}: {problem['message']}" for problem in found[:5]) or None
+
+
+async def needs_approval(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> bool:
+    """Return True if a person must approve this call. An expression is evaluated in a step, so only once."""
+    if tool.given.approve == "write":
+        if tool.remote is not None:
+            return not tool.remote.reads
+        return tool.given.block is None or _writes(tool.given.block, params_of(tool, arguments))
+    if tool.given.approve != "if":
+        return tool.given.approve == "always"
+    condition = tool.given.approve_if
+    if not isinstance(condition, Bound):
+        return condition not in (None, "", False)
+
+    async def work() -> bool:
+        return await is_asked(ctx, condition, tool.schema, arguments)
+
+    return bool(await ctx.step("step", f"approve {tool.name}?", arguments, work, effect="none"))
+
+
+def _writes(block: str, params: Mapping[str, Any]) -> bool:
+    """Return True if this call changes something outside. A run counts as such, because its effects are not known."""
+    spec = BLOCKS[block].spec
+    return spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(params))
+
+
+def question(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
+    """Return the approval request: the arguments can be edited, with one field for each."""
+    needed = tool.schema.get("required") or ()
+    edited = {name: _field(field, arguments, name, name in needed) for name, field in tool.editable.items()}
+    where = {} if tool.server is None else {"server": tool.server.host}
+    reason = {"type": "string", "title": "Reason", "description": "The model is informed of it, if you reject."}
+    return Suspend(
+        "approval",
+        request={
+            "title": f"Call {tool.name}?",
+            "text": tool.description,
+            "show": {"tool": tool.name, **where, "arguments": dict(arguments)},
+            "actions": ["approve", "reject"],
+        },
+        schema={"type": "object", "properties": {**edited, "reason": reason}},
+        actions=("approve", "reject"),
+    )
+
+
+def _field(field: Any, arguments: Mapping[str, Any], name: str, needed: bool) -> dict[str, Any]:
+    """`needed` is for the form only: a person who rejects the call need not fill in anything."""
+    own = field if isinstance(field, dict) else {}
+    given = {"default": arguments[name]} if name in arguments else {}
+    return {**own, **given, **({"x-ui": {**(own.get("x-ui") or {}), "needed": True}} if needed else {})}
+
+
+def effect_of(tool: Tool, params: Mapping[str, Any]) -> StepEffect:
+    """Return the effect of the step that calls the tool. A call counts as a read if a repeat does no harm or the author
+    allows it."""
+    if tool.given.on_lost == "retry":
+        return "read"
+    if tool.remote is not None:
+        return "read" if tool.remote.reads else "write"
+    assert tool.given.block is not None
+    return "read" if may_repeat(BLOCKS[tool.given.block].spec, params) else "write"
+
+
+async def call_block(ctx: Context, tool: Tool, params: dict[str, Any], call: str) -> Any:
+    """Return the output of the block. `call` identifies the call of the agent. Raises BlockError."""
+    assert tool.given.block is not None
+    inner = replace(
+        ctx,
+        type=tool.given.block,
+        params=params,
+        idempotency_key=f"{ctx.idempotency_key}:{call}",
+        emit=_say_nothing,
+        last_checkpoint=None,
+        prepare_child=None,
+        make_steps=None,
+        steps=None,
+    )
+    with using(params):
+        outcome = await BLOCKS[tool.given.block].run(inner)
+    assert isinstance(outcome, Done)
+    return outcome.output
+
+
+async def child_of(ctx: Context, tool: Tool, arguments: Mapping[str, Any]) -> Suspend:
+    """Return the run of the workflow. Raises BlockError if there is no such workflow, or the input does not fit."""
+    if ctx.prepare_child is None:
+        raise invalid("this server cannot start runs from blocks")
+    child = await ctx.prepare_child(
+        ChildRequest(workflow=tool.given.workflow, version=tool.given.version, input=dict(arguments))
+    )
+    title = f"{tool.name}: run of {child.workflow}"
+    return Suspend("child", request={"title": title, "run": child.id, "workflow": child.workflow}, child=child)
+
+
+def params_of(tool: Tool, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the params of the block for this call. A text is one mail address here, whatever is in it: which of its
+    commas the author wrote is not known. Several are a list."""
+    assert tool.given.block is not None
+    found: dict[str, Any] = filled(
+        (tool.given.params or {}), arguments, media_type=_media_type(tool.given.params or {})
+    )
+    for pointer in BLOCKS[tool.given.block].spec.addresses:
+        name = pointer.removeprefix("/")
+        if isinstance(found.get(name), str) and found[name]:
+            found[name] = [found[name]]
+    return found
+
+
+def filled(value: Any, arguments: Mapping[str, Any], path: tuple[str, ...] = (), media_type: str | None = None) -> Any:
+    """Return the params with the arguments in their places, encoded for the text around them. A place without an
+    argument is null, or nothing inside a text. `media_type`: of the body."""
+    if isinstance(value, dict):
+        return {name: filled(inner, arguments, (*path, name), media_type) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [filled(inner, arguments, path, media_type) for inner in value]
+    if not isinstance(value, str):
+        return value
+    whole = _PLACE.fullmatch(value.strip())
+    if whole is not None:
+        return arguments.get(whole[1])
+    if path == ("url",):
+        return _PLACE.sub(lambda place: _in_url(arguments.get(place[1])), value)
+    form = form_of(value, _PLACE, media_type if path == ("body",) else None)
+    return fill(value, _PLACE, lambda place: arguments.get(place[1]), form)
+
+
+def _in_url(value: Any) -> str:
+    shown = "" if value is None else render(value)
+    encoded = quote(shown, safe="")
+    # Encoded or not, a part of a path that is only dots leads up.
+    return encoded.replace(".", "%2E") if set(shown) <= {"."} else encoded
+
+
+def _media_type(params: Mapping[str, Any]) -> str | None:
+    headers = params.get("headers")
+    named = headers if isinstance(headers, dict) else {}
+    return next(
+        (text for name, text in named.items() if name.lower() == "content-type" and isinstance(text, str)), None
+    )
+
+
+def shown_result(output: Any) -> str:
+    """Return the result as text for the model, cut to RESULT_MAX characters."""
+    shown = render(output)
+    if len(shown) <= RESULT_MAX:
+        return shown
+    return f"{shown[:RESULT_MAX]}\n[cut: it has {len(shown)} characters]"
+
+
+def _say_nothing(text: str) -> None:
+    """Drop the text that a tool emits: it is not text of the model."""

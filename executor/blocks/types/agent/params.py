@@ -1,0 +1,118 @@
+"""The params of `agent`, faults of them that their schema cannot express, and the schema of the output."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from compiler.catalog import Finding, Params
+from compiler.schema import schema_error
+from executor.blocks.types.agent.memory import MemoryParams
+from executor.blocks.types.agent.tools import ToolParams
+from executor.blocks.types.asking import SPENT, ModelParams
+from executor.blocks.types.model_files import FILES
+from executor.blocks.types.params import changed, param
+
+MEMORY: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {"key": {"type": "string"}, "scope": {"type": "string"}, "messages": {"type": "integer"}},
+}
+
+
+class AgentParams(ModelParams, MemoryParams, required=("model",)):
+    files: Any = changed(FILES, order=8.5)
+    system: str | None = param(
+        "Instructions", "What the model is and how it works.", order=7, widget="longtext", rows=4
+    )
+    prompt: Any = param("Prompt", "What the model is asked.", order=8, widget="longtext", rows=4)
+    messages: Any = param(
+        "Messages", "Earlier messages: a list of {role, content, files}, of user and assistant.", order=9, advanced=True
+    )
+    tools: list[ToolParams] | None = param("Tools", "What the model may call.", order=10, maxItems=50)
+    output_schema: dict[str, Any] | None = param(
+        "Output schema",
+        "JSON Schema of the answer, an object. Leave empty for text.",
+        order=11,
+        widget="schema",
+        weft="literal",
+    )
+    output_mode: str = param(
+        "How the output is asked for",
+        "By the output format of the model, by a tool, or in words.",
+        default="auto",
+        order=12,
+        advanced=True,
+        weft="literal",
+        choices={"auto": "Automatic", "native": "Output format", "tool": "Tool", "prompted": "Words"},
+        type="string",
+    )
+    max_rounds: int = param(
+        "Maximum rounds", "Calls of the model.", default=20, order=13, advanced=True, minimum=1, maximum=100
+    )
+    max_tool_calls: int = param(
+        "Maximum tool calls", "Of all tools together.", default=50, order=14, advanced=True, minimum=0, maximum=300
+    )
+    budget_tokens: int | None = param(
+        "Budget (tokens)", "No call is made once this number of tokens is used.", order=15, advanced=True, minimum=1
+    )
+    budget_usd: float | None = param(
+        "Budget (US dollars)",
+        "No call is made once this is spent. The price of the model must be known.",
+        order=16,
+        advanced=True,
+        exclusiveMinimum=0,
+    )
+
+
+def check(params: Params) -> tuple[Finding, ...]:
+    found: list[Finding] = []
+    if all(params.get(name) in (None, "", []) for name in ("prompt", "messages")):
+        found.append(Finding("required", "/prompt", "Prompt is required."))
+    names: set[str] = set()
+    tools = params.get("tools")
+    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
+        if not isinstance(tool, dict):
+            continue
+        name = tool.get("name")
+        if isinstance(name, str) and name in names:
+            found.append(Finding("param_invalid", f"/tools/{at}/name", f'The tool "{name[:80]}" is listed twice.'))
+        elif isinstance(name, str):
+            names.add(name)
+        kinds = [kind for kind in ("workflow", "block", "mcp") if tool.get(kind) not in (None, "", {})]
+        if not kinds:
+            message = "Workflow, block or MCP server is required."
+            found.append(Finding("required", f"/tools/{at}/workflow", message))
+        elif len(kinds) > 1:
+            message = "A tool has one of workflow, block and MCP server."
+            found.append(Finding("param_invalid", f"/tools/{at}/{kinds[1]}", message))
+        if tool.get("approve") == "if" and tool.get("approve_if") in (None, ""):
+            found.append(Finding("required", f"/tools/{at}/approve_if", "The condition of the approval is required."))
+    schema = params.get("output_schema")
+    if isinstance(schema, dict) and schema:
+        problem = schema_error(orjson.dumps(schema))
+        if problem is not None:
+            found.append(Finding("param_invalid", "/output_schema", f"It is not a JSON Schema: {problem[:300]}"))
+    return tuple(found)
+
+
+def output_from(params: Params) -> dict[str, Any]:
+    schema = params.get("output_schema")
+    calls = {
+        "type": "object",
+        "properties": {
+            "tool": {"type": "string"},
+            "arguments": {"type": "object"},
+            "error": {"type": ["string", "null"]},
+        },
+    }
+    return {
+        "type": "object",
+        "properties": {
+            "content": schema if isinstance(schema, dict) and schema else {"type": "string"},
+            "rounds": {"type": "integer"},
+            "tool_calls": {"type": "array", "items": calls},
+            **SPENT,
+            **({"memory": MEMORY} if params.get("memory") not in (None, "") else {}),
+        },
+    }

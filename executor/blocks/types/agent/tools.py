@@ -1,0 +1,211 @@
+"""The tools of an agent, read from its params: a stored workflow, a block whose params the model fills in where the
+author allows it, or those of an MCP server (`servers`).
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from msgspec import Struct
+
+from executor.blocks.llm.base import ToolSpec
+from executor.blocks.mcp.base import ServerTool, ToolServer
+from executor.blocks.types import email, http
+from executor.blocks.types.connected import CONNECTION
+from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, form_schema, invalid, param
+from executor.blocks.types.response import header_texts
+from executor.errors import BlockError
+from executor.kernel.handler.base import Block
+
+BLOCKS: Final[dict[str, Block]] = {"http": http.block, "email": email.block}
+NAME: Final = "^[A-Za-z_][A-Za-z0-9_-]{0,63}$"
+ANSWERED: Final = ("action", "answered_at", "answered_by", "reason")  # fields of an answer; no arguments
+MAX_CALLS: Final = 1000
+_ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
+_SESSION_OWN: Final = frozenset(
+    {"accept", "accept-encoding", "connection", "content-encoding", "content-length", "content-type", "host",
+     "keep-alive", "last-event-id", "te", "trailer", "transfer-encoding", "upgrade", "user-agent"}
+)  # fmt: skip
+
+
+# A mail goes to servers outside the hosts of a secret.
+_SECRETS: Final[dict[str, Any]] = {"x-url": ["url"], "x-secret-when": {"block": ["http"]}}
+
+
+class ServerParams(TypedParams):
+    url: str = param("URL", "Starts with http:// or https://", required=True, pattern=FILLED)
+    headers: Any = changed(SENT_HEADERS, order=2)
+    connection: str | None = changed(CONNECTION, order=1.5)
+    tools: list[Any] | None = param(
+        "Only these tools",
+        "As the server calls them. Leave empty to offer all of them to the model.",
+        order=3,
+        weft="literal",
+        items={"type": "string", "minLength": 1, "maxLength": 128},
+        maxItems=100,
+    )
+    timeout_s: float = param(
+        "Timeout (seconds)", "For each call.", default=60, order=4, advanced=True, exclusiveMinimum=0, maximum=600
+    )
+
+
+class ToolParams(TypedParams):
+    name: str = param(
+        "Name",
+        "What the model calls it by: letters, digits, _ and -. The names of the tools of an MCP server begin with it.",
+        required=True,
+        weft="literal",
+        pattern=NAME,
+    )
+    description: str | None = param("Description", "What it does and when to use it.", widget="longtext", rows=2)
+    workflow: str | None = param(
+        "Workflow", "Name of the workflow to run. The arguments are its input.", widget="workflow", maxLength=200
+    )
+    version: int | None = param(
+        "Version", "Of the workflow. Leave empty to use the active one.", advanced=True, minimum=1, maximum=2**31
+    )
+    block: str | None = param(
+        "Block",
+        "A block type instead of a workflow.",
+        weft="literal",
+        choices={kind: block.spec.title for kind, block in BLOCKS.items()},
+        type="string",
+    )
+    mcp: ServerParams | None = param(
+        "MCP server", "A server of tools instead of a workflow or a block, over streamable HTTP.", widget="tool_server"
+    )
+    params: dict[str, Any] | None = param(
+        "Parameters of the block",
+        "{{name}} stands for the argument of that name.",
+        widget="json",
+        rows=5,
+        weft="secret",
+        **_SECRETS,
+    )
+    arguments: dict[str, Any] | None = param("Arguments", "What the model fills in.", widget="schema", weft="literal")
+    approve: str = param(
+        "Approval",
+        "Who decides about a call.",
+        default="never",
+        weft="literal",
+        choices={
+            "never": "No one is asked",
+            "always": "A person decides",
+            "write": "A person decides about changes",
+            "if": "A person decides if",
+        },
+        type="string",
+    )
+    approve_if: Any = param(
+        "A person decides if",
+        "A JavaScript expression. The arguments are in args.",
+        widget="code",
+        rows=1,
+        weft="expression",
+        when={"approve": ["if"]},
+        type=["string", "boolean"],
+    )
+    on_lost: str = param(
+        "If the process ends during a call",
+        "A call that only reads, or that the service recognizes, is repeated in any case.",
+        default="ask",
+        order=12,
+        advanced=True,
+        weft="literal",
+        choices={"ask": "A person decides", "retry": "Call again"},
+        type="string",
+    )
+    max_calls: int | None = param(
+        "Maximum calls",
+        "Further calls are refused, and the model is informed.",
+        order=11,
+        advanced=True,
+        minimum=1,
+        maximum=MAX_CALLS,
+    )
+
+
+class Tool(Struct, frozen=True):
+    """A tool. `given`: as the author lists it. `server`: the MCP server that has it, as `remote`; without `remote` it
+    stands for all tools of that server, or those that are listed."""
+
+    name: str
+    description: str
+    schema: dict[str, Any]
+    given: ToolParams
+    server: ToolServer | None = None
+    remote: ServerTool | None = None
+
+    @property
+    def spec(self) -> ToolSpec:
+        called = self.remote.name if self.remote is not None else self.given.workflow or self.given.block
+        return ToolSpec(self.name, self.description or f"Calls {called}.", self.schema)
+
+    @property
+    def connection(self) -> str | None:
+        """The connection whose credential the MCP server gets."""
+        return None if self.given.mcp is None else self.given.mcp.connection
+
+    @property
+    def only(self) -> tuple[str, ...]:
+        """The tools of the MCP server that the author lists, or () for all."""
+        return () if self.given.mcp is None else tuple(dict.fromkeys(self.given.mcp.tools or ()))
+
+    @property
+    def editable(self) -> dict[str, Any]:
+        """The arguments that a person may edit, by name. An argument of an MCP tool can be called as a part of an
+        answer is; it remains as it is then."""
+        fields = self.schema.get("properties") or {}
+        return {name: field for name, field in fields.items() if name not in ANSWERED}
+
+
+def read_tools(listed: Any) -> dict[str, Tool]:
+    """Return the listed tools by name. Raises BlockError(params_invalid)."""
+    if listed in (None, ""):
+        return {}
+    if not isinstance(listed, list):
+        raise invalid("tools must be a list")
+    tools: dict[str, Tool] = {}
+    for item in listed:
+        tool = _tool(item)
+        if tool.name in tools:
+            raise invalid(f"the tool {tool.name} is listed twice")
+        tools[tool.name] = tool
+    return tools
+
+
+def _tool(item: Any) -> Tool:
+    name = item.get("name") if isinstance(item, dict) else None
+    if not isinstance(name, str) or re.fullmatch(NAME, name) is None:
+        raise invalid("each tool must have a name of letters, digits, _ and -")
+    try:
+        given = ToolParams(item)
+    except BlockError as error:
+        raise invalid(f"the tool {name}: {error.message}", hint=error.hint) from None
+    if sum(kind is not None for kind in (given.workflow, given.block, given.mcp)) != 1:
+        raise invalid(f"the tool {name} must have a workflow, a block or an MCP server")
+    schema: dict[str, Any] = form_schema(given.arguments) or _ANYTHING
+    taken = [field for field in ANSWERED if field in (schema.get("properties") or {})]
+    if taken:
+        raise invalid(f"an argument of the tool {name} cannot be called {taken[0]}")
+    if given.approve == "if" and given.approve_if in (None, ""):
+        raise invalid(f"approve_if of the tool {name} is required")  # without it no call would need approval
+    if given.mcp is not None and not all(isinstance(tool, str) and tool for tool in given.mcp.tools or ()):
+        raise invalid(f"mcp.tools of the tool {name} must be a list of names")
+    server = None if given.mcp is None else tool_server(given.mcp)
+    return Tool(name, given.description or "", schema, given, server)
+
+
+def tool_server(given: ServerParams) -> ToolServer:
+    """Raises BlockError(params_invalid)."""
+    return ToolServer(given.url, session_headers(given.headers), given.timeout_s)
+
+
+def session_headers(given: Any) -> dict[str, str]:
+    """Return the headers for all requests of a session. Raises BlockError(params_invalid)."""
+    headers = header_texts(given, _SESSION_OWN)
+    taken = next((header for header in headers if header.lower().startswith("mcp-")), None)
+    if taken is not None:
+        raise invalid(f"header {taken!r} is set by weft itself")
+    return headers
