@@ -17,22 +17,19 @@ from typing import Any
 
 # Modules and the public names that they define; `module:name` where the name in the module is another one.
 _PLACES = {
-    "compiler.builder.actions": (
-        "Agent ContinueAsNew File Function HitEndpoint Http Note Response RunWorkflow SendEmail Set Sleep Sql Variables"
+    "compiler.builder.blocks": (
+        "Agent Approval Branch Break Case ChatTrigger ContinueAsNew Each File Form FormTrigger Function HitEndpoint "
+        "Http Loop Note Response Router RunWorkflow Schedule SendEmail Set Signal Sleep Sql Start Variables Webhook"
     ),
-    "compiler.builder.control": "Branch Break Case Each Loop Router",
-    "compiler.builder.errors": "BuildError",
-    "compiler.builder.people": "Approval Form Signal",
-    "compiler.builder.shapes": "Edge End Graph Parallel",
-    "compiler.builder.step": "Block Container Sequence",
-    "compiler.builder.triggers": "ChatTrigger FormTrigger Schedule Start Webhook",
+    "compiler.builder.errors": "BuildError TraceError",
+    "compiler.builder.step": "Block Container Edge End Graph Parallel Sequence",
     "compiler.builder.values": "Ref ref",
     "compiler.builder.workflow": "Workflow",
     "compiler.schema_of": "Param",
-    "compiler.tracing.calls": "approve attempt call continue_as_new each http in_order otherwise sleep when",
-    "compiler.tracing.errors": "TraceError",
+    "compiler.tracing.calls": "approve continue_as_new http in_order sleep",
     "compiler.tracing.steps": "step",
-    "compiler.tracing.workflow": "workflow",
+    "compiler.tracing.ways": "attempt each otherwise when",
+    "compiler.tracing.workflow": "call workflow",
     "executor.blocks.types.typed": "TypedBlock block",
     "executor.errors": (
         "AlreadyAnswered AnswerInvalid BadRequest BlockError Conflict InputInvalid LimitExceeded NotFound "

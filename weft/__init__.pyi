@@ -2,25 +2,20 @@
 # fmt: off
 # ruff: noqa: I001
 
-from compiler.builder.actions import (
-    Agent, ContinueAsNew, File, Function, HitEndpoint, Http, Note, Response, RunWorkflow, SendEmail, Set, Sleep,
-    Sql, Variables
+from compiler.builder.blocks import (
+    Agent, Approval, Branch, Break, Case, ChatTrigger, ContinueAsNew, Each, File, Form, FormTrigger, Function,
+    HitEndpoint, Http, Loop, Note, Response, Router, RunWorkflow, Schedule, SendEmail, Set, Signal, Sleep, Sql,
+    Start, Variables, Webhook
 )
-from compiler.builder.control import (Branch, Break, Case, Each, Loop, Router)
-from compiler.builder.errors import (BuildError)
-from compiler.builder.people import (Approval, Form, Signal)
-from compiler.builder.shapes import (Edge, End, Graph, Parallel)
-from compiler.builder.step import (Block, Container, Sequence)
-from compiler.builder.triggers import (ChatTrigger, FormTrigger, Schedule, Start, Webhook)
+from compiler.builder.errors import (BuildError, TraceError)
+from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel, Sequence)
 from compiler.builder.values import (Ref, ref)
 from compiler.builder.workflow import (Workflow)
 from compiler.schema_of import (Param)
-from compiler.tracing.calls import (
-    approve, attempt, call, continue_as_new, each, http, in_order, otherwise, sleep, when
-)
-from compiler.tracing.errors import (TraceError)
+from compiler.tracing.calls import (approve, continue_as_new, http, in_order, sleep)
 from compiler.tracing.steps import (step)
-from compiler.tracing.workflow import (workflow)
+from compiler.tracing.ways import (attempt, each, otherwise, when)
+from compiler.tracing.workflow import (call, workflow)
 from executor.blocks.types.typed import (TypedBlock, block)
 from executor.errors import (
     AlreadyAnswered, AnswerInvalid, BadRequest, BlockError, Conflict, InputInvalid, LimitExceeded, NotFound,

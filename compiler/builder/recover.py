@@ -1,22 +1,55 @@
-"""The steps in the graph of a document: which blocks follow each other, begin side by side, or follow an exit. The
-steps are built again and compared; where their connections differ, the blocks and connections are written one by one
-(`Graph`). So nothing is lost, whatever was drawn.
+"""A document as Python calls: `Http("https://…", id="hit")`, or `Block` if the class cannot express all of it.
+
+The steps are found in the graph: which blocks follow each other, begin side by side, or follow an exit. They are built
+again and compared; where their connections differ, the blocks and connections are written one by one (`Graph`). So
+nothing is lost, whatever was drawn.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from inspect import Parameter, signature
 from typing import Any, Final
 
-from compiler.builder.calls import Call, carry_out, of_block
-from compiler.builder.control import Branch
+from msgspec import Struct, field
+
+from compiler.builder.blocks import Branch, Case
 from compiler.builder.errors import BuildError
-from compiler.builder.shapes import Edge, End, Graph, Parallel
-from compiler.builder.step import BODY, ERROR, EXITS, FINALLY, OUT, TRIGGERS, Container, Exit, Sequence
+from compiler.builder.step import (
+    BODY,
+    ERROR,
+    EXITS,
+    FIELD_OF,
+    FIELDS,
+    FINALLY,
+    OUT,
+    POLICY,
+    TRIGGERS,
+    Block,
+    Container,
+    Edge,
+    End,
+    Exit,
+    Graph,
+    Parallel,
+    Sequence,
+)
 from compiler.builder.workflow import Workflow
 
 NESTING_MAX: Final = 30  # branches in branches; deeper ones are no easier to read as steps
+_OPTIONS: Final = {FIELD_OF.get(option, option): option for option in FIELDS}  # by field of a block
+_FIELDS: Final = (*_OPTIONS, "policy")  # in this order
+
+
+class Call(Struct):
+    """`cls(*args, **kwargs)`; among the arguments may be calls, and lists and objects of them. It can be carried out,
+    which proves that it fits, or printed (`source.py`)."""
+
+    cls: type[Any]
+    args: list[Any] = field(default_factory=list)
+    kwargs: dict[str, Any] = field(default_factory=dict)
 
 
 def recover(document: Mapping[str, Any]) -> Call:
@@ -39,13 +72,6 @@ def recover(document: Mapping[str, Any]) -> Call:
     if list(carry_out(call).document()["blocks"]) != order:
         call.kwargs["order"] = order
     return call
-
-
-def canonical(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a form that is equal for equivalent documents: connections in one order, each with its exit."""
-    edges = [{**edge, "handle": edge.get("handle") or OUT} for edge in document.get("edges") or []]
-    edges.sort(key=lambda edge: (edge["source"], edge["handle"], edge["target"], repr(sorted(edge.items(), key=repr))))
-    return {"format": "weft/1", **document, "edges": edges}
 
 
 class _Odd(Exception):
@@ -74,6 +100,14 @@ class _Document:
 
     def region_of(self, edge: Mapping[str, Any]) -> str | None:
         return self.parent(edge["target"]) if edge["target"] in self.blocks else None
+
+    def handles(self, block_id: str) -> list[str]:
+        """Return the exits of the block that have a connection, without those into the block itself."""
+        return [
+            handle
+            for (source, handle), targets in self.after.items()
+            if source == block_id and any(self.parent(one) != block_id for one in targets if one in self.blocks)
+        ]
 
     def has_odd_edges(self, region: str | None) -> bool:
         return any(
@@ -216,7 +250,7 @@ class _Region:
         if known == [OUT] and not used - {OUT, ERROR}:
             ways = {OUT: ([], [(block_id, OUT)])} if ERROR not in used else {OUT: self._way((block_id, OUT), False)}
         else:
-            others = [one for one in graph_handles(graph, block_id) if one in used - {ERROR}]
+            others = [one for one in graph.handles(block_id) if one in used - {ERROR}]
             ways = {handle: self._way((block_id, handle)) for handle in dict.fromkeys([*known, *others])}
         if ERROR in used:
             ways[ERROR] = self._way((block_id, ERROR))
@@ -237,7 +271,7 @@ class _Region:
         """Return the exits that continue by default, and those with a connection."""
         block = self._graph.blocks[block_id]
         inner = (BODY, FINALLY) if block["type"] in TRIGGERS else (BODY,)
-        used = {handle for handle in graph_handles(self._graph, block_id) if handle not in inner}
+        used = {handle for handle in self._graph.handles(block_id) if handle not in inner}
         params = block.get("params")
         if (named := EXITS.get(block["type"])) is not None:
             return named(params if isinstance(params, dict) else {}), used
@@ -264,15 +298,6 @@ class _Region:
         return [*steps, Call(End)], []
 
 
-def graph_handles(graph: _Document, block_id: str) -> list[str]:
-    """Return the exits of the block that have a connection, without those into the block itself."""
-    return [
-        handle
-        for (source, handle), targets in graph.after.items()
-        if source == block_id and any(graph.parent(target) != block_id for target in targets if target in graph.blocks)
-    ]
-
-
 def _finally(cleanup: list[Call]) -> dict[str, Any]:
     return {"finally_": _one(cleanup)} if cleanup else {}
 
@@ -293,3 +318,95 @@ def _put_ways(call: Call, on: dict[str, Any]) -> None:
                 case.kwargs = {"then": on.pop(handle), **case.kwargs}
     if on:
         call.kwargs["on"] = on
+
+
+def carry_out(value: Any) -> Any:
+    """Return the objects that the calls in `value` make. Raises BuildError."""
+    if isinstance(value, Call):
+        arguments = [carry_out(one) for one in value.args]
+        return value.cls(*arguments, **{key: carry_out(one) for key, one in value.kwargs.items()})
+    if isinstance(value, list):
+        return [carry_out(one) for one in value]
+    if isinstance(value, dict):
+        return {key: carry_out(one) for key, one in value.items()}
+    return value
+
+
+def of_block(block_id: str, block: Mapping[str, Any], parent: str | None, contains: bool) -> Call:
+    """Return the call of a block without its steps. `contains`: there are blocks inside it."""
+    options = _options(block_id, block, parent)
+    cls = Block.CLASSES.get(block["type"])
+    params = block.get("params")
+    holds = cls is not None and (not contains or issubclass(cls, Container))
+    if cls is not None and holds and isinstance(params, dict | None):
+        call = _typed(cls, dict(params or {}), options, "params" in block)
+        with suppress(BuildError, TypeError):
+            if carry_out(call).block(block_id, parent) == block:
+                return call
+    if "params" in block:
+        options = {"id": block_id, "params": params, **options}
+    return Call(Container if contains else Block, [block["type"]], {"id": block_id} | options)
+
+
+def _typed(cls: type[Block], left: dict[str, Any], options: dict[str, Any], has_params: bool) -> Call:
+    if cls is Branch:
+        return _branch(left, options)
+    is_empty = has_params and not left
+    kwargs: dict[str, Any] = {}
+    for argument, (mode, param) in cls.MODES.items():
+        if left.get("mode") == mode and param in left:
+            kwargs[argument] = left.pop(param)
+            del left["mode"]
+    found = list(signature(cls.__init__).parameters.values())[1:]
+    args: list[Any] = []
+    for one in found:
+        param = cls.RENAMED.get(one.name, one.name)
+        if param not in left or one.name in cls.MODES:
+            continue
+        if one.kind is Parameter.POSITIONAL_OR_KEYWORD and len(args) == found.index(one):
+            args.append(left.pop(param))
+        elif one.kind in (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY):
+            kwargs[one.name] = left.pop(param)
+    if left or is_empty:
+        kwargs["params"] = left
+    return Call(cls, args, {"id": options["id"], **kwargs, **options})
+
+
+def _branch(params: dict[str, Any], options: dict[str, Any]) -> Call:
+    cases = params.pop("cases", None)
+    args = []
+    for case in cases if isinstance(cases, list) else ():
+        if not isinstance(case, dict) or not isinstance(case.get("id"), str):
+            break
+        rest = {"title": case["title"]} if "title" in case else {}
+        args.append(Call(Case, [case["id"], *([case["when"]] if "when" in case else [])], rest))
+    return Call(Branch, args, options | ({"params": params} if params else {}))
+
+
+def _options(block_id: str, block: Mapping[str, Any], parent: str | None) -> dict[str, Any]:
+    options: dict[str, Any] = {"id": block_id}
+    more: dict[str, Any] = {}
+    for key in sorted(block, key=lambda key: _FIELDS.index(key) if key in _FIELDS else len(_FIELDS)):
+        value = block[key]
+        if key in ("type", "params") or (key == "parent" and value == parent):
+            continue
+        if key == "policy" and isinstance(value, dict):
+            options |= _policy(value)
+        elif key in _OPTIONS and value is not None:
+            options[_OPTIONS[key]] = value
+        else:
+            more[key] = value
+    return options | ({"more": more} if more else {})
+
+
+def _policy(policy: dict[str, Any]) -> dict[str, Any]:
+    options: dict[str, Any] = {}
+    rest = dict(policy)
+    if isinstance(retry := rest.get("retry"), dict):
+        plain = list(retry) == ["max_attempts"] and type(retry["max_attempts"]) is int
+        options["retry"] = retry["max_attempts"] if plain else retry
+        del rest["retry"]
+    for key, option in (("timeout_s", "timeout"), *((key, key) for key in POLICY)):
+        if rest.get(key) is not None:
+            options[option] = rest.pop(key)
+    return options | ({"policy": rest} if rest or not policy else {})

@@ -1,22 +1,22 @@
-"""Blocks as Python objects: `Block` for any type, `Container` for those with a body. They only hold the arguments;
-`workflow.py` makes the document.
+"""Blocks as Python objects: `Block` for any type, `Container` for those with a body; and how they are connected:
+`Sequence`, `Parallel`, `End`, `Graph`. They only hold the arguments; `workflow.py` makes the document.
 
-A step is anything that has a place in a sequence: a block, or a shape (`shapes.py`). It is built after `Exits`: the
+A step is anything that has a place in a sequence. It is built after `Exits`: the
 exits of blocks that it is connected to, or None if nothing comes before it.
 """
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Steps
 from inspect import Parameter, signature
+from pathlib import PurePath
 from typing import Any, ClassVar, Final, Literal, Protocol, TypedDict, Unpack
 
 from msgspec import UNSET
 
-from compiler.builder.errors import BuildError
+from compiler.builder.errors import BuildError, user_place
 from compiler.builder.values import plain
 from compiler.diagnostics import suggest
 
@@ -27,7 +27,6 @@ ERROR: Final = "error"
 BODY: Final = "body"
 FINALLY: Final = "finally"
 TRIGGERS: Final = frozenset(["start", "schedule", "webhook", "form_trigger", "chat_trigger"])
-_OWN: Final = "compiler.builder"
 
 
 class Options(TypedDict, total=False):
@@ -75,7 +74,11 @@ class Options(TypedDict, total=False):
 
 
 _NAMED = (Parameter.POSITIONAL_OR_KEYWORD, Parameter.KEYWORD_ONLY)
-_POLICY = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
+_NO_PARAMS = ("self", "steps", "finally_", "options", "__class__")  # among the arguments of a block
+# The options that are fields of a block, and those that are fields of its policy.
+FIELDS: Final = ("name", "description", "assign_to", "output", "enabled", "at", "size")
+FIELD_OF: Final = {"assign_to": "assign", "output": "output_schema"}
+POLICY: Final = ("on_lost", "cache", "limit", "group", "runner", "skip_if")
 
 
 class Site(Protocol):
@@ -123,21 +126,38 @@ class Sequence(Step):
 class Block(Step):
     """A block of any type, also of an installed package: `Block("connector.slack", params={"operation": "post"})`."""
 
+    CLASSES: ClassVar[dict[str, type[Block]]] = {}  # by block type
     RENAMED: ClassVar[Mapping[str, str]] = {}  # arguments that are called otherwise than their params
+    MODES: ClassVar[Mapping[str, tuple[str, str]]] = {}  # arguments of which one is given: its mode, and its param
+    type: str
+
+    def __init_subclass__(cls, type: str | None = None) -> None:
+        if type is not None:
+            cls.type = type
+            cls.CLASSES[type] = cls
 
     def __init__(self, type: str, **options: Unpack[Options]) -> None:
-        self._begin(type, {}, options)
+        self.type = type
+        self._begin({}, options)
 
-    def _begin(self, type: str, own: Mapping[str, Any], options: Options) -> None:
-        """Set up a block. `own` has params by the names of their arguments; UNSET ones are left out."""
+    def _begin(self, arguments: Mapping[str, Any], options: Options) -> None:
+        """Set up a block. `arguments` are those of the constructor; UNSET ones are left out."""
         super().__init__()
         for key in options:
             if key not in Options.__annotations__:
                 raise BuildError(f"{_class(self)} ({self.place}) has no argument {key}.", self._instead_of(key))
-        self.type = type
         self.id = options.get("id")
         self.options = options
-        self.params = {self.RENAMED.get(key, key): value for key, value in own.items() if value is not UNSET}
+        given = {key: value for key, value in arguments.items() if key not in _NO_PARAMS and value is not UNSET}
+        modes = [key for key in self.MODES if key in given]
+        if self.MODES and len(modes) != 1:
+            *others, last = self.MODES
+            raise BuildError(f"{self!r} needs exactly one of {', '.join(others)} or {last}.")
+        self.params: dict[str, Any] = {}
+        for key in modes:
+            self.params["mode"], param = self.MODES[key]
+            self.params[param] = given.pop(key)
+        self.params |= {self.RENAMED.get(key, key): value for key, value in given.items()}
         self.params |= options.get("params", {})
         self.on: dict[str, Step] = {handle: as_step(one) for handle, one in options.get("on", {}).items()}
         on_error = options.get("on_error")
@@ -193,26 +213,19 @@ class Block(Step):
 
     def block(self, block_id: str, parent: str | None) -> dict[str, Any]:
         """Return the block as in a document. Raises BuildError."""
-        options = self.options
-        where = f'Block "{block_id}" ({self.place}): '
+        options: Mapping[str, Any] = self.options
+        fields = {FIELD_OF.get(key, key): options[key] for key in FIELDS if key in options}
         made: dict[str, Any] = {"type": self.type}
-        for option, field in (("name", "name"), ("description", "description")):
-            if option in options:
-                made[field] = options[option]  # type: ignore[literal-required]
+        made |= {key: fields.pop(key) for key in ("name", "description") if key in fields}
         if parent is not None:
             made["parent"] = parent
-        for option in ("at", "size"):
-            if option in options:
-                made[option] = options[option]  # type: ignore[literal-required]
+        made |= {key: fields.pop(key) for key in ("at", "size") if key in fields}
         if self.params or "params" in options:
             made["params"] = self.params
         if (policy := self._policy()) is not None:
             made["policy"] = policy
-        for option, field in (("assign_to", "assign"), ("output", "output_schema"), ("enabled", "enabled")):
-            if option in options:
-                made[field] = options[option]  # type: ignore[literal-required]
-        made |= options.get("more", {})
-        return {key: plain(value, f"{where}{key}") for key, value in made.items()}
+        made |= fields | options.get("more", {})
+        return {key: plain(value, f'Block "{block_id}" ({self.place}): {key}') for key, value in made.items()}
 
     def _policy(self) -> dict[str, Any] | None:
         options = self.options
@@ -224,7 +237,7 @@ class Block(Step):
             policy["timeout_s"] = options["timeout"]
         if isinstance(options.get("on_error"), str):
             policy["on_error"] = options["on_error"]
-        policy |= {key: options[key] for key in _POLICY if key in options}  # type: ignore[literal-required]
+        policy |= {key: options[key] for key in POLICY if key in options}
         policy |= options.get("policy", {})
         return policy if policy or "policy" in options else None
 
@@ -240,7 +253,8 @@ class Container(Block):
         finally_: Step | Steps[Step] | None = None,
         **options: Unpack[Options],
     ) -> None:
-        self._begin(type, {}, options)
+        self.type = type
+        self._begin({}, options)
         self._hold(steps, finally_)
 
     def _hold(self, steps: Steps[Step | Steps[Step]], cleanup: Step | Steps[Step] | None) -> None:
@@ -304,9 +318,69 @@ EXITS: Final[Mapping[str, Callable[[Mapping[str, Any]], list[str]]]] = {
 
 
 def _place() -> str:
-    """The line outside of this package that is being executed."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).startswith(_OWN):
-        frame = frame.f_back
-    file = frame.f_code.co_filename.replace("\\", "/").rpartition("/")[2]
-    return f"{file}:{frame.f_lineno}"
+    file, line = user_place()
+    return f"{PurePath(file).name}:{line}"
+
+
+def edge(source: str, handle: str, target: str) -> dict[str, Any]:
+    """Return a connection of a document."""
+    return {"source": source, "target": target} | ({} if handle == OUT else {"handle": handle})
+
+
+class Parallel(Step):
+    """Steps that begin at the same time; the next step waits for all of them. For a branch per item see `Each`."""
+
+    def __init__(self, *branches: Step | Steps[Step], id: str | None = None) -> None:
+        super().__init__()
+        self.branches = [as_step(branch) for branch in branches]
+
+    def inner(self) -> Iterable[Step]:
+        return self.branches
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        left = [branch.build(site, behind, parent) for branch in self.branches]
+        ends = [exits for exits in left if exits is not None]
+        return list(dict.fromkeys(end for exits in ends for end in exits)) if ends else behind
+
+
+class End(Step):
+    """The path ends here: what comes next is not connected to it."""
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        return []
+
+
+class Edge:
+    """A connection of a `Graph`, between blocks or ids of blocks. `more`: other fields of it (`id`, `label`, `at`)."""
+
+    def __init__(
+        self, source: Block | str, target: Block | str, handle: str = OUT, *, more: Mapping[str, Any] | None = None
+    ) -> None:
+        self.source = source
+        self.target = target
+        self.handle = handle
+        self.more = more or {}
+
+
+class Graph(Step):
+    """Blocks, and connections between them that are not a sequence. It is all of a workflow, of a container, or of a
+    cleanup. In a container the first blocks have a connection from its exit `body`, in a cleanup from `finally`."""
+
+    def __init__(self, *steps: Step, edges: Steps[Edge]) -> None:
+        super().__init__()
+        self.steps = [as_step(step) for step in steps]
+        self.edges = list(edges)
+
+    def inner(self) -> Iterable[Step]:
+        return self.steps
+
+    def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
+        if behind is not None and behind != [(parent, BODY)] and {handle for _, handle in behind} != {FINALLY}:
+            raise BuildError(f"Graph ({self.place}) is all of a workflow or of a container.", "Put nothing beside it.")
+        for step in self.steps:
+            step.build(site, None, parent)
+        for one in self.edges:
+            source, target = (end if isinstance(end, str) else site.id_of(end) for end in (one.source, one.target))
+            where = f"Edge {source} -> {target} ({self.place}): more"
+            site.connect(edge(source, one.handle, target) | plain(one.more, where))
+        return []

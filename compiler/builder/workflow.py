@@ -17,11 +17,10 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from compiler.builder.blocks import Start
 from compiler.builder.errors import BuildError
-from compiler.builder.shapes import Graph
-from compiler.builder.step import FINALLY, OUT, TRIGGERS, Block, Exits, Step, as_step
+from compiler.builder.step import FINALLY, OUT, TRIGGERS, Block, Exits, Graph, Step, as_step, edge
 from compiler.builder.step import Sequence as InTurn
-from compiler.builder.triggers import Start
 from compiler.builder.values import plain
 from compiler.document import BLOCKS_MAX, FORMAT, ID_PATTERN
 
@@ -108,6 +107,34 @@ def _blocks(step: Step) -> Iterator[Block]:
         stack += reversed(list(step.inner()))
 
 
+def defined_in(names: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the workflows among the names of a module: values with a `document()`, each once, in the order of the
+    file; if there are none, the value called `workflow`. A name that begins with `_` is for the file alone."""
+    found: dict[str, Any] = {}
+    seen: set[int] = set()
+    for name, value in names.items():
+        is_one = not isinstance(value, type) and callable(getattr(value, "document", None))
+        if is_one and not name.startswith("_") and id(value) not in seen:
+            seen.add(id(value))
+            found[name] = value
+    if not found and "workflow" in names:
+        found["workflow"] = names["workflow"]
+    return found
+
+
+def document_of(value: Any, name: str) -> dict[str, Any]:
+    """Return the document of a workflow, a tree of steps, or a function without arguments that returns either. `name`
+    is used if it has none. Raises BuildError, and any error of the function."""
+    if not hasattr(value, "document") and not isinstance(value, Step) and callable(value):
+        value = value()
+    if isinstance(value, Step | list):
+        value = as_workflow(value, name)
+    document = value.document() if callable(getattr(value, "document", None)) else value
+    if not isinstance(document, dict):
+        raise BuildError(f"This is not a workflow: its type is {type(value).__name__}.")
+    return document if document.get("name") else {**document, "name": name}
+
+
 class _Site:
     """The document while it is built. Ids are known before the first block is added."""
 
@@ -145,7 +172,7 @@ class _Site:
         self.blocks[own] = block.block(own, parent)
         for source, handle in behind or ():
             if block.type != "note":
-                self.connect({"source": source, "target": own} | ({} if handle == OUT else {"handle": handle}))
+                self.connect(edge(source, handle, own))
         return own
 
     def connect(self, edge: Mapping[str, Any]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-Exit = tuple[str, str]  # id of a block, handle
+from compiler.builder.step import OUT, Block, Exit, edge
 
 
 class Scope:
@@ -79,13 +79,10 @@ class Node(Item):
     it is left out if nothing reads it. `joins`: it makes one value of those of several ways. `ends`: the run ends with
     it, and nothing follows."""
 
-    def __init__(self, scope: Scope, id: str, type: str, params: dict[str, Any]) -> None:
+    def __init__(self, scope: Scope, id: str, block: Block) -> None:
         super().__init__(scope)
         self.id = id
-        self.type = type
-        self.params = params
-        self.policy: dict[str, Any] = {}
-        self.output_schema: dict[str, Any] | None = None
+        self.block = block
         self.needed = True
         self.joins = False
         self.ends = False
@@ -96,19 +93,10 @@ class Node(Item):
         return [scope for scope in (self.body, self.cleanup) if scope is not None]
 
     def exits(self) -> list[Exit]:
-        return [] if self.ends else [(self.id, "out")]
+        return [] if self.ends else [(self.id, OUT)]
 
     def document(self) -> dict[str, Any]:
-        block: dict[str, Any] = {"type": self.type}
-        if self.scope.container is not None:
-            block["parent"] = self.scope.container
-        if self.params:
-            block["params"] = self.params
-        if self.policy:
-            block["policy"] = self.policy
-        if self.output_schema is not None:
-            block["output_schema"] = self.output_schema
-        return block
+        return self.block.block(self.id, self.scope.container)
 
 
 class Junction(Item):
@@ -129,9 +117,9 @@ class Junction(Item):
         return self.ways
 
 
-def edges_of(scope: Scope) -> list[dict[str, str]]:
+def edges_of(scope: Scope) -> list[dict[str, Any]]:
     """Return the edges of all blocks of the scope and of the scopes in it, in the order in which they were made."""
-    edges: list[dict[str, str]] = []
+    edges: list[dict[str, Any]] = []
     for item in scope.items:
         if isinstance(item, Junction):
             for way in item.ways:
@@ -139,7 +127,7 @@ def edges_of(scope: Scope) -> list[dict[str, str]]:
         elif isinstance(item, Node):
             direct = _direct(item)
             sources = [end for one in direct for end in one.exits()] if direct else [scope.entry]
-            edges += [_edge(source, handle, item.id) for source, handle in dict.fromkeys(sources)]
+            edges += [edge(source, handle, item.id) for source, handle in dict.fromkeys(sources)]
             for inner in item.scopes():
                 edges += edges_of(inner)
     return edges
@@ -174,7 +162,3 @@ def _all_before(item: Item) -> set[int]:
             found.add(id(one))
             stack.extend(one.after)
     return found
-
-
-def _edge(source: str, handle: str, target: str) -> dict[str, str]:
-    return {"source": source, "target": target} | ({"handle": handle} if handle != "out" else {})

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
-from compiler.tracing.errors import TraceError, is_of_user
+from compiler.builder.errors import TraceError, is_of_user
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-_CALLS: Final = "compiler.tracing.calls"  # the module of weft.each, weft.when and the others
+_CALLS: Final = tuple(f"compiler.tracing.{name}" for name in ("calls", "ways", "workflow"))  # of weft.each, weft.when …
 _IS: Final = (
     "`is` looks at the placeholder, not at the value of a run. Write weft.when(value == None, ...), with != for "
     "`is not`, or decide inside a step."
@@ -175,7 +175,7 @@ class _Reading:
         return type(self._value_of(function)).__module__ in ("compiler.tracing.steps", "compiler.tracing.workflow")
 
     def _is_of_weft(self, function: ast.expr) -> bool:
-        return bool(getattr(self._value_of(function), "__module__", None) == _CALLS)
+        return getattr(self._value_of(function), "__module__", None) in _CALLS
 
     def _value_of(self, name: ast.expr) -> Any:
         """Return the object that a name of the module, or of a module in it, stands for, or None."""

@@ -12,11 +12,12 @@ from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, cast, over
 
 import msgspec
 
+from compiler.builder.errors import TraceError
+from compiler.builder.step import Block, Options
 from compiler.document import PolicyDoc
 from compiler.plan import Effect
 from compiler.schema_of import TypeUnknown, Unfit, read, schema_of, write
 from compiler.signature import Signature, SignatureUnusable, signature_of
-from compiler.tracing.errors import TraceError
 from compiler.tracing.trace import Trace, active
 from compiler.tracing.values import Condition, Traced, kind_of, reference
 
@@ -91,10 +92,13 @@ class Step(Generic[P, R]):
         if known.function is not self.function:
             raise TraceError(f"two functions have the name {self.name!r}: give one of them another name=.")
         arguments = self._bind(args, kwargs)
-        params = {"function": self.name} | ({"arguments": arguments} if arguments else {})
-        node = trace.add(self.function.__name__, "python", params, id=self.id, after=self.after)
-        node.policy = dict(self.policy)
-        node.output_schema = self.result_schema or None
+        options: Options = {"params": {"function": self.name} | ({"arguments": arguments} if arguments else {})}
+        if self.policy:
+            options["policy"] = self.policy
+        if self.result_schema:
+            options["output"] = self.result_schema
+        block = Block("python", **options)
+        node = trace.add(self.function.__name__, block, id=self.id, after=self.after)
         return Traced(node, node.scope, (), self.result_schema)
 
     def _bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:

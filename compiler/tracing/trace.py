@@ -8,22 +8,20 @@ from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 
 from compiler.bind import RESERVED
+from compiler.builder.blocks import Start
+from compiler.builder.errors import TraceError, raised, user_place
+from compiler.builder.step import OUT, Block
 from compiler.document import BLOCKS_MAX
 from compiler.references import find, normalize, parse
 from compiler.schema_of import Unfit, write
-from compiler.tracing.errors import TraceError, raised, user_place
 from compiler.tracing.graph import Item, Junction, Node, Scope, edges_of, nodes_of
 from compiler.tracing.source import Sources
 from compiler.tracing.values import Condition, Traced, reference, written
-
-if TYPE_CHECKING:
-    from compiler.tracing.steps import Step
-    from compiler.tracing.workflow import FunctionWorkflow
 
 START: Final = "start"
 _AWAITS: Final = "a workflow function awaits only steps and what weft offers. Await other things inside a step."
@@ -48,20 +46,16 @@ class Trace:
     """A trace. `scope` is the place of the next block."""
 
     def __init__(self) -> None:
-        self.root = Scope((START, "out"))
+        self.root = Scope((START, OUT))
         self.scope = self.root
-        self.steps: dict[str, Step[Any, Any]] = {}
-        self.workflows: dict[str, FunctionWorkflow[Any, Any] | None] = {}
+        self.steps: dict[str, Any] = {}  # each Step by name
+        self.workflows: dict[str, Any] = {}  # each FunctionWorkflow by name, None if only the name is known
         self.sources = Sources()
-        start = Node(self.root, START, "start", {})  # in no list: its edges are the entry of the root
-        self._nodes = {normalize(START): start}
+        self.start = Node(self.root, START, Start())  # in no list: its edges are the entry of the root
+        self._nodes = {normalize(START): self.start}
         self._refs: dict[tuple[str, ...], tuple[str, int]] = {}
         self._numbers: dict[str, int] = {}
         self._written: set[str] = set()  # references that were made by f-strings
-
-    @property
-    def start(self) -> Node:
-        return self._nodes[START]
 
     @contextmanager
     def recording(self) -> Generator[None]:
@@ -92,21 +86,22 @@ class Trace:
     def add(
         self,
         name: str,
-        type: str,
-        params: dict[str, Any],
+        block: Block,
         *,
         id: str | None = None,
         after: Iterable[Any] = (),
         items: Sequence[Item] = (),
         reads: Iterable[Any] = (),
+        is_plain: bool = False,
         barrier: bool = False,
     ) -> Node:
-        """A block in the current scope. `params` may hold traced values. `after`: traced values that it waits for,
-        `items`: the same of the scope itself, `reads`: values that are in the params as text already; `barrier`: it
-        waits for all before it, and all after it wait for it. Raises TraceError."""
+        """Add a block to the current scope. Its params may hold traced values, unless it `is_plain`, with references as
+        text, of which `reads` are those that it waits for. `after`: traced values that it waits for, `items`: the same
+        of the scope itself; `barrier`: it waits for all before it, and all after it wait for it. Raises TraceError."""
         self.sources.refuse_try()
-        node = Node(self.scope, self._free_id(name, id), type, {})
-        node.params = self.plain(params, node)
+        node = Node(self.scope, self._free_id(name, id), block)
+        if not is_plain:
+            block.params = self.plain(block.params, node)
         for value in (*after, *reads):
             if not isinstance(value, Traced):
                 raise TraceError(f"`after` takes what earlier calls returned, not {value!r}.")
@@ -122,11 +117,6 @@ class Trace:
     def join(self, junction: Junction) -> None:
         """Add a junction to the current scope."""
         self._place(junction, False)
-
-    def touch(self, node: Node, values: Iterable[Traced]) -> None:
-        """Make `node` wait for these values, which a later block reads."""
-        for value in values:
-            self._reads(node, value)
 
     def plain(self, value: Any, node: Node) -> Any:
         """JSON values for the params of `node`, with traced values as references; `node` waits for them."""
@@ -155,8 +145,7 @@ class Trace:
         """`blocks` and `edges`."""
         nodes = self._left_out(nodes_of(self.root))
         self._check_names(nodes)
-        blocks = {START: {"type": "start"} | ({"params": self.start.params} if self.start.params else {})}
-        return {"blocks": blocks | {node.id: node.document() for node in nodes}, "edges": edges_of(self.root)}
+        return {"blocks": {node.id: node.document() for node in (self.start, *nodes)}, "edges": edges_of(self.root)}
 
     def _place(self, item: Item, barrier: bool) -> None:
         scope = item.scope

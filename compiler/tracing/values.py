@@ -12,8 +12,8 @@ from collections.abc import Generator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
+from compiler.builder.errors import TraceError
 from compiler.diagnostics import suggest
-from compiler.tracing.errors import TraceError
 
 if TYPE_CHECKING:
     from compiler.tracing.graph import Node, Scope

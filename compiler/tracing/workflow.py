@@ -12,22 +12,26 @@ document is made: runs execute the document, and call the steps.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from functools import update_wrapper
 from typing import Any, Final, Generic, ParamSpec, TypeVar, overload
 
+from msgspec import UNSET
+
+from compiler.builder.blocks import RunWorkflow, Set, Start
+from compiler.builder.errors import TraceError
 from compiler.document import FORMAT
 from compiler.schema_of import TypeUnknown
 from compiler.signature import Signature, SignatureUnusable, signature_of
-from compiler.tracing.errors import TraceError
 from compiler.tracing.source import refuse_silent
 from compiler.tracing.steps import Step
-from compiler.tracing.trace import Trace, active, finished
+from compiler.tracing.trace import Trace, active, current, finished
 from compiler.tracing.values import Traced
 
 P = ParamSpec("P")
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
+T = TypeVar("T")
 
 _TYPES: Final = ("string", "number", "integer", "boolean", "object", "array")
 
@@ -67,8 +71,6 @@ class FunctionWorkflow(Generic[P, R_co]):
         if active() is None:
             hint = f"Start a run with engine.run({self.function.__name__}, {{...}}), or call its steps in a unit test."
             raise TraceError(f"{self.name} is a workflow, which runs in an engine. {hint}")
-        from compiler.tracing.calls import call
-
         try:
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except TypeError as error:
@@ -78,7 +80,7 @@ class FunctionWorkflow(Generic[P, R_co]):
     def _trace(self) -> tuple[dict[str, Any], Trace]:
         if self._traced is None:
             trace = Trace()
-            trace.start.params = self._start()
+            trace.start.block = Start(self._fields() or UNSET)
             values = {
                 one.name: Traced(trace.start, trace.root, (one.name,), one.schema) for one in self.signature.parameters
             }
@@ -100,7 +102,7 @@ class FunctionWorkflow(Generic[P, R_co]):
             made["settings"] = self.settings
         return made
 
-    def _start(self) -> dict[str, Any]:
+    def _fields(self) -> list[dict[str, Any]]:
         fields = []
         for one in self.signature.parameters:
             kind = one.schema.get("type")
@@ -110,7 +112,7 @@ class FunctionWorkflow(Generic[P, R_co]):
             elif one.schema.get("default") is not None:
                 field["default"] = one.schema["default"]
             fields.append(field)
-        return {"fields": fields} if fields else {}
+        return fields
 
 
 @overload
@@ -144,6 +146,46 @@ def workflow(
     return made(function) if function is not None else made
 
 
+@overload
+def call(workflow: FunctionWorkflow[..., Coroutine[Any, Any, T]], input: Any = None, *, id: str | None = None) -> T: ...
+
+
+@overload
+def call(workflow: FunctionWorkflow[..., T], input: Any = None, *, id: str | None = None) -> T: ...
+
+
+@overload
+def call(workflow: str, input: Any = None, *, id: str | None = None) -> Any: ...
+
+
+def call(workflow: str | FunctionWorkflow[Any, Any], input: Any = None, *, id: str | None = None) -> Any:
+    """Start a run of another workflow. A workflow function is stored together with this one; a workflow given by name
+    must be stored when the run starts. The value is its output."""
+    trace = current("call")
+    called = None if isinstance(workflow, str) else workflow
+    name = workflow if isinstance(workflow, str) else workflow.name
+    known = trace.workflows.get(name)
+    if called is not None:
+        _check_input(called, input)
+    if known is not None and called is not None and known is not called:
+        raise TraceError(f"two workflows have the name {name!r}: give one of them another name=.")
+    trace.workflows[name] = called or known
+    node = trace.add(f"call-{name}", RunWorkflow(name, input=UNSET if input is None else input), id=id)
+    return Traced(node, node.scope)
+
+
+def _check_input(called: FunctionWorkflow[Any, Any], input: Any) -> None:
+    if isinstance(input, Traced):
+        return
+    takes = f"{called.name} takes its input by name, as {called.function.__name__}{inspect.signature(called.function)}"
+    if not isinstance(input, Mapping | None):
+        raise TraceError(f'{takes}. Write weft.call({called.function.__name__}, {{"name": value}}), or call it.')
+    try:
+        inspect.signature(called.function).bind(**(input or {}))
+    except TypeError as error:
+        raise TraceError(f"{takes}: {error}.") from None
+
+
 def called_by(
     workflows: Iterable[FunctionWorkflow[Any, Any]], given: Iterable[FunctionWorkflow[Any, Any]] = ()
 ) -> dict[str, FunctionWorkflow[Any, Any]]:
@@ -171,4 +213,4 @@ def _return(trace: Trace, value: Any) -> None:
     if isinstance(value, Traced) and not value._path and last == [value._node]:
         value._node.needed = True
         return
-    trace.add("result", "set", {"value": value}, items=last)
+    trace.add("result", Set(value), items=last)

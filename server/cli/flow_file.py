@@ -24,7 +24,7 @@ def read(text: str) -> tuple[Any, list[dict[str, Any]]]:
     """Return the document of the workflow that is named, or of the only one in the file, and those of the workflow
     functions that it calls, which must be stored before it runs. Raises Refused."""
     path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
-    from compiler.builder.defined import document_of
+    from compiler.builder.workflow import document_of
     from compiler.tracing.workflow import FunctionWorkflow, called_by
     from executor.blocks.types.python_modules import load_module
 
@@ -44,7 +44,7 @@ def read(text: str) -> tuple[Any, list[dict[str, Any]]]:
 
 
 def _found(module: ModuleType, path: str, name: str | None) -> Any:
-    from compiler.builder.defined import defined_in
+    from compiler.builder.workflow import defined_in
 
     defined = vars(module)
     found = defined_in(defined)
@@ -68,8 +68,7 @@ def _listed(path: str, found: dict[str, Any]) -> str:
 
 def _refused(file: Path, error: BaseException) -> Refused:
     """Return the error and its place in the file."""
-    from compiler.builder.errors import BuildError
-    from compiler.tracing.errors import TraceError
+    from compiler.builder.errors import BuildError, TraceError
 
     if isinstance(error, BuildError):
         return Refused(f"{file}: {error.message}", error.hint)

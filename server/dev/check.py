@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
-from compiler.builder.defined import defined_in, document_of
+from compiler.builder.errors import TraceError
+from compiler.builder.workflow import defined_in, document_of
 from compiler.compile import compile_document
-from compiler.tracing.errors import TraceError
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.connectors.load import connectors
 from executor.blocks.sandbox.sandbox import Sandbox

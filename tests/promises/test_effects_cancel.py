@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 import weft
-from compiler.tracing.errors import TraceError
+from compiler.builder.errors import TraceError
 from executor.blocks.types.python_modules import load_module
 from executor.open.engine import Engine
 from tests.support.runs import events_of, settled

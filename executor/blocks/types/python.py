@@ -13,11 +13,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any
 
+from compiler.builder.errors import TraceError
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import escape
 from compiler.schema_of import Unfit, write
-from compiler.tracing.errors import TraceError
 from compiler.tracing.steps import Step
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import services_of

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from compiler.tracing.errors import TraceError
+from compiler.builder.errors import TraceError
 from compiler.tracing.steps import step, steps_in
 from compiler.tracing.workflow import workflow
 from tests.unit.compiler.tracing.shop import Item, Order, load_later, mail, price

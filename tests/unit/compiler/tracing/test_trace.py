@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
+from compiler.builder.errors import TraceError
 from compiler.compile import compile_document
-from compiler.tracing.calls import approve, attempt, call, continue_as_new, each, http, in_order, otherwise, sleep, when
-from compiler.tracing.errors import TraceError
-from compiler.tracing.workflow import FunctionWorkflow, workflow
+from compiler.tracing.calls import approve, continue_as_new, http, in_order, sleep
+from compiler.tracing.ways import attempt, each, otherwise, when
+from compiler.tracing.workflow import FunctionWorkflow, call, workflow
 from executor.blocks.types.python import Python
 from executor.blocks.types.registry import Registry
 from tests.unit.compiler.tracing.shop import Item, load, load_later, mail, pay, price, total

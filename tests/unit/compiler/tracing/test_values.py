@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from compiler.tracing.calls import attempt, each, otherwise, sleep, when
-from compiler.tracing.errors import TraceError
+from compiler.builder.errors import TraceError
+from compiler.tracing.calls import sleep
+from compiler.tracing.ways import attempt, each, otherwise, when
 from compiler.tracing.workflow import workflow
 from tests.unit.compiler.tracing.shop import load, mail, pay, price, total
 
