@@ -38,11 +38,12 @@ from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
 from server.http.streams import Streams
 from server.http.table import routes
+from server.keys import old_secrets, read_secret, secrets_command
 from server.metrics.process import ProcessMeters
 from server.oidc.sign_in import SignIn
 from server.routes import table_of
 from server.routes.demo import Calls
-from server.settings import LOST, Settings, old_secrets, read_secret, secrets_command
+from server.settings import LOST, Settings
 from server.variables import SettingsError
 
 STATIC = Path(__file__).parent / "static"

@@ -5,43 +5,30 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final, Literal
+from typing import Final, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-import msgspec
 from msgspec import Struct
 
-from server.oidc.settings import OidcSettings
-from server.settings import Settings, load_settings
+from server.settings import load_settings
 from server.tokens import OFF, token_path
 from server.variables import (
     ENV_PREFIX,
-    HOSTS_PREFIX,
+    FIELDS,
     KNOWN,
-    LISTS,
-    MAIL,
-    MODEL_PREFIX,
     OF_JOBS,
     OF_TESTS,
-    OIDC,
-    OIDC_LISTS,
-    PLACES_PREFIX,
-    PRICE_PREFIX,
+    PREFIXES,
+    ROWS,
     SECRET_PREFIX,
-    TEXTS,
     SettingsError,
+    Variables,
     check_names,
     database_path,
 )
 
 Source = Literal["variable", "option", "file", "default"]
 SET: Final = "(set, not shown)"
-_SECRET: Final = frozenset(
-    [
-        "WEFT_TOKEN", "WEFT_SECRET_KEY", "WEFT_OLD_SECRET_KEY", "WEFT_NOTIFY_WEBHOOK", "WEFT_ALERT_WEBHOOK",
-        "WEFT_MAIL_PASSWORD", "WEFT_OIDC_CLIENT_SECRET", "WEFT_OTLP_HEADERS", "WEFT_SECRETS_COMMAND",
-    ]
-)  # fmt: skip
 # The default of other settings may stand for a folder or host worth showing; these have none.
 _NOT_OF_THE_SERVER: Final = ("WEFT_URL", "WEFT_WEB")
 _NAME: Final = re.compile(r"WEFT_[A-Z0-9_]+")
@@ -119,35 +106,27 @@ def _without(name: str, environ: Mapping[str, str], problem: str | None) -> Sett
 
 
 def _default(name: str) -> str | None:
-    if name in MAIL:
-        value = getattr(Settings().mail, MAIL[name])
-    elif name in OIDC or name in OIDC_LISTS:
-        value = _default_of_oidc((OIDC | OIDC_LISTS)[name])
-    else:
-        value = getattr(Settings(), (TEXTS | LISTS).get(name, ""), None)
-    if value is None or value == () or value == []:
+    value = getattr(Variables(), FIELDS.get(name, ""), None)
+    if value is None or value == ():
         return None
-    if isinstance(value, tuple | list):
-        return ",".join(map(str, value))
+    if isinstance(value, tuple):
+        return ",".join(value)
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _default_of_oidc(field: str) -> Any:
-    found = next(each for each in msgspec.structs.fields(OidcSettings) if each.name == field)
-    return None if found.required or found.default is msgspec.NODEFAULT else found.default
 
 
 def _shown(name: str, text: str, plain: set[str]) -> str:
     if name == "WEFT_TOKEN" and text == OFF:
         return text
-    rules = (HOSTS_PREFIX, PLACES_PREFIX)
-    if name in _SECRET or (name.startswith(SECRET_PREFIX) and name not in TEXTS and not name.startswith(rules)):
-        return SET
-    if name.startswith(ENV_PREFIX):
-        return text if name.removeprefix(ENV_PREFIX) in plain else SET
-    if name in KNOWN or name.startswith((*rules, MODEL_PREFIX, PRICE_PREFIX)):
-        return ",".join(map(_without_credentials, text.split(",")))
-    return SET  # a misspelt name may be that of a secret
+    begins = next((prefix for prefix in PREFIXES if name.startswith(prefix)), None)
+    if name in KNOWN:
+        is_secret = name in FIELDS and ROWS[FIELDS[name]]["secret"]
+    elif begins == ENV_PREFIX:
+        is_secret = name.removeprefix(ENV_PREFIX) not in plain
+    else:
+        is_secret = begins in (None, SECRET_PREFIX)  # a misspelt name may be that of a secret
+    if is_secret or begins == ENV_PREFIX:
+        return SET if is_secret else text
+    return ",".join(map(_without_credentials, text.split(",")))
 
 
 def _without_credentials(text: str) -> str:

@@ -11,7 +11,7 @@ import orjson
 
 from executor.kernel.process.doing import doing
 from executor.kernel.values.redact import Redactor
-from server.settings import LogFormat
+from server.variables import LogFormat
 
 # Addresses with one of these contain a credential: a link, a callback address, a webhook with its query.
 _LINK = re.compile(r"(/(?:resume|callbacks|hooks|forms|chat)/[^\s/?#\"']{0,3})[^\s#\"']*")

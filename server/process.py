@@ -39,11 +39,12 @@ from server.http.connections import Connection, Connections
 from server.http.proxies import Proxies
 from server.http.security import warn_of_open_bind
 from server.http.streams import Streams
+from server.keys import with_token
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
 from server.metrics.process import ProcessMeters
-from server.settings import Settings, load_settings, with_token
+from server.settings import Settings, load_settings
 from server.start import started
 from server.variables import SettingsError, authority, database_path, server_url
 from server.watchdog import Descriptors, Watchdog, raise_limit

@@ -15,9 +15,11 @@ from executor import errors
 from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
 from server.cli import SECTIONS, weft
+from server.effective import effective
 from server.http.errors import STATUS
 from server.http.openapi import openapi
 from server.routes import TABLE
+from server.variables import OTHERS, PREFIXES, ROWS
 
 FOLDER = "reference/made"
 
@@ -25,7 +27,20 @@ FOLDER = "reference/made"
 def pages() -> dict[str, str]:
     """Texts by the path of their page in the site."""
     made = {"blocks": blocks(), "codes": codes(), "routes": routes(), "commands": commands(), "python": names()}
+    made["settings"] = settings()
     return {f"{FOLDER}/{name}.md": "\n".join(lines) + "\n" for name, lines in made.items()}
+
+
+def settings() -> Iterator[str]:
+    yield "# Settings\n"
+    yield "[Run in production](../../howto/run-in-production.md#settings) explains them.\n"
+    yield "| variable | default | |\n|---|---|---|"
+    defaults = {one.name: one.value for one in effective({}, {})}
+    about = {row["name"]: row["about"] for row in ROWS.values()} | OTHERS
+    about |= {f"{prefix}<NAME>": text for prefix, text in PREFIXES.items()}
+    for name, text in about.items():
+        yield f"| `{name}` | {_cell(defaults.get(name) or '')} | {_cell(text)} |"
+    yield ""
 
 
 def blocks() -> Iterator[str]:

@@ -156,7 +156,8 @@ def signing_key(what: Signed) -> int:
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
     """
     from executor.kernel.run.links import Links
-    from server.settings import load_settings, read_secret
+    from server.keys import read_secret
+    from server.settings import load_settings
     from server.variables import SettingsError
 
     try:

@@ -356,7 +356,8 @@ def _keys(database: Path | str) -> list[str]:
     """Return the ids of the keys of a process with these settings, the present one first; empty if it would make a new
     one."""
     from executor.kernel.run.links import key_id
-    from server.settings import known_keys, load_settings
+    from server.keys import known_keys
+    from server.settings import load_settings
     from server.variables import SettingsError
 
     try:

@@ -15,6 +15,7 @@ from compiler.diagnostics import CODES
 from executor.blocks.types.registry import Registry
 from server.cli import weft as command
 from server.routes import TABLE
+from server.variables import KNOWN
 
 pytest.importorskip("zensical", reason="`make docs` needs it")
 
@@ -93,4 +94,5 @@ def test_the_made_pages_are_complete(site: Path) -> None:
     assert all(f"<code>{code}</code>" in codes for code in CODES)
     assert all(f"{spec.method} {spec.path}" in routes for spec in TABLE if spec.documented)
     assert all(f"weft {name}" in commands for name in command.commands)
+    assert all(f"<code>{name}</code>" in text("settings") for name in KNOWN)
     assert all(f'id="{name.lower()}"' in text("python") for name in weft.__all__)

@@ -21,7 +21,8 @@ from executor.service.triggers.requests import sign
 from executor.service.upkeep.doctor import examine
 from executor.service.upkeep.findings import Evidence
 from server.app import build_engine
-from server.settings import Settings, read_secret
+from server.keys import read_secret
+from server.settings import Settings
 from tests.support.application import application
 from tests.support.documents import ASKING, document
 from tests.support.endpoints import answer as http_answer

@@ -13,6 +13,7 @@ from server.effective import SET, Setting, effective
 from server.variables import KNOWN
 
 MISSPELT = "WEFT_" + "PROT"  # not in one piece: each name in the sources must be known
+PORT = "WEFT_PORT must be a whole number between 0 and 65535, not '70000'"
 SECRET = "hunter2hunter2hunter2hunter2"
 
 
@@ -82,5 +83,5 @@ def test_the_command_says_whether_a_server_would_start() -> None:
     refused = config("--json", "--port", "70000", WEFT_PORT="1")
     assert refused.return_value == 4
     assert [one for one in json.loads(refused.stdout) if one["problem"]] == [
-        {"name": "WEFT_PORT", "value": "70000", "source": "option", "problem": "WEFT_PORT must be between 0 and 65535"}
+        {"name": "WEFT_PORT", "value": "70000", "source": "option", "problem": PORT}
     ]

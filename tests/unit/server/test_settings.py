@@ -9,10 +9,11 @@ import pytest
 
 from executor.blocks.vault.command import External
 from executor.kernel.worker.worker import RUNS_MAX
+from server.keys import read_secret
 from server.logs import LogFormatter
 from server.process import serve
-from server.settings import CONCURRENCY_MAX, Settings, load_settings, read_secret
-from server.variables import SettingsError
+from server.settings import Settings, load_settings
+from server.variables import CONCURRENCY_MAX, SettingsError
 
 OIDC = {"WEFT_OIDC_ISSUER": "https://i.example", "WEFT_OIDC_CLIENT_ID": "weft"}
 
@@ -65,10 +66,16 @@ def test_everything_comes_from_the_environment() -> None:
         ({"WEFT_LOG": "loud"}, "WEFT_LOG"),
         ({"WEFT_LEASE_MS": "999"}, "WEFT_LEASE_MS"),
         ({"WEFT_LEASE_MS": "3600001"}, "WEFT_LEASE_MS"),
-        ({"WEFT_CONCURRENCY": "0"}, "WEFT_CONCURRENCY must be between 1 and 1000"),
-        ({"WEFT_CONCURRENCY": "1001"}, "WEFT_CONCURRENCY must be between 1 and 1000"),
-        ({"WEFT_CONCURRENCY": "many"}, "WEFT_CONCURRENCY must be a whole number of runs, not 'many'"),
-        ({"WEFT_LEASE_MS": "soon"}, "WEFT_LEASE_MS must be a whole number of milliseconds, not 'soon'"),
+        ({"WEFT_CONCURRENCY": "0"}, "WEFT_CONCURRENCY must be a whole number of runs between 1 and 1000"),
+        ({"WEFT_CONCURRENCY": "1001"}, "WEFT_CONCURRENCY must be a whole number of runs between 1 and 1000"),
+        (
+            {"WEFT_CONCURRENCY": "many"},
+            "a whole number of runs between 1 and 1000, not 'many'",
+        ),
+        (
+            {"WEFT_LEASE_MS": "soon"},
+            "WEFT_LEASE_MS must be a whole number of milliseconds between .*, not 'soon'",
+        ),
         ({"WEFT_LOG": "noisy"}, "WEFT_LOG must be debug, info, warning or error, not 'noisy'"),
         ({"WEFT_MAIL_STARTTLS": "maybe"}, "WEFT_MAIL_STARTTLS must be true or false, not 'maybe'"),
         ({"WEFT_ALLOW_PRIVATE": "10.0.0.0/8,net/99"}, "WEFT_ALLOW_PRIVATE: 'net/99' .* use networks"),

@@ -17,7 +17,8 @@ import httpx
 import pytest
 
 from server.cli import serve
-from server.settings import Settings, load_settings, with_token
+from server.keys import with_token
+from server.settings import Settings, load_settings
 from server.tokens import find, read_or_make, token_path
 from server.variables import SettingsError
 

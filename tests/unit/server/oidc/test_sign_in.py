@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlsplit
 import httpx
 import pytest
 from joserfc import jwt
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 from starlette.applications import Starlette
 
 from executor.kernel.store.topics.audit import AuditFilter
@@ -53,8 +53,9 @@ class World:
         self.configure(role="editor")
 
     def configure(self, **oidc: Any) -> None:
-        mine = OidcSettings(self.provider.issuer, CLIENT_ID, CLIENT_SECRET, private=True)
-        settings = replace(self.settings, token="the-server-token", oidc=replace(mine, **oidc))
+        mine = asdict(OidcSettings(self.provider.issuer, CLIENT_ID, CLIENT_SECRET, private=True)) | oidc
+        own = {f"oidc_{name}": value for name, value in mine.items()}
+        settings = replace(self.settings, token="the-server-token", **own)
         self.app = create_app(settings, self.engine)
         self.browser = self.other_browser()
 

@@ -12,7 +12,6 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.blocks.services import MailSettings
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.api import ended
@@ -104,8 +103,7 @@ async def test_a_request_sends_a_file_and_saves_one(settings: Settings) -> None:
 
 async def test_a_mail_has_attachments(settings: Settings) -> None:
     async with smtp() as server:
-        mail = MailSettings("smtp", "weft@example.org", "127.0.0.1", server.port, start_tls=False)
-        own = replace(settings, mail=mail)
+        own = replace(settings, mail_transport="smtp", mail_port=server.port, mail_start_tls=False)
         engine = await build_engine(own)
         transport = httpx.ASGITransport(app=create_app(own, engine))
         try:

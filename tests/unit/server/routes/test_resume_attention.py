@@ -13,7 +13,6 @@ from typing import Any
 import httpx
 from msgspec.structs import replace
 
-from executor.blocks.services import MailSettings
 from executor.open.engine import Engine
 from server.app import build_engine, create_app
 from server.settings import Settings
@@ -51,8 +50,7 @@ async def silence() -> AsyncIterator[tuple[int, asyncio.Event]]:
 
 async def lose(settings: Settings) -> str:
     async with silence() as (port, called):
-        mail = MailSettings("smtp", host="127.0.0.1", port=port)
-        engine = await build_engine(replace(settings, mail=mail))
+        engine = await build_engine(replace(settings, mail_transport="smtp", mail_port=port))
         run = (await engine.submit(DOCUMENT)).run
         await asyncio.wait_for(called.wait(), 60)
         await engine.close(grace_s=0)
