@@ -26,11 +26,13 @@ from executor.kernel.handler.base import Block
 from executor.kernel.handler.needs import NotifySettings, RunLimits
 from executor.kernel.process.tracing import Tracing
 from executor.kernel.store.driver import needs_psycopg
+from executor.kernel.store.read_only import ReadOnlyStore
 from executor.kernel.store.run_rows import DEFAULT_POOL
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus
 from executor.open.engine import Engine
+from executor.service.upkeep.opening import open_reading
 from server import ui
 from server.http import errors
 from server.http.auth import Auth, watch_streams
@@ -154,9 +156,15 @@ async def build_engine(settings: Settings, *, work: bool = True) -> Engine:
 def _store(settings: Settings) -> Store:
     """Return the store of the configured database. Raises SettingsError."""
     if settings.read_only:
-        return _read_only_store(settings)
+        store = _store_to_write(settings)
+        return ReadOnlyStore(store, lambda: open_reading(settings.db_address or Path(settings.db_path)))
     if settings.db_address is None:
         Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return _store_to_write(settings)
+
+
+def _store_to_write(settings: Settings) -> Store:
+    if settings.db_address is None:
         return SQLiteStore(settings.db_path)
     with _of_settings():
         with needs_psycopg():
@@ -164,20 +172,6 @@ def _store(settings: Settings) -> Store:
             from executor.kernel.store.postgres.store import PostgresStore
         check_address("WEFT_DB", settings.db_address)
     return PostgresStore(settings.db_address)
-
-
-def _read_only_store(settings: Settings) -> Store:
-    """Raises SettingsError."""
-    if settings.db_address is None:
-        from executor.kernel.store.sqlite.read_only import ReadOnlySQLite
-
-        return ReadOnlySQLite(settings.db_path)
-    with _of_settings():
-        with needs_psycopg():
-            from executor.kernel.store.postgres.connection import check_address
-            from executor.kernel.store.postgres.read_only import ReadOnlyPostgres
-        check_address("WEFT_DB", settings.db_address)
-    return ReadOnlyPostgres(settings.db_address)
 
 
 def _bus(settings: Settings) -> Bus | None:

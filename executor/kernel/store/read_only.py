@@ -4,12 +4,15 @@ process; every other write is refused before it reaches the database."""
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from typing import Any, Concatenate, NoReturn, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
-from executor.errors import ReadOnly
+from executor.errors import DatabaseUnavailable, ReadOnly
+from executor.kernel.store.reading import Reading
 from executor.kernel.store.stats import Stats
 from executor.kernel.store.topics.people import UserRow
 from executor.kernel.store.topics.sessions import SessionRow
@@ -28,30 +31,52 @@ class Refusing:
         raise ReadOnly("this server is read-only: it executes and changes nothing")
 
 
-def refuse_schema(found: int, newest: int) -> None:
-    """A database of another schema would have to be changed. Raises ReadOnly."""
-    if found != newest:
-        raise ReadOnly(
-            f"the database has schema {found}, this weft reads {newest}, and a read-only server changes nothing",
-            hint="Use the weft that wrote it, or start `weft serve` on a copy once.",
-        )
-
-
 class ReadOnlyStore(Store):
-    """Beside `Refusing` as its writer."""
+    """Reads by the readers of `store`, which is not opened itself: the database may have a server beside this one, or
+    be a copy or a standby. `open_reading` opens a session that only reads."""
 
-    def __init__(self) -> None:
+    def __init__(self, store: Store, open_reading: Callable[[], Reading]) -> None:
         self.stats = Stats()
+        self._store = store
+        self._open_reading = open_reading
+        self._writer = Refusing()
+        self._readers = store._readers
         self._sessions: dict[str, SessionRow] = {}
         self._users: dict[str, UserRow] = {}
         self._codes: dict[str, tuple[str, int]] = {}
 
+    async def open(self) -> None:
+        """Raises ReadOnly if the database would have to be changed first."""
+        await asyncio.to_thread(self._check_schema)
+        await self._readers.open()
+        self._store.note_opened()
+
+    def _check_schema(self) -> None:
+        try:
+            with closing(self._open_reading()) as reading:
+                found, newest = reading.schema()
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
+        if found != newest:
+            raise ReadOnly(
+                f"the database has schema {found}, this weft reads {newest}, and a read-only server changes nothing",
+                hint="Use the weft that wrote it, or start `weft serve` on a copy once.",
+            )
+
+    async def close(self) -> None:
+        await self._readers.close()
+
     def stop_retrying(self) -> None:
         """Nothing is written."""
 
-    @property
-    def commits(self) -> int:
-        return 0
+    def check_identity(self) -> None:
+        self._store.check_identity()
+
+    async def time_us(self) -> int | None:
+        return await self._store.time_us()
+
+    async def ping_read(self) -> None:
+        await self._store.ping_read()
 
     async def ping(self) -> NoReturn:
         raise ReadOnly("this server is read-only: it is ready for nothing that writes")

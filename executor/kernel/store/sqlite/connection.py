@@ -203,6 +203,11 @@ class Database:
         """From any thread. Raises DatabaseReplaced: what is open is no longer what the path names."""
         self._identity.check()
 
+    def note_file(self) -> None:
+        """Others read the file, and no connection keeps its server from deleting the log."""
+        self._identity.note()
+        self._identity.forget_log()
+
     @contextmanager
     def tx(self, name: str) -> Iterator[Tx]:
         """BEGIN IMMEDIATE, the block, COMMIT; whatever the block raises rolls back. Raises NestedTransaction inside

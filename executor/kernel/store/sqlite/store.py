@@ -68,6 +68,9 @@ class SQLiteStore(Store):
     def check_identity(self) -> None:
         self._database.check_file()
 
+    def note_opened(self) -> None:
+        self._database.note_file()
+
     async def time_us(self) -> None:
         """A file has no clock."""
 

@@ -59,6 +59,12 @@ class Writer(Protocol):
         """Have it committed. The future holds what `write` returned, once that is on disk."""
 
 
+class OwnReaders(Readers, Protocol):
+    async def open(self) -> None: ...
+
+    async def close(self) -> None: ...
+
+
 def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     """Return the method that has `change` committed, with its parameters except the transaction."""
     return _method(change, is_audited=False)
@@ -110,7 +116,7 @@ class Store(ABC):
 
     stats: Stats  # of what this process has committed
     _writer: Writer
-    _readers: Readers
+    _readers: OwnReaders
 
     @abstractmethod
     async def open(self) -> None:
@@ -128,6 +134,10 @@ class Store(ABC):
     def check_identity(self) -> None:
         """Check the database without waiting. Raises DatabaseReplaced if what is open is no longer the database that
         was opened, so nothing is written."""
+
+    def note_opened(self) -> None:
+        """The readers are open, and no writer: `check_identity` is of the database that they read."""
+        return
 
     @abstractmethod
     async def time_us(self) -> int | None:
