@@ -179,7 +179,9 @@ def claim(
     run_id: str | None = None,
     pools: Mapping[str, str] = DEFAULT_POOLS,
 ) -> list[RunRow]:
-    """Claim runs that are due, or the run `run_id` if it is."""
+    """Own runs that are due, or the run `run_id` if it is: status queued, running or waiting, next_run_at <= now,
+    without an owner or with one whose lease has lapsed. epoch + 1, stalls + 1, status running, started_at kept; the lease of
+    `owner` ends `lease_ms` from now. Which runs, and in which order: rule "fair claims"."""
     if run_id is None:
         let_others_in(tx)
         found = _find_any(tx, now_ms, limit, pools)
@@ -227,6 +229,9 @@ def hold(tx: Tx, owner: str, now_ms: int, lease_ms: int) -> None:
 
 
 def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+    """Let the lease of `owner` end `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
+    were claimed by another worker, or have ended. What it owns beside `run_ids` has no owner from now on: it has
+    dropped that, or the answer to its claim was lost. A worker that owns nothing then has no lease."""
     renewed = tx.run(RENEW, {"owner": owner, "now": now_ms, "lease": lease_ms})
     held = {run_id for (run_id,) in tx.rows(HELD, {"owner": owner})}
     dropped = held.difference(run_ids)
@@ -248,6 +253,9 @@ def release(
     status: RunStatus,
     snapshot: SnapshotRow | None = None,
 ) -> bool:
+    """Give the run up. Returns False, with nothing changed, if the epoch or seq moved, or the run would wait and
+    its inbox is not empty. If `next_run_at_ms` is None only a message wakes it. With `running` it continues as soon
+    as it is claimed. Sets stalls to 0: a worker that gives a run up was not taken down by it."""
     tx.lock(run_id)  # a message that came meanwhile is seen by what looks for one
     change = {"id": run_id, "epoch": epoch, "seq": seq, "next_run_at": next_run_at_ms, "status": status}
     released = tx.rows(RELEASE_LEASE, change)
@@ -262,6 +270,8 @@ def release(
 
 
 def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
+    """After the wall clock was set back: free the runs of workers whose lease ends later than `lease_max_ms` from
+    now, and make due what was due at a time that has not come yet, except runs that wait."""
     times = {"now": now_ms, "longest": lease_max_ms}
     if not tx.run(TAKE_OTHER_TIMES, times):
         return ClockRepair(0, 0)
@@ -272,7 +282,9 @@ def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
 
 
 def begin_run(tx: Tx, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
-    """Write the events of `first` with those that the run begins with, and what else it has after them."""
+    """As `create_run`; if the run is new also as `claim` of it by `owner` and `append` of `first`, in the same
+    transaction. `first` is of epoch 1, follows the records of `run`, and makes no children. A run that ends in `first`
+    needs no lease: that of `owner` may stay as it is. The events of `first` are written with those of `run`."""
     assert (first.run_id, first.epoch, first.expected_seq) == (run.id, 1, len(run.records))
     events = () if first.blobs else first.records
     begun = replace(run, records=(*run.records, *events))
@@ -307,6 +319,8 @@ def answer_and_claim(
     lease_ms: int,
     pools: Mapping[str, str] = DEFAULT_POOLS,
 ) -> tuple[Answered | None, Resumed | None]:
+    """As `answer_wait`; if this is the answer also as `claim` of its run by `owner`, in the same transaction. The
+    second value is None if the run was not free."""
     answered = answer_wait(tx, token_hash, response, by, message, now_ms)
     if answered is None or not answered.won:
         return answered, None
@@ -392,10 +406,14 @@ def behind(key: str) -> str:
 
 
 async def count_queued(readers: Readers, pool: str, upto: int) -> int:
+    """Count runs of the pool that wait for a worker: without an owner and due, or without a place of a limit. Not
+    counted further than `upto`. One that becomes due by time may be missing until the next claim."""
     row = await readers.one(COUNT_QUEUED, {"pool": pool, "upto": upto})
     return 0 if row is None else min(int(row[0]), upto)
 
 
 async def next_due(readers: Readers, pools: Collection[str] = DEFAULT_POOLS) -> int | None:
+    """Return when `claim` could find something: min over open runs of these pools of max(next_run_at, end of its
+    owner's lease). While there are runs that are due, any time at which one of them was."""
     row = await readers.one(NEXT_DUE, {"pools": as_list(list(pools))})
     return None if row is None or row[0] is None else int(row[0])

@@ -97,7 +97,9 @@ SELECT {BATCH} FROM batches
 
 
 def append(tx: Tx, change: Append) -> Appended:
-    """See Store.append. The fence comes first: without its row nothing has been written."""
+    """Set stalls to 0. Raises Fenced (lost lease or moved seq), Unheard (it would end the run, whose cancel request was
+    not consumed) and LimitExceeded (`family_max`): nothing was written. The fence comes first: without its row nothing
+    has been written."""
     run = change.run_id
     seq = change.expected_seq + len(change.records)
     finished = change.finished or change.status in TERMINAL
@@ -227,6 +229,7 @@ def writes_only_itself(change: Append) -> bool:
 
 
 async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+    """Return events in seq order."""
     if limit <= 0:
         return []
     rows = await readers.all(JOURNAL, {"run": run_id, "after": after, "upto": after + limit})
@@ -234,6 +237,7 @@ async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int 
 
 
 async def find_events(readers: Readers, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
+    """Return a page, and the count of all that match, ignoring `after` and `limit`."""
     if where.node is None and where.path is None and where.since_ms is None:
         if not where.types:  # each record has the number of its place
             records = await read_events(readers, run_id, where.after, where.limit)

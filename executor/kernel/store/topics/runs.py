@@ -118,11 +118,13 @@ async def get_run(readers: Readers, run_id: str) -> RunRow | None:
 
 
 async def runs_by_key(readers: Readers, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:
+    """Return the last runs whose idempotency key is from `first` to `last`, by that key backwards."""
     values = {"workflow": workflow, "first": first, "last": last, "limit": limit}
     return [RunRow(*row) for row in await readers.all(RUNS_BY_KEY, values)]
 
 
 async def last_seqs(readers: Readers, run_ids: Sequence[str]) -> dict[str, int]:
+    """Return the last seq of each; runs that do not exist are left out."""
     return dict(await readers.all(LAST_SEQS, {"ids": as_list(run_ids)}))
 
 
@@ -136,6 +138,7 @@ async def list_runs(
     *,
     parent: str | None = None,
 ) -> list[RunRow]:
+    """Newest first (created_at, id). `before`: the run id that ended the previous page."""
     under_way = status is not None and status not in TERMINAL
     found = (RUNS_UNDER_WAY if under_way else RUNS) + those_of(
         (RUNS_OF_STATUS, None if under_way else status),
@@ -150,6 +153,7 @@ async def list_runs(
 
 
 async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+    """Count runs by status; a status without runs is left out, and COUNT_MAX means that number or more."""
     where = those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft))
     parts = [COUNT_OPEN + (OF_DETAILS + where if where else "") + BY_STATUS_OF_HEAD]
     if draft is not None and workflow is None:
@@ -163,17 +167,21 @@ async def count_runs(readers: Readers, workflow: str | None = None, draft: str |
 async def list_inputs(
     readers: Readers, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
 ) -> list[bytes]:
+    """Return inputs of at most `bytes_max` bytes, repeats included, newest run first."""
     query = INPUTS + those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft)) + RUNS_PAGE
     values = {"workflow": workflow, "draft": draft, "bytes_max": bytes_max, "limit": limit}
     return [bytes(input) for (input,) in await readers.all(query, values)]
 
 
 async def output_bytes(readers: Readers, run_id: str) -> int:
+    """Return the bytes of all outputs in its journal."""
     row = await readers.one(OUTPUT_BYTES, {"id": run_id})
     return 0 if row is None else int(row[0])
 
 
 def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
+    """Store plan, document, run (status queued, next_run_at = now) and records in one transaction. With an
+    idempotency key already used for this workflow the stored run is returned and the second value is False."""
     return make_run(tx, run)
 
 

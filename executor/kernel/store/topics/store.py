@@ -163,19 +163,14 @@ class Store(ABC):
         days. Returns None if there are no parts."""
         return None
 
-    # plans, documents, blobs
     get_plan = read(contents.get_plan)
     put_plan = write(contents.put_plan)
     get_document = read(contents.get_document)
     get_blob = read(contents.get_blob)
-
-    # files
     put_parts = audited(files.put_parts)
     hold_files = write(files.hold_files)
     files_of_run = read(files.files_of_run)
     holds_file = read(files.holds_file)
-
-    # workflows
     put_workflow = audited(workflows.put_workflow)
     activate_workflow = audited(workflows.activate_workflow)
     get_workflow = read(workflows.get_workflow)
@@ -184,16 +179,12 @@ class Store(ABC):
     list_heads = read(workflows.list_heads)
     list_versions = read(workflows.list_versions)
     delete_workflow = audited(workflows.delete_workflow)
-
-    # drafts
     put_draft = audited(drafts.put_draft)
     get_draft = read(drafts.get_draft)
     list_drafts = read(drafts.list_drafts)
     last_runs = read(drafts.last_runs)
     rebase_draft = audited(drafts.rebase_draft)
     delete_draft = audited(drafts.delete_draft)
-
-    # runs
     create_run = audited(runs.create_run)
     begin_run = audited(claims.begin_run)
     get_run = read(runs.get_run)
@@ -203,8 +194,6 @@ class Store(ABC):
     count_runs = read(runs.count_runs)
     list_inputs = read(runs.list_inputs)
     output_bytes = read(runs.output_bytes)
-
-    # leases
     claim = write(claims.claim)
     renew = write(claims.renew)
     release = write(claims.release)
@@ -216,21 +205,15 @@ class Store(ABC):
     places_to_assign = read(places.places_to_assign)
     places_of = read(places.places_of)
     repair_clock_skew = write(claims.repair_clock_skew)
-
-    # the journal
     append = write(journal.append)
     read_events = read(journal.read_events)
     find_events = read(journal.find_events)
-
-    # messages and signals
     read_inbox = read(inbox.read_inbox)
     post_message = audited(inbox.post_message)
     cancel_run = audited(inbox.cancel_run)
     post_signal = audited(inbox.post_signal)
     unconsumed_signals = read(inbox.unconsumed_signals)
     list_signals = read(inbox.list_signals)
-
-    # waits
     find_wait = read(waits.find_wait)
     get_wait = read(waits.get_wait)
     list_waits = read(waits.list_waits)
@@ -240,26 +223,14 @@ class Store(ABC):
     answer_and_claim = audited(claims.answer_and_claim)
     cancel_wait = audited(waits.cancel_wait)
     expire_wait = write(waits.expire_wait)
-
-    # child runs and families
     get_family = read(families.get_family)
     list_children = read(families.list_children)
     list_ancestors = read(families.list_ancestors)
     count_active_below = read(families.count_active_below)
-
-    # notifications about waits
     keep_notification = write(outbox.keep_notification)
     settle_notification = write(outbox.settle_notification)
     next_notification_ms = read(outbox.next_notification_ms)
     list_notifications = read(outbox.list_notifications)
-
-    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        """Most of the time nothing is due: a reader finds that out without the writer."""
-        if not await outbox.is_any_due(self._readers, now_ms):
-            return []
-        return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
-
-    # alerts
     add_alerts = write(alerts.add_alerts)
     next_alert_ms = read(alerts.next_alert_ms)
     keep_alert_message = write(alerts.keep_alert_message)
@@ -268,32 +239,13 @@ class Store(ABC):
     count_alerts_of = read(alerts.count_alerts_of)
     queued_since = read(alerts.queued_since)
     delete_old_alerts = write(alerts.delete_old_alerts)
-
-    async def group_alerts(self, now_ms: int, every_ms: int) -> int:
-        """A reader finds out that none is due."""
-        if not await alerts.is_any_due(self._readers, now_ms):
-            return 0
-        return await self._writer.submit(alerts.group_alerts, now_ms, every_ms)
-
-    async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
-        if not await alerts.is_message_due(self._readers, now_ms):
-            return []
-        return await self._writer.submit(alerts.claim_alert_messages, now_ms, lease_ms, limit)
-
-    # cached results
     find_cached = read(cache.find_cached)
     clear_cache = audited(cache.clear_cache)
     delete_expired_cache = write(cache.delete_expired_cache)
-
-    # checkpoints
     put_checkpoint = write(checkpoints.put_checkpoint)
     get_checkpoint = read(checkpoints.get_checkpoint)
-
-    # snapshots
     get_snapshot = read(snapshots.get_snapshot)
     delete_snapshots = write(snapshots.delete_snapshots)
-
-    # schedules
     put_schedule = audited(schedules.put_schedule)
     get_schedule = read(schedules.get_schedule)
     list_schedules = read(schedules.list_schedules)
@@ -303,8 +255,6 @@ class Store(ABC):
     next_schedule_ms = read(schedules.next_schedule_ms)
     fire = audited(schedules.fire)
     list_fires = read(schedules.list_fires)
-
-    # webhooks
     put_webhook = audited(webhooks.put_webhook)
     get_webhook = read(webhooks.get_webhook)
     list_webhooks = read(webhooks.list_webhooks)
@@ -315,58 +265,37 @@ class Store(ABC):
     list_deliveries = read(webhooks.list_deliveries)
     add_refusals = write(webhooks.add_refusals)
     list_refusals = read(webhooks.list_refusals)
-
-    # upkeep
     find_removable = read(upkeep.find_removable)
     delete_runs = audited(upkeep.delete_runs)
     count_orphans = read(upkeep.count_orphans)
     upkeep_note = read(upkeep.upkeep_note)
     put_upkeep_note = write(upkeep.put_upkeep_note)
-
-    async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
-        """Delete at most `limit` of each kind, versions of at most `limit` workflows, and no more blobs after 32 MiB of
-        them. If all counts are 0 there are none left. A reader finds them, so that the writer only looks at what may
-        go."""
-        found = await upkeep.find_orphans(self._readers, unused_since_ms, limit)
-        return await self._writer.submit(upkeep.delete_orphans, found, unused_since_ms)
-
-    # connectors
     put_connector = audited(connectors.put_connector)
     connector_hashes = read(connectors.connector_hashes)
     get_connectors = read(connectors.get_connectors)
     delete_connector = audited(connectors.delete_connector)
-
-    # secrets
     put_secret = audited(secrets.put_secret)
     get_secrets = read(secrets.get_secrets)
     list_secrets = read(secrets.list_secrets)
     use_secrets = write(secrets.use_secrets)
     reseal_secrets = audited(secrets.reseal_secrets)
     delete_secret = audited(secrets.delete_secret)
-
-    # keys of the installation
     list_keys = read(keys.list_keys)
     take_key = write(keys.take_key)
     change_key = audited(keys.change_key)
     relink = write(keys.relink)
     find_old_wait = read(keys.find_old_wait)
-
-    # what agents remember
     remember = write(memory.remember)
     recall = read(memory.recall)
     list_memories = read(memory.list_memories)
     forget = audited(memory.forget)
     delete_old_memory = write(memory.delete_old_memory)
-
-    # sessions
     put_session = audited(sessions.put_session)
     get_session = read(sessions.get_session)
     see_session = write(sessions.see_session)
     delete_session = audited(sessions.delete_session)
     delete_sessions = audited(sessions.delete_sessions)
     list_sessions = read(sessions.list_sessions)
-
-    # people, and what they did
     put_user = audited(people.put_user)
     get_user = read(people.get_user)
     get_user_of = read(people.get_user_of)
@@ -381,15 +310,34 @@ class Store(ABC):
     list_tokens = read(people.list_tokens)
     use_token = write(people.use_token)
     delete_token = audited(people.delete_token)
-    # what steps used and cost
     usage_of = read(usage.usage_of)
     usage_between = read(usage.usage_between)
-
-    # how much there is to do
     load = read(load.load)
-
-    # the audit
     read_audit = read(audit.read_audit)
     list_audit = read(audit.list_audit)
     audit_head = read(audit.audit_head)
     note_act = audited(audit.note_act)
+
+    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+        """Most of the time nothing is due: a reader finds that out without the writer."""
+        if not await outbox.is_any_due(self._readers, now_ms):
+            return []
+        return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
+
+    async def group_alerts(self, now_ms: int, every_ms: int) -> int:
+        """A reader finds out that none is due."""
+        if not await alerts.is_any_due(self._readers, now_ms):
+            return 0
+        return await self._writer.submit(alerts.group_alerts, now_ms, every_ms)
+
+    async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
+        if not await alerts.is_message_due(self._readers, now_ms):
+            return []
+        return await self._writer.submit(alerts.claim_alert_messages, now_ms, lease_ms, limit)
+
+    async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
+        """Delete at most `limit` of each kind, versions of at most `limit` workflows, and no more blobs after 32 MiB of
+        them. If all counts are 0 there are none left. A reader finds them, so that the writer only looks at what may
+        go."""
+        found = await upkeep.find_orphans(self._readers, unused_since_ms, limit)
+        return await self._writer.submit(upkeep.delete_orphans, found, unused_since_ms)
