@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from starlette.responses import Response, StreamingResponse
 
-from executor.kernel.store.topics.files import FileHead
+from executor.kernel.store.topics.contents import FileHead
 from executor.kernel.values.file import ANY_MEDIA
 from executor.kernel.values.files import Files
 from server.http.errors import problem

@@ -12,8 +12,7 @@ import secrets
 from contextlib import suppress
 
 from executor.errors import StoreError
-from executor.kernel.store.topics.people import UserRow
-from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.people import SessionRow, UserRow
 from executor.open.engine import Engine
 
 IDLE_MS = 8 * 3_600_000

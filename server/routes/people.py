@@ -9,8 +9,7 @@ from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, hash_of
-from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, TokenRow, UserRow
-from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, SessionRow, TokenRow, UserRow
 from server.http.api_tokens import KEY, new_token
 from server.http.auth import CODE_S
 from server.http.body import read_as

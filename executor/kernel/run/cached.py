@@ -10,7 +10,7 @@ from executor.errors import BlockError, StoreError
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.cache import OUTPUT_MAX_BYTES, cache_key, plain, schema_sig
 from executor.kernel.values.redact import Redactor

@@ -17,7 +17,7 @@ from executor.errors import BlockError
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.redact import Redactor

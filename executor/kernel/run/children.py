@@ -26,7 +26,7 @@ from executor.kernel.process.clock import Clock
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, origin_of
 from executor.kernel.store.run_rows import NewRun
-from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.values.schema import Matches

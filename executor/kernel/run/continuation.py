@@ -25,7 +25,7 @@ from executor.kernel.run.answers import check_input
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.new_run import RANDOM_DIGITS, Origin, new_run
 from executor.kernel.store.run_rows import NewRun, RunRow
-from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.values.schema import Matches

@@ -15,7 +15,7 @@ from typing import Final
 from executor.errors import DatabaseUnavailable, ReadOnly, WrongKey
 from executor.kernel.process.clock import Clock
 from executor.kernel.run.links import Links
-from executor.kernel.store.topics.keys import Relinked
+from executor.kernel.store.topics.secrets import Relinked
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 

@@ -48,7 +48,7 @@ from executor.kernel.run.time_limit import NoHeartbeat, OutOfTime, TimeLimit
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.files import files_in, names_files
+from executor.kernel.store.topics.contents import files_in, names_files
 from executor.kernel.store.topics.places import Ask
 from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from executor.errors import DatabaseUnavailable, ReadOnly
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.stats import Stats
-from executor.kernel.store.topics.people import UserRow
-from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.people import SessionRow, UserRow
 from executor.kernel.store.topics.store import Store
 
 P = ParamSpec("P")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from executor.kernel.store.topics.files import FileHead
+from executor.kernel.store.topics.contents import FileHead
 
 NAME_CHARS_MAX: Final = 200
 UNNAMED: Final = "file"

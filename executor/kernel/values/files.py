@@ -21,7 +21,7 @@ import orjson
 
 from executor.errors import BadRequest, BlockError, FileNotYours, LimitExceeded, NotFound, StoreError
 from executor.kernel.store.topics.audit import Reach, present_reach
-from executor.kernel.store.topics.files import (
+from executor.kernel.store.topics.contents import (
     FILES_MAX,
     PART_BYTES,
     FileHead,

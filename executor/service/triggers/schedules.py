@@ -24,7 +24,7 @@ from executor.kernel.run.new_run import Origin, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.audit import present_actor
-from executor.kernel.store.topics.files import files_in
+from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.schedules import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.kernel.values import cron
 from executor.service.parts import Parts

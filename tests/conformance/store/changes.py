@@ -19,15 +19,12 @@ from executor.kernel.store.topics import (
     alerts,
     audit,
     cache,
-    checkpoints,
     claims,
     connectors,
     contents,
     drafts,
-    files,
     inbox,
     journal,
-    keys,
     memory,
     outbox,
     people,
@@ -35,7 +32,6 @@ from executor.kernel.store.topics import (
     runs,
     schedules,
     secrets,
-    sessions,
     snapshots,
     upkeep,
     waits,
@@ -45,19 +41,16 @@ from executor.kernel.store.topics import (
 from executor.kernel.store.topics.alerts import AlertChannel, AlertRow
 from executor.kernel.store.topics.audit import Act, acting
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.topics.connectors import ConnectorRow
+from executor.kernel.store.topics.contents import FileHead, key_of
 from executor.kernel.store.topics.families import FamilyMax
-from executor.kernel.store.topics.files import FileHead, key_of
-from executor.kernel.store.topics.keys import Relinked
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
 from executor.kernel.store.topics.outbox import NotificationRow
-from executor.kernel.store.topics.people import TokenRow, UserRow
+from executor.kernel.store.topics.people import SessionRow, TokenRow, UserRow
 from executor.kernel.store.topics.places import Ask, Assigned
 from executor.kernel.store.topics.schedules import Fire, ScheduleRow
-from executor.kernel.store.topics.secrets import Resealed, SecretRow
-from executor.kernel.store.topics.sessions import SessionRow
-from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.secrets import Relinked, Resealed, SecretRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, CheckpointRow, SnapshotRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.kernel.store.topics.waits import WaitUpdate
@@ -281,7 +274,7 @@ CHANGES: dict[str, Change] = {
     "append, with a snapshot": _change("open", 2, snapshot=_snapshot),
     "release, with a snapshot": _to(claims.release, "open", 1, 2, None, "running", _snapshot),
     "delete snapshots": _to(snapshots.delete_snapshots),
-    "checkpoint": _to(checkpoints.put_checkpoint, 1, CheckpointRow("open", "n", 2, NOW, b"2")),
+    "checkpoint": _to(snapshots.put_checkpoint, 1, CheckpointRow("open", "n", 2, NOW, b"2")),
     "create a run": _to(runs.create_run, _of_key("new")),
     "create it again": _to(runs.create_run, _of_key("again")),
     "begin a run": _to(claims.begin_run, _of_key("begun"), "w9", 9 * LEASE_MS, Append("begun", 1, 1, (record(),), NOW)),
@@ -290,9 +283,9 @@ CHANGES: dict[str, Change] = {
     "fork": _to(runs.create_run, new_run("fork", NOW, sources=("done",), source_run_id="done")),
     "delete runs": _to(upkeep.delete_runs, ["child", "done", "open", "parent"]),
     "delete orphans": _to(upkeep.delete_orphans, ('["lone"]', "[]", as_list([FILE, PART]), '["gone"]'), T0),
-    "store a file": _to(files.put_parts, [(PART, b"part"), (FILE, HEAD)], None, NOW),
-    "store it for a run": _to(files.put_parts, [(PART, b"part"), (FILE, HEAD)], "open", NOW),
-    "hold a file": _to(files.hold_files, [FILE, "file_" + "0" * 64], "open", NOW),
+    "store a file": _to(contents.put_parts, [(PART, b"part"), (FILE, HEAD)], None, NOW),
+    "store it for a run": _to(contents.put_parts, [(PART, b"part"), (FILE, HEAD)], "open", NOW),
+    "hold a file": _to(contents.hold_files, [FILE, "file_" + "0" * 64], "open", NOW),
     "create a run with a file": _to(
         runs.create_run, replace(_of_key("filed"), input=b'{"a":{"id":"%s"}}' % FILE.encode())
     ),
@@ -349,11 +342,11 @@ CHANGES: dict[str, Change] = {
     "set another secret": _to(secrets.put_secret, replace(SECRET, name="OTHER")),
     "use secrets": _to(secrets.use_secrets, ["SECRET", "OTHER"], NOW),
     "seal a secret again": _to(secrets.reseal_secrets, [Resealed("SECRET", 1, "k1", b"again", "k2")]),
-    "take a key": _to(keys.take_key, "k1", NOW),
-    "take another key": _to(keys.take_key, "k2", NOW),
-    "change the key": _to(keys.change_key, "k2", NOW, NOW + 1),
-    "make a link anew": _to(keys.relink, [Relinked("open", "ask!1", _token, "n1", "k1")]),
-    "make it otherwise": _to(keys.relink, [Relinked("open", "ask!1", _token, "n2", None)]),
+    "take a key": _to(secrets.take_key, "k1", NOW),
+    "take another key": _to(secrets.take_key, "k2", NOW),
+    "change the key": _to(secrets.change_key, "k2", NOW, NOW + 1),
+    "make a link anew": _to(secrets.relink, [Relinked("open", "ask!1", _token, "n1", "k1")]),
+    "make it otherwise": _to(secrets.relink, [Relinked("open", "ask!1", _token, "n2", None)]),
     "delete a secret": _to(secrets.delete_secret, "SECRET"),
     "remember": _to(memory.remember, CHAT, _turn(2, NOW)),
     "remember something else": _to(memory.remember, CHAT, _turn(3, NOW)),
@@ -366,11 +359,11 @@ CHANGES: dict[str, Change] = {
     "put it otherwise": _to(connectors.put_connector, replace(CONNECTOR, document=b"other", hash="h3")),
     "put another connector": _to(connectors.put_connector, replace(CONNECTOR, service="coffee")),
     "delete a connector": _to(connectors.delete_connector, "tea"),
-    "sign in": _to(sessions.put_session, SessionRow("other", "mark", NOW, NOW), 0, 0),
-    "see a session": _to(sessions.see_session, "session", NOW),
-    "sign out": _to(sessions.delete_session, "session"),
-    "sign all out": _to(sessions.delete_sessions),
-    "sign a user out": _to(sessions.delete_sessions, "ada"),
+    "sign in": _to(people.put_session, SessionRow("other", "mark", NOW, NOW), 0, 0),
+    "see a session": _to(people.see_session, "session", NOW),
+    "sign out": _to(people.delete_session, "session"),
+    "sign all out": _to(people.delete_sessions),
+    "sign a user out": _to(people.delete_sessions, "ada"),
     "add a user": _to(people.put_user, UserRow("bob", "Bob", "viewer", NOW)),
     "add the same user": _to(people.put_user, UserRow("bob", "Robert", "editor", NOW)),
     "add a user of a provider": _to(people.put_user, UserRow("bob", "Bob", "viewer", NOW, "https://i s")),

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, T0, finish, new_run, owned_run, row
 

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from executor.kernel.store.run_rows import Append
-from executor.kernel.store.topics.files import FileHead, key_of
+from executor.kernel.store.topics.contents import FileHead, key_of
 from executor.kernel.store.topics.store import Store
 from tests.support.rows import LEASE_MS, LONG_AFTER, T0, finish, new_run, owned_run, record
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from executor.kernel.store.topics.keys import KeyRow, Relinked
+from executor.kernel.store.topics.secrets import KeyRow, Relinked
 from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, change, owned_run, wait
 

@@ -8,8 +8,7 @@ from msgspec.structs import replace
 
 from executor.errors import Conflict
 from executor.kernel.store.topics.audit import FIRST_HASH, Act, AuditFilter, AuditHead, acting, hash_of
-from executor.kernel.store.topics.people import CODES_MAX, ROLES, TokenRow, UserRow, includes
-from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.people import CODES_MAX, ROLES, SessionRow, TokenRow, UserRow, includes
 from executor.kernel.store.topics.store import Store
 from tests.support.rows import T0, new_run
 

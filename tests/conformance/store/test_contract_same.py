@@ -11,8 +11,8 @@ import pytest
 from executor.errors import WeftError
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitUpdate
 from tests.support.model_store.store import ModelStore

@@ -13,9 +13,9 @@ import pytest
 from executor.kernel.store.run_rows import Append, NewRun
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.outbox import NotificationRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.upkeep import Orphans
 from tests.support.model_store.store import ModelStore

@@ -29,9 +29,8 @@ from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.checkpoints import CheckpointRow
 from executor.kernel.store.topics.outbox import NotificationRow
-from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, CheckpointRow, SnapshotRow
 from executor.kernel.store.topics.upkeep import Retired
 from executor.kernel.store.topics.usage import Spent, UsageRow
 from executor.service.upkeep.doctor import examine

@@ -13,7 +13,7 @@ import pytest_asyncio
 from executor.errors import DatabaseUnavailable
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.people import SessionRow
 from executor.kernel.store.topics.store import Store
 from executor.service.upkeep.opening import open_reading
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from executor.kernel.store.topics.files import PART_BYTES
+from executor.kernel.store.topics.contents import PART_BYTES
 from tests.e2e.crash.conftest import Servers
 from tests.support.api import ended
 from tests.support.until import until

@@ -26,7 +26,7 @@ from executor.kernel.store.sqlite.readers import Parameters, Readers
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats
 from executor.kernel.store.topics import claims
-from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Retry
 from tests.simulation.world.faults import HEALTHY

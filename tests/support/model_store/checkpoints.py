@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from executor.errors import Fenced
-from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

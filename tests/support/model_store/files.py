@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from executor.kernel.store.topics.files import decode_head
+from executor.kernel.store.topics.contents import decode_head
 
 if TYPE_CHECKING:
     from tests.support.model_store.store import _Run

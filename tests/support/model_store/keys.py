@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from executor.kernel.store.topics.keys import KeyRow, Relinked
+from executor.kernel.store.topics.secrets import KeyRow, Relinked
 from executor.kernel.store.topics.waits import WaitRow
 
 

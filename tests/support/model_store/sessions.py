@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from executor.kernel.store.topics.sessions import SESSIONS_MAX, SessionRow
+from executor.kernel.store.topics.people import SESSIONS_MAX, SessionRow
 
 
 class ModelSessions:

@@ -33,9 +33,8 @@ from executor.kernel.store.run_rows import (
     blobs_of,
 )
 from executor.kernel.store.statements import COUNT_MAX, TERMINAL, RunStatus
-from executor.kernel.store.topics.contents import USED_EVERY_MS
+from executor.kernel.store.topics.contents import USED_EVERY_MS, files_in
 from executor.kernel.store.topics.drafts import DraftHead, DraftRow, LastRun
-from executor.kernel.store.topics.files import files_in
 from executor.kernel.store.topics.inbox import InboxRow, SignalRow
 from executor.kernel.store.topics.limits import Full
 from executor.kernel.store.topics.snapshots import SnapshotRow

@@ -180,8 +180,8 @@ def claim(
     pools: Mapping[str, str] = DEFAULT_POOLS,
 ) -> list[RunRow]:
     """Own runs that are due, or the run `run_id` if it is: status queued, running or waiting, next_run_at <= now,
-    without an owner or with one whose lease has lapsed. epoch + 1, stalls + 1, status running, started_at kept; the lease of
-    `owner` ends `lease_ms` from now. Which runs, and in which order: rule "fair claims"."""
+    without an owner or with one whose lease has lapsed. epoch + 1, stalls + 1, status running, started_at kept; the
+    lease of `owner` ends `lease_ms` from now. Which runs, and in which order: rule "fair claims"."""
     if run_id is None:
         let_others_in(tx)
         found = _find_any(tx, now_ms, limit, pools)

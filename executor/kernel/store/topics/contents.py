@@ -1,4 +1,10 @@
-"""Contents that are stored by their hash, once: plans, documents and blobs.
+"""Contents that are stored by their hash, once: plans, documents, blobs, and files in the table of blobs.
+
+A file is a row `file_` + SHA-256 of its bytes, which are the JSON of a FileHead; that names the rows `part_` + SHA-256
+of their bytes, with the content in order. So the id of a file stands for its content, its name and its media type, and
+equal parts of two files are stored once. A run holds a file, and all its parts, by rows of `blob_refs`.
+
+A value names a file by a text that is nothing but its id. That gives a run no file: a run has those that it holds.
 
 Each use is noted, at most every USED_EVERY_MS, in the transaction that refers to the row. That write locks the row, and
 `delete_orphans` deletes nothing that was used lately: so a run never begins with a plan that is just being deleted.
@@ -6,8 +12,15 @@ Each use is noted, at most every USED_EVERY_MS, in the transaction that refers t
 
 from __future__ import annotations
 
-from typing import Final
+import hashlib
+import re
+from collections.abc import Sequence
+from typing import Final, Literal
 
+import msgspec
+from msgspec import Struct
+
+from executor.kernel.store.statements import as_list, take_run
 from executor.kernel.store.tx import Readers, Tx, do_once
 
 USED_EVERY_MS: Final = 600_000  # so often the use of a plan, document or blob is noted
@@ -67,3 +80,115 @@ def add_blob(tx: Tx, hash: str, content: bytes, now_ms: int) -> None:
 def add_blob_ref(tx: Tx, run_id: str, hash: str) -> None:
     """The run needs the blob from now on."""
     tx.do(ADD_BLOB_REF, {"run": run_id, "hash": hash})
+
+
+PART_BYTES: Final = 1024 * 1024
+FILES_MAX: Final = 1_000  # in one value
+_MARK: Final = b'"file_'
+_ID: Final = re.compile(rb'"(file_[0-9a-f]{64})"')
+
+
+class FileHead(Struct, frozen=True):
+    """The row stored under the id of a file. `sha256` is of the content. `parts` are their keys, in order; all but the
+    last have PART_BYTES."""
+
+    name: str
+    media_type: str
+    size: int
+    sha256: str
+    parts: tuple[str, ...] = ()
+
+
+def key_of(kind: Literal["file", "part"], content: bytes) -> str:
+    """Return the key of its row."""
+    return f"{kind}_{hashlib.sha256(content).hexdigest()}"
+
+
+def decode_head(content: bytes) -> FileHead:
+    return msgspec.json.decode(content, type=FileHead)
+
+
+def names_files(json: bytes) -> bool:
+    """Check quickly; a True may be wrong."""
+    return _MARK in json
+
+
+def files_in(json: bytes) -> list[str]:
+    """Return the ids of files that this value names, FILES_MAX at most. Its JSON has no blanks between a text and the
+    next."""
+    if _MARK not in json:
+        return []
+    return [id.decode() for id in dict.fromkeys(_ID.findall(json))][:FILES_MAX]
+
+
+USE_PARTS = f"UPDATE blobs SET used_at_ms = :now WHERE hash IN $texts(:keys) AND used_at_ms < :now - {USED_EVERY_MS}"
+# A part that is not there has no row: a reference to it would be one to nothing.
+HOLD_PARTS = """
+INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blobs WHERE hash IN $texts(:keys)
+ON CONFLICT (run_id, hash) DO NOTHING"""
+# Ids of files and of their parts have a prefix, hashes of outputs have none.
+IS_OF_A_FILE = "substr(hash, 5, 1) = '_'"
+HOLD_THOSE_OF = f"""
+INSERT INTO blob_refs (run_id, hash) SELECT :run, hash FROM blob_refs WHERE run_id = :source AND {IS_OF_A_FILE}
+ON CONFLICT (run_id, hash) DO NOTHING"""
+
+HELD_BY = """
+SELECT 1 FROM blob_refs AS f JOIN runs AS r ON r.id = f.run_id
+ WHERE f.hash = :id AND r.workflow IN $texts(:workflows) LIMIT 1"""
+
+
+HELD_BY_RUN = "SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN $texts(:ids)"
+
+
+def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:
+    """Store parts of a file, or its head, by key, once; storing one again is a use. With a run it holds them from
+    now on. Returns False, with nothing written, if the run does not exist."""
+    if run is not None and not take_run(tx, run):
+        return False
+    for key, content in parts:
+        add_blob(tx, key, content, now_ms)
+        if run is not None:
+            add_blob_ref(tx, run, key)
+    return True
+
+
+def hold_files(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
+    """Note a use of these files with their parts; with a run it holds them from now on. Returns those that there
+    are: nothing of them is deleted before the time in the rule "orphans only" has passed again."""
+    if run is not None and not take_run(tx, run):
+        return []
+    return hold(tx, ids, run, now_ms)
+
+
+def hold(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
+    """As `hold_files`, for a run whose row the transaction has written or taken."""
+    found = []
+    for id in ids:
+        tx.run(USE_PARTS, {"keys": as_list([id]), "now": now_ms})  # first of all: what deletes it looks at this
+        row = tx.rows(BLOB, {"hash": id})
+        if not row:
+            continue
+        found.append(id)
+        keys = sorted({id, *decode_head(bytes(row[0][0])).parts})
+        tx.run(USE_PARTS, {"keys": as_list(keys), "now": now_ms})
+        if run is not None:
+            tx.run(HOLD_PARTS, {"run": run, "keys": as_list(keys)})
+    return found
+
+
+async def files_of_run(readers: Readers, run_id: str, ids: Sequence[str]) -> list[str]:
+    """Return those of these files that the run holds."""
+    held = {hash for (hash,) in await readers.all(HELD_BY_RUN, {"run": run_id, "ids": as_list(ids)})}
+    return [id for id in ids if id in held]
+
+
+async def holds_file(readers: Readers, id: str, workflows: Sequence[str]) -> bool:
+    """Returns True if a run of one of these workflows holds the file."""
+    return await readers.one(HELD_BY, {"id": id, "workflows": as_list(workflows)}) is not None
+
+
+def hold_from_the_start(tx: Tx, run: str, files: Sequence[str], sources: Sequence[str], now_ms: int) -> None:
+    """Part of creating a run: it holds these files, and those of the runs that it takes something over from."""
+    hold(tx, files, run, now_ms)
+    for source in sources:
+        tx.run(HOLD_THOSE_OF, {"run": run, "source": source})

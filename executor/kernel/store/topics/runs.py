@@ -20,9 +20,18 @@ from executor.kernel.store.statements import (
     take_run,
     those_of,
 )
-from executor.kernel.store.topics.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
+from executor.kernel.store.topics.contents import (
+    HELD_BY_RUN,
+    IS_OF_A_FILE,
+    add_blob,
+    add_blob_ref,
+    add_document,
+    files_in,
+    hold_from_the_start,
+    put_plan,
+    use_document,
+)
 from executor.kernel.store.topics.families import add_to_family, root_of
-from executor.kernel.store.topics.files import HELD_BY_RUN, IS_OF_A_FILE, files_in, hold_from_the_start
 from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, SignalRow, add_signals
 from executor.kernel.store.topics.waits import add_waits
 from executor.kernel.store.tx import Batch, Readers, Tx

@@ -15,16 +15,13 @@ from executor.kernel.store.topics import (
     alerts,
     audit,
     cache,
-    checkpoints,
     claims,
     connectors,
     contents,
     drafts,
     families,
-    files,
     inbox,
     journal,
-    keys,
     limits,
     load,
     memory,
@@ -34,7 +31,6 @@ from executor.kernel.store.topics import (
     runs,
     schedules,
     secrets,
-    sessions,
     snapshots,
     upkeep,
     usage,
@@ -167,10 +163,10 @@ class Store(ABC):
     put_plan = write(contents.put_plan)
     get_document = read(contents.get_document)
     get_blob = read(contents.get_blob)
-    put_parts = audited(files.put_parts)
-    hold_files = write(files.hold_files)
-    files_of_run = read(files.files_of_run)
-    holds_file = read(files.holds_file)
+    put_parts = audited(contents.put_parts)
+    hold_files = write(contents.hold_files)
+    files_of_run = read(contents.files_of_run)
+    holds_file = read(contents.holds_file)
     put_workflow = audited(workflows.put_workflow)
     activate_workflow = audited(workflows.activate_workflow)
     get_workflow = read(workflows.get_workflow)
@@ -242,8 +238,8 @@ class Store(ABC):
     find_cached = read(cache.find_cached)
     clear_cache = audited(cache.clear_cache)
     delete_expired_cache = write(cache.delete_expired_cache)
-    put_checkpoint = write(checkpoints.put_checkpoint)
-    get_checkpoint = read(checkpoints.get_checkpoint)
+    put_checkpoint = write(snapshots.put_checkpoint)
+    get_checkpoint = read(snapshots.get_checkpoint)
     get_snapshot = read(snapshots.get_snapshot)
     delete_snapshots = write(snapshots.delete_snapshots)
     put_schedule = audited(schedules.put_schedule)
@@ -280,22 +276,22 @@ class Store(ABC):
     use_secrets = write(secrets.use_secrets)
     reseal_secrets = audited(secrets.reseal_secrets)
     delete_secret = audited(secrets.delete_secret)
-    list_keys = read(keys.list_keys)
-    take_key = write(keys.take_key)
-    change_key = audited(keys.change_key)
-    relink = write(keys.relink)
-    find_old_wait = read(keys.find_old_wait)
+    list_keys = read(secrets.list_keys)
+    take_key = write(secrets.take_key)
+    change_key = audited(secrets.change_key)
+    relink = write(secrets.relink)
+    find_old_wait = read(secrets.find_old_wait)
     remember = write(memory.remember)
     recall = read(memory.recall)
     list_memories = read(memory.list_memories)
     forget = audited(memory.forget)
     delete_old_memory = write(memory.delete_old_memory)
-    put_session = audited(sessions.put_session)
-    get_session = read(sessions.get_session)
-    see_session = write(sessions.see_session)
-    delete_session = audited(sessions.delete_session)
-    delete_sessions = audited(sessions.delete_sessions)
-    list_sessions = read(sessions.list_sessions)
+    put_session = audited(people.put_session)
+    get_session = read(people.get_session)
+    see_session = write(people.see_session)
+    delete_session = audited(people.delete_session)
+    delete_sessions = audited(people.delete_sessions)
+    list_sessions = read(people.list_sessions)
     put_user = audited(people.put_user)
     get_user = read(people.get_user)
     get_user_of = read(people.get_user_of)

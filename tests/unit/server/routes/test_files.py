@@ -11,7 +11,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.kernel.store.topics.files import PART_BYTES
+from executor.kernel.store.topics.contents import PART_BYTES
 from executor.open.engine import Engine
 from executor.service.upkeep.gc import DAY_MS, collect
 from server.app import build_engine, create_app

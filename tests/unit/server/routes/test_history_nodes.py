@@ -10,7 +10,7 @@ import httpx
 import pytest
 from msgspec.structs import replace
 
-from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.open.engine import Engine
 from server.app import build_engine
 from server.settings import Settings

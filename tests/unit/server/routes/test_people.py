@@ -16,7 +16,7 @@ from starlette.applications import Starlette
 
 from executor.kernel.store.topics.audit import AuditFilter
 from executor.kernel.store.topics.memory import Conversation, MemoryTurn
-from executor.kernel.store.topics.sessions import SessionRow
+from executor.kernel.store.topics.people import SessionRow
 from executor.open.engine import Engine
 from server.app import create_app
 from server.http.api_tokens import id_in, new_token

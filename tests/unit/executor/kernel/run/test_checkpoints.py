@@ -16,7 +16,7 @@ from executor.errors import BlockError, DatabaseUnavailable, Fenced
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.run import checkpoints
 from executor.kernel.store import patience
-from executor.kernel.store.topics.checkpoints import CheckpointRow
+from executor.kernel.store.topics.snapshots import CheckpointRow
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, outputs, settled, until_event
 from tests.support.until import until
