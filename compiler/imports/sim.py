@@ -25,10 +25,9 @@ from msgspec import Struct
 from compiler.catalog import Catalog
 from compiler.diagnostics import Diagnostic
 from compiler.imports import Imported
-from compiler.imports.sim_foreign import foreign, service_of, settings_of, title_of
-from compiler.imports.sim_params import is_known, loop_params, notes_of, parallel_params, policy_of, translate
-from compiler.imports.sim_services import connector
-from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
+from compiler.imports.sim_blocks import is_known, loop_params, notes_of, parallel_params, policy_of, translate
+from compiler.imports.sim_services import connector, foreign, service_of, settings_of, title_of
+from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, mapping, parse_json, typed_value
 from compiler.references import escape
 
 _HANDLES = {
@@ -127,8 +126,8 @@ class _Import:
         titles = [name, *(m.get("name") for m in (metadata, document) if isinstance(m, Mapping))]
         self._name = next((title for title in titles if isinstance(title, str) and title), "imported")
         self._variables = variables if variables is not None else self._source.get("variables")
-        self._loops = _mapping(self._source.get("loops"))
-        self._parallels = _mapping(self._source.get("parallels"))
+        self._loops = mapping(self._source.get("loops"))
+        self._parallels = mapping(self._source.get("parallels"))
         self._env_names = env_names
         self._catalog = catalog
         self._out = Imported({})
@@ -174,7 +173,7 @@ class _Import:
         if isinstance(raw_blocks, list):
             pairs = [(f"/blocks/{i}", raw) for i, raw in enumerate(raw_blocks)]
         else:
-            pairs = [(f"{self._base}/blocks/{escape(str(k))}", raw) for k, raw in _mapping(raw_blocks).items()]
+            pairs = [(f"{self._base}/blocks/{escape(str(k))}", raw) for k, raw in mapping(raw_blocks).items()]
         for pointer, raw in pairs:
             block = self._read_block(pointer, raw) if isinstance(raw, Mapping) else None
             if block is None:
@@ -184,21 +183,21 @@ class _Import:
         return blocks
 
     def _read_block(self, pointer: str, raw: Mapping[str, Any]) -> SimBlock | None:
-        metadata, config = _mapping(raw.get("metadata")), _mapping(raw.get("config"))
-        data = _mapping(raw.get("data"))
+        metadata, config = mapping(raw.get("metadata")), mapping(raw.get("config"))
+        data = mapping(raw.get("data"))
         kind = metadata.get("id") or raw.get("type")
         block_id = raw.get("id") or pointer.rsplit("/", 1)[1].replace("~1", "/").replace("~0", "~")
         if not isinstance(kind, str) or not isinstance(block_id, str):
             return None
         if "subBlocks" in raw:
-            params = {k: v.get("value") for k, v in _mapping(raw["subBlocks"]).items() if isinstance(v, Mapping)}
+            params = {k: v.get("value") for k, v in mapping(raw["subBlocks"]).items() if isinstance(v, Mapping)}
             params = {k: v for k, v in params.items() if v is not None}
         else:
-            params = dict(_mapping(config.get("params")))
+            params = dict(mapping(config.get("params")))
         if kind in ("loop", "parallel"):
             params = {**data, **params}
         name = metadata.get("name") or raw.get("name")
-        position, parent = _mapping(raw.get("position")), data.get("parentId")
+        position, parent = mapping(raw.get("position")), data.get("parentId")
         trigger = (
             kind in _TRIGGERS
             or metadata.get("category") == "triggers"
@@ -329,9 +328,9 @@ class _Import:
     def _block(self, block: SimBlock, texts: Texts, before: str | None) -> dict[str, Any]:
         kind, params = block.type, block.params
         if kind == "loop":
-            params = loop_params({**params, **_mapping(self._loops.get(block.id))}, texts)
+            params = loop_params({**params, **mapping(self._loops.get(block.id))}, texts)
         elif kind == "parallel":
-            params = parallel_params({**params, **_mapping(self._parallels.get(block.id))}, texts)
+            params = parallel_params({**params, **mapping(self._parallels.get(block.id))}, texts)
         else:
             if block.trigger and kind not in (*_STARTS, *_KEPT):
                 hint = "Start the workflow through the API, or use a schedule or a webhook."
@@ -351,7 +350,7 @@ class _Import:
                 params["routes"] = self._targets(block)
             elif block.type == "condition":
                 # Sim's condition puts out what its source put out, too.
-                params["carry"] = texts.output_of(before) if before is not None else {}
+                params["carry"] = f"<{before} ?? {{}}>" if before is not None else {}
         out: dict[str, Any] = {"type": kind, "name": block.name}
         if block.parent is not None:
             out["parent"] = block.parent
@@ -362,7 +361,7 @@ class _Import:
             out["params"] = params
         if not block.enabled:
             out["enabled"] = False
-        retry = _mapping(block.retry)
+        retry = mapping(block.retry)
         if retry.get("enabled") is True:
             out["policy"] = {"retry": _retry(retry)}
         elif policy := policy_of(block.type, block.params):
@@ -394,7 +393,3 @@ def _retry(retry: Mapping[str, Any]) -> dict[str, Any]:
         "initial_ms": max(0, round(pause)) if isinstance(pause, int | float) else 1000,
         "jitter": 0,
     }
-
-
-def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from compiler.imports.sim_foreign import lost_tool
-from compiler.imports.sim_text import Loss, Texts, parse_json
+from compiler.imports.sim_services import lost_tool
+from compiler.imports.sim_text import Settings, is_number, parse_json
 
-MODEL_PARAMS = ("model", "apiKey", "temperature", "maxTokens")
 _ENDPOINTS = ((re.compile(r"(gpt-|o\d|chatgpt)"), "openai"), (re.compile(r"claude"), "anthropic"))
 # Endpoints that the operator sets; Sim has them built in.
 _OTHERS = (
@@ -33,45 +32,43 @@ _METRIC = re.compile(r"[^A-Za-z0-9_]")
 _GROUNDED = "Every statement must be supported by what is known. What is known is part of the text."
 
 
-def model_params(params: Mapping[str, Any], texts: Texts, losses: list[Loss]) -> dict[str, Any]:
+def model_params(block: Settings) -> dict[str, Any]:
     """Sim names models without their endpoint."""
     out: dict[str, Any] = {}
-    named = str(params.get("model") or "").strip()
-    if named:
-        out["model"] = texts.text(_model(named, losses))
-    key = str(params.get("apiKey") or "").strip()
-    if secret := texts.secret(key, losses, "Its API key"):
+    if named := block.text("model").strip():
+        out["model"] = block.texts.text(_model(named, block))
+    if secret := block.secret("apiKey", "Its API key"):
         out["api_key"] = secret
-    elif key:
-        losses.append(Loss("Its API key is not imported.", "Store the key as a secret and choose it in the block."))
+    elif block.text("apiKey").strip():
+        block.lose("Its API key is not imported.", "Store the key as a secret and choose it in the block.")
     for theirs, ours in (("temperature", "temperature"), ("maxTokens", "max_tokens")):
-        number = parse_json(params.get(theirs))
-        if isinstance(number, int | float) and not isinstance(number, bool):
+        number = block.json(theirs)
+        if is_number(number):
             out[ours] = int(number) if ours == "max_tokens" else number
     return out
 
 
-def _model(named: str, losses: list[Loss]) -> str:
+def _model(named: str, block: Settings) -> str:
     prefix, slash, rest = named.partition("/")
     if "<" in named:
         return named
     if slash:
-        return _served(prefix.replace("-", "_"), rest, losses)
+        return _served(prefix.replace("-", "_"), rest, block)
     for pattern, endpoint in _ENDPOINTS:
         if pattern.match(named):
             return f"{endpoint}:{named}"
     for pattern, endpoint in _OTHERS:
         if pattern.match(named):
-            return _served(endpoint, named, losses)
+            return _served(endpoint, named, block)
     hint = "Write it as <endpoint>:<model>, and start the server with WEFT_MODEL_<ENDPOINT>=<URL>."
-    losses.append(Loss(f'The endpoint of its model "{named}" is not known.', hint))
+    block.lose(f'The endpoint of its model "{named}" is not known.', hint)
     return named
 
 
-def _served(endpoint: str, model: str, losses: list[Loss]) -> str:
+def _served(endpoint: str, model: str, block: Settings) -> str:
     """Return a model whose endpoint the operator has to set."""
     hint = f"Start the server with WEFT_MODEL_{endpoint.upper()}=<URL>."
-    losses.append(Loss(f"Its model is served by {endpoint}.", hint))
+    block.lose(f"Its model is served by {endpoint}.", hint)
     return f"{endpoint}:{model}"
 
 
@@ -83,117 +80,111 @@ _MEMORIES = {
 }
 
 
-def agent(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+def agent(block: Settings) -> dict[str, Any]:
     """Newer agents have a list of messages, older ones two texts. Sim's tools belong to its vendors' services: each is
     named in a finding with the next step."""
-    out = model_params(params, texts, losses)
+    texts = block.texts
+    out = model_params(block)
     if "model" not in out:
         out["model"] = _NO_MODEL
         hint = "Choose one, or start the server with WEFT_MODEL_DEFAULT=<URL>."
-        losses.append(Loss(f"It names no model and gets {_NO_MODEL}.", hint))
-    system = [str(params.get("systemPrompt") or "")]
-    said: list[dict[str, Any]] = []
-    listed = parse_json(params.get("messages"))
-    for item in listed if isinstance(listed, list) else ():
+        block.lose(f"It names no model and gets {_NO_MODEL}.", hint)
+    system = [block.text("systemPrompt")]
+    messages: list[dict[str, Any]] = []
+    for item in block.items("messages"):
         if not isinstance(item, Mapping) or not isinstance(item.get("content"), str):
-            losses.append(Loss("A message that cannot be read is left out.", "Add the message."))
+            block.lose("A message that cannot be read is left out.", "Add the message.")
         elif item.get("role") == "system":
             system.append(item["content"])
         else:
             role = "assistant" if item.get("role") == "assistant" else "user"
-            said.append({"role": role, "content": texts.text(item["content"])})
-    asked = params.get("userPrompt", params.get("context"))
-    if asked in (None, "") and said and said[-1]["role"] == "user":
-        out["prompt"] = said.pop()["content"]
+            messages.append({"role": role, "content": texts.text(item["content"])})
+    asked = block.get("userPrompt", block.get("context"))
+    if asked in (None, "") and messages and messages[-1]["role"] == "user":
+        out["prompt"] = messages.pop()["content"]
     elif asked not in (None, ""):
-        out["prompt"] = texts.value(parse_json(asked) if isinstance(asked, str) else asked)
+        out["prompt"] = texts.value(parse_json(asked))
     instructions = texts.text("\n\n".join(filter(None, system)))
-    if instructions and (said or "prompt" in out):
+    if instructions and (messages or "prompt" in out):
         out["system"] = instructions
     elif instructions:
         out["prompt"] = instructions
-        losses.append(Loss("It has instructions only: they are its prompt.", "Add what it is asked about."))
-    if said:
-        out["messages"] = said
-    schema = _output_schema(params.get("responseFormat"), losses)
-    if schema:
+        block.lose("It has instructions only: they are its prompt.", "Add what it is asked about.")
+    if messages:
+        out["messages"] = messages
+    if schema := _output_schema(block):
         out["output_schema"] = schema
-    tools = parse_json(params.get("tools"))
     kept: dict[str, dict[str, Any]] = {}
-    for tool in tools if isinstance(tools, list) else ():
+    for tool in block.items("tools"):
         if isinstance(tool, Mapping) and tool.get("usageControl") != "none":
             in_its_place, loss = lost_tool(tool, kept)
             kept[in_its_place["name"]] = in_its_place
-            losses.append(loss)
+            block.losses.append(loss)
     if kept:
         out["tools"] = list(kept.values())
-    out |= _memory(params, texts, losses)
-    return "agent", out
+    return out | _memory(block)
 
 
-def _memory(params: Mapping[str, Any], texts: Texts, losses: list[Loss]) -> dict[str, Any]:
+def _memory(block: Settings) -> dict[str, Any]:
     """Sim remembers the whole conversation of an id, or its last messages or tokens."""
-    if parse_json(params.get("memories")):
-        losses.append(Loss("Its memory is not imported.", "Pass earlier messages in Messages."))
-    kind, key = params.get("memoryType"), params.get("conversationId")
+    if block.json("memories"):
+        block.lose("Its memory is not imported.", "Pass earlier messages in Messages.")
+    kind, key = block.get("memoryType"), block.get("conversationId")
     if kind in (None, "", "none"):
         return {}
     if kind not in _MEMORIES or not isinstance(key, str) or not key.strip():
-        losses.append(Loss("Its memory is not imported.", "Set a memory key, the id of the conversation."))
+        block.lose("Its memory is not imported.", "Set a memory key, the id of the conversation.")
         return {}
     source, param, most, otherwise = _MEMORIES[kind]
-    size = str(params.get(source) or "")
+    size = block.text(source)
     number = int(size) if size.isascii() and size.isdecimal() and len(size) < 10 else otherwise
-    return {"memory": texts.value(key), param: max(1, min(number, most))}
+    return {"memory": block.texts.value(key), param: max(1, min(number, most))}
 
 
-def _output_schema(given: Any, losses: list[Loss]) -> dict[str, Any] | None:
+def _output_schema(block: Settings) -> dict[str, Any] | None:
     """Return the schema in a JSON Schema, or in {name, schema, strict} or {type, json_schema} around one."""
-    found = parse_json(given)
+    found = block.json("responseFormat")
     if found in (None, ""):
         return None
-    if isinstance(found, Mapping) and isinstance(found.get("json_schema"), Mapping):
-        found = found["json_schema"]
-    if isinstance(found, Mapping) and isinstance(found.get("schema"), Mapping):
-        found = found["schema"]
+    for around in ("json_schema", "schema"):
+        if isinstance(found, Mapping) and isinstance(found.get(around), Mapping):
+            found = found[around]
     if isinstance(found, Mapping) and isinstance(found.get("properties"), Mapping):
         return dict(found)
-    losses.append(Loss("Its response format cannot be read.", "Set the output schema."))
+    block.lose("Its response format cannot be read.", "Set the output schema.")
     return None
 
 
-def router(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+def router(block: Settings) -> dict[str, Any]:
     """Sim's routers have the description of a route in its value."""
     routes: list[dict[str, Any]] = []
-    items = parse_json(params.get("routes"))
-    for item in items if isinstance(items, list) else ():
+    for item in block.items("routes"):
         if isinstance(item, Mapping) and isinstance(item.get("id"), str):
-            title, about = str(item.get("title") or ""), texts.text(str(item.get("value") or ""))
+            title, about = str(item.get("title") or ""), block.texts.text(str(item.get("value") or ""))
             routes.append({"id": item["id"], "title": title} | ({"description": about} if about else {}))
-    context = params.get("context", params.get("prompt"))
-    out = {"context": texts.value("" if context is None else context), "routes": routes}
-    if params.get("systemPrompt"):
-        out["instructions"] = texts.text(str(params["systemPrompt"]))
-    return "model_router", {**model_params(params, texts, losses), **out}
+    context = block.get("context", block.get("prompt"))
+    out = {"context": block.texts.value("" if context is None else context), "routes": routes}
+    if block.get("systemPrompt"):
+        out["instructions"] = block.texts.text(block.text("systemPrompt"))
+    return {**model_params(block), **out}
 
 
-def evaluator(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+def evaluator(block: Settings) -> dict[str, Any]:
     metrics: list[dict[str, Any]] = []
-    items = parse_json(params.get("metrics"))
-    for item in items if isinstance(items, list) else ():
+    for item in block.items("metrics"):
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str) or not item["name"].strip():
-            losses.append(Loss("A metric that cannot be read is left out.", "Add the metric."))
+            block.lose("A metric that cannot be read is left out.", "Add the metric.")
             continue
         bounds = parse_json(item.get("range"))
         metric: dict[str, Any] = {"name": metric_name(item["name"]), "description": str(item.get("description") or "")}
         for bound in ("min", "max"):
             value = parse_json(bounds.get(bound)) if isinstance(bounds, Mapping) else None
-            if isinstance(value, int | float) and not isinstance(value, bool):
+            if is_number(value):
                 metric[bound] = value
         metrics.append(metric)
-    content = params.get("content")
-    out = {"content": texts.value("" if content is None else content), "metrics": metrics}
-    return "evaluator", {**model_params(params, texts, losses), **out}
+    content = block.get("content")
+    out = {"content": block.texts.value("" if content is None else content), "metrics": metrics}
+    return {**model_params(block), **out}
 
 
 def metric_name(name: str) -> str:
@@ -202,30 +193,23 @@ def metric_name(name: str) -> str:
     return plain if plain[:1].isalpha() else f"m_{plain}"
 
 
-def guardrails(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+def guardrails(block: Settings) -> dict[str, Any]:
     """Sim's block has one exit, and its output shows whether the text passed; ours has an exit for each case."""
-    kind = str(params.get("validationType") or "json")
-    given = params.get("input")
-    out: dict[str, Any] = {"input": texts.value("" if given is None else given), "check": _CHECKS.get(kind, "json")}
-    match kind:
-        case "regex":
-            out["pattern"] = str(params.get("regex") or "")
-        case "pii":
-            listed = parse_json(params.get("piiEntityTypes"))
-            kinds = [str(item) for item in listed] if isinstance(listed, list) else []
-            known = [_PERSONAL[item] for item in kinds if item in _PERSONAL]
-            foreign = [item for item in kinds if item not in _PERSONAL]
-            if known:
-                out["pii"] = known
-            if foreign:
-                hint = "Ask a model about them, in another guardrail."
-                losses.append(Loss(f"These kinds of personal data are not found: {', '.join(foreign[:10])}.", hint))
-        case "hallucination":
-            out |= {"rule": _GROUNDED, **model_params(params, texts, losses)}
-            hint = "Put what is known into the input of the block."
-            losses.append(Loss("Its knowledge base is not imported.", hint))
-        case "json":
-            pass
-        case _:
-            losses.append(Loss(f'Its check "{kind[:40]}" is not imported.', "Choose the check in the block."))
-    return "guardrail", out
+    kind, given = block.text("validationType") or "json", block.get("input")
+    out = {"input": block.texts.value("" if given is None else given), "check": _CHECKS.get(kind, "json")}
+    if kind == "regex":
+        out["pattern"] = block.text("regex")
+    elif kind == "pii":
+        kinds = [str(item) for item in block.items("piiEntityTypes")]
+        if known := [_PERSONAL[item] for item in kinds if item in _PERSONAL]:
+            out["pii"] = known
+        if foreign := [item for item in kinds if item not in _PERSONAL]:
+            shown = ", ".join(foreign[:10])
+            hint = "Ask a model about them, in another guardrail."
+            block.lose(f"These kinds of personal data are not found: {shown}.", hint)
+    elif kind == "hallucination":
+        out |= {"rule": _GROUNDED, **model_params(block)}
+        block.lose("Its knowledge base is not imported.", "Put what is known into the input of the block.")
+    elif kind not in _CHECKS:
+        block.lose(f'Its check "{kind[:40]}" is not imported.', "Choose the check in the block.")
+    return out

@@ -1,5 +1,8 @@
-"""Sim's blocks of services -> blocks of our connectors, where an operation of ours does the same. Others have no
-counterpart (`sim_foreign`).
+"""Sim's blocks of services -> blocks of our connectors, where an operation of ours does the same.
+
+Each of the others becomes a `function` block in its place that fails when it runs, with the next step in its message
+and its settings in the notes: the rest of the workflow can be compiled, shown and run up to there. Such a tool of an
+agent becomes a tool that fails when the model calls it.
 
 A field that the connector requires and the block does not have stays open: it is the finding `required` until it is
 filled in. Exports of Sim have no channels, no databases and no accounts; for the account the block gets the connection
@@ -8,22 +11,43 @@ that is named like the service, which is reported.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Literal, NamedTuple
+import re
+from collections.abc import Collection, Mapping
+from itertools import count
+from typing import Any, Final, Literal, NamedTuple, get_args
+
+import orjson
 
 from compiler.catalog import Catalog
-from compiler.imports.sim_foreign import service_of, title_of
-from compiler.imports.sim_text import Loss, Texts, parse_json
+from compiler.imports import missing_workflow, stand_in
+from compiler.imports.sim_text import NOTHING, Loss, Settings, Texts, mapping, parse_json
 
+NOTES_MAX: Final = 4_000
+_VERSION: Final = re.compile(r"_v\d+$")
+_SECRET: Final = re.compile(r"credential|secret|token|password|api_?key|access_?key", re.IGNORECASE)
+_REFERENCE: Final = re.compile(r"\{\{\s*[A-Za-z_][A-Za-z0-9_]*\s*\}\}")
+_OTHERS: Final = {
+    "file": "Replace it with a start field or an http block that reads the file.",
+    "knowledge": "Replace it with a block that asks your search, such as sql or http.",
+    "mail": "Replace it with an email block.",
+    "mysql": "Replace it with an sql block if the data can be in PostgreSQL or SQLite.",
+    "postgresql": "Replace it with an sql block.",
+    "sendgrid": "Replace it with an email block.",
+    "smtp": "Replace it with an email block.",
+    "supabase": "Replace it with an sql block that asks its PostgreSQL database, or with an http block.",
+}
+_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
+_ANY: Final = "Replace it with an http block that calls the service, or a connector made of its OpenAPI description."
+_TITLES: Final = {"github": "GitHub", "linkedin": "LinkedIn", "mysql": "MySQL", "postgresql": "PostgreSQL", "x": "X"}
 # Of the account, and switches of Sim's form: nothing is lost with them.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}
     | {"advancedMode", "botToken", "apiKey", "accessKeyId", "secretAccessKey", "serverId", "selectedTriggerId"}
 )
-_NOTHING: Final[tuple[Any, ...]] = (None, "", [], {}, False)
 _SAME: Final = {"contentType": "text", "insertDataOption": "INSERT_ROWS"}  # what ours does in any case
 _SHOWN_MAX: Final = 10
 Kind = Literal["text", "number", "list", "json", "rows"]
+_KINDS: Final[dict[str, Kind]] = {"": "text", **{kind: kind for kind in get_args(Kind)}}
 
 
 class Field(NamedTuple):
@@ -38,156 +62,91 @@ class Operation(NamedTuple):
 
     name: str
     fields: dict[str, Field]
-    fixed: Mapping[str, Any] = {}
+    fixed: dict[str, Any]
 
 
-def _of(name: str, fixed: Mapping[str, Any] | None = None, **fields: str | tuple[Kind, str]) -> Operation:
-    """Fields as `names` with blanks between them, or (kind, names)."""
-    found = {
-        ours: Field(tuple(theirs.split())) if isinstance(theirs, str) else Field(tuple(theirs[1].split()), theirs[0])
-        for ours, theirs in fields.items()
-    }
-    return Operation(name, found, fixed or {})
+# Below the name of a service, a line for each of Sim's operations: its name, that of ours, and our params with Sim's
+# settings (of the same name without `=`), of which the first with a value counts. `kind:` stands before settings that
+# are no text; `param!VALUE` is what Sim's operation always does. The first one is that of a block that names none.
+_TABLE: Final = """
+slack
+  send send_message channel=channel|manualChannel text thread_ts=threadTs blocks=json:blocks
+  update update_message channel=channel|manualChannel ts=updateTimestamp text=updateText
+  react add_reaction channel=channel|manualChannel ts=reactionTimestamp emoji=emojiName
+  read read_messages channel=channel|manualChannel
+  list_channels list_channels
+gmail
+  send_gmail send to cc subject text=body thread=threadId
+  search_gmail search search=query
+  read_gmail read message=messageId
+  add_label_gmail change_labels message=labelActionMessageId add=list:manualLabelId|labelSelector
+  remove_label_gmail change_labels message=labelActionMessageId remove=list:manualLabelId|labelSelector
+  move_gmail change_labels message=moveMessageId add=list:manualDestinationLabel|destinationLabel \
+    remove=list:manualSourceLabel|sourceLabel
+  mark_read_gmail change_labels message=actionMessageId remove!UNREAD
+  mark_unread_gmail change_labels message=actionMessageId add!UNREAD
+  archive_gmail change_labels message=actionMessageId remove!INBOX
+  unarchive_gmail change_labels message=actionMessageId add!INBOX
+google_sheets
+  read read_rows spreadsheet=spreadsheetId|manualSpreadsheetId range
+  append append_rows spreadsheet=spreadsheetId|manualSpreadsheetId range rows=rows:values cells=valueInputOption
+  write update_rows spreadsheet=spreadsheetId|manualSpreadsheetId range rows=rows:values cells=valueInputOption
+  update update_rows spreadsheet=spreadsheetId|manualSpreadsheetId range rows=rows:values cells=valueInputOption
+  clear clear_rows spreadsheet=spreadsheetId|manualSpreadsheetId range
+notion
+  notion_query_database query_database database=databaseId|databaseSelector filter=json:filter sorts=json:sorts
+  notion_add_database_row create_page database=databaseId|databaseSelector properties=json:properties
+  notion_update_page update_page page=pageId|pageSelector properties=json:properties
+  notion_search search words=query
+linear
+  linear_create_issue create_issue team=teamId|manualTeamId title description priority=number:priority \
+    assignee=assigneeId labels=list:labelIds
+  linear_update_issue update_issue issue=issueId title description status=stateId assignee=assigneeId
+  linear_create_comment comment issue=issueId body
+  linear_get_issue read_issue issue=issueId
+discord
+  discord_send_message send_message channel=channelId text=content
+  discord_edit_message edit_message channel=channelId message=messageId text=content
+  discord_get_messages read_messages channel=channelId count=number:limit
+  discord_add_reaction add_reaction channel=channelId message=messageId emoji
+telegram
+  telegram_message send_message chat=chatId text
+  telegram_send_photo send_photo chat=chatId photo caption
+s3
+  put_object put_object bucket=bucketName key=objectKey content content_type=contentType region
+  list_objects list_objects bucket=bucketName begins_with=prefix after=continuationToken count=number:maxKeys region
+  delete_object delete_object bucket=bucketName key=objectKey region
+github
+  github_create_issue create_issue owner repo title body labels=list:labels assignees=list:assignees
+  github_update_issue update_issue owner repo number=number:issue_number title body issue_state=state
+  github_issue_comment comment owner repo number=number:issue_number body
+  github_list_issues list_issues owner repo which=state label=labels
+  github_get_issue read_issue owner repo number=number:issue_number
+  github_get_file_content read_file owner repo file=path ref
+  github_trigger_workflow start_workflow owner repo workflow_file=workflow_id branch=ref inputs=json:inputs
+"""
 
 
-_CHANNEL: Final = "channel manualChannel"
-_SHEET: Final = "spreadsheetId manualSpreadsheetId"
-_DATABASE: Final = "databaseId databaseSelector"
-_PAGE: Final = "pageId pageSelector"
-_MESSAGE: Final = "actionMessageId"
-_LABELS: Final = "labelActionMessageId"
-# By service and operation; the first operation is that of a block that names none.
-_OPERATIONS: Final[dict[str, dict[str, Operation]]] = {
-    "slack": {
-        "send": _of("send_message", channel=_CHANNEL, text="text", thread_ts="threadTs", blocks=("json", "blocks")),
-        "update": _of("update_message", channel=_CHANNEL, ts="updateTimestamp", text="updateText"),
-        "react": _of("add_reaction", channel=_CHANNEL, ts="reactionTimestamp", emoji="emojiName"),
-        "read": _of("read_messages", channel=_CHANNEL),
-        "list_channels": _of("list_channels"),
-    },
-    "gmail": {
-        "send_gmail": _of("send", to="to", cc="cc", subject="subject", text="body", thread="threadId"),
-        "search_gmail": _of("search", search="query"),
-        "read_gmail": _of("read", message="messageId"),
-        "add_label_gmail": _of("change_labels", message=_LABELS, add=("list", "manualLabelId labelSelector")),
-        "remove_label_gmail": _of("change_labels", message=_LABELS, remove=("list", "manualLabelId labelSelector")),
-        "move_gmail": _of(
-            "change_labels",
-            message="moveMessageId",
-            add=("list", "manualDestinationLabel destinationLabel"),
-            remove=("list", "manualSourceLabel sourceLabel"),
-        ),
-        "mark_read_gmail": _of("change_labels", {"remove": ["UNREAD"]}, message=_MESSAGE),
-        "mark_unread_gmail": _of("change_labels", {"add": ["UNREAD"]}, message=_MESSAGE),
-        "archive_gmail": _of("change_labels", {"remove": ["INBOX"]}, message=_MESSAGE),
-        "unarchive_gmail": _of("change_labels", {"add": ["INBOX"]}, message=_MESSAGE),
-    },
-    "google_sheets": {
-        "read": _of("read_rows", spreadsheet=_SHEET, range="range"),
-        "append": _of(
-            "append_rows", spreadsheet=_SHEET, range="range", rows=("rows", "values"), cells="valueInputOption"
-        ),
-        "write": _of(
-            "update_rows", spreadsheet=_SHEET, range="range", rows=("rows", "values"), cells="valueInputOption"
-        ),
-        "update": _of(
-            "update_rows", spreadsheet=_SHEET, range="range", rows=("rows", "values"), cells="valueInputOption"
-        ),
-        "clear": _of("clear_rows", spreadsheet=_SHEET, range="range"),
-    },
-    "notion": {
-        "notion_query_database": _of(
-            "query_database", database=_DATABASE, filter=("json", "filter"), sorts=("json", "sorts")
-        ),
-        "notion_add_database_row": _of("create_page", database=_DATABASE, properties=("json", "properties")),
-        "notion_update_page": _of("update_page", page=_PAGE, properties=("json", "properties")),
-        "notion_search": _of("search", words="query"),
-    },
-    "linear": {
-        "linear_create_issue": _of(
-            "create_issue",
-            team="teamId manualTeamId",
-            title="title",
-            description="description",
-            priority=("number", "priority"),
-            assignee="assigneeId",
-            labels=("list", "labelIds"),
-        ),
-        "linear_update_issue": _of(
-            "update_issue",
-            issue="issueId",
-            title="title",
-            description="description",
-            status="stateId",
-            assignee="assigneeId",
-        ),
-        "linear_create_comment": _of("comment", issue="issueId", body="body"),
-        "linear_get_issue": _of("read_issue", issue="issueId"),
-    },
-    "discord": {
-        "discord_send_message": _of("send_message", channel="channelId", text="content"),
-        "discord_edit_message": _of("edit_message", channel="channelId", message="messageId", text="content"),
-        "discord_get_messages": _of("read_messages", channel="channelId", count=("number", "limit")),
-        "discord_add_reaction": _of("add_reaction", channel="channelId", message="messageId", emoji="emoji"),
-    },
-    "telegram": {
-        "telegram_message": _of("send_message", chat="chatId", text="text"),
-        "telegram_send_photo": _of("send_photo", chat="chatId", photo="photo", caption="caption"),
-    },
-    "s3": {
-        "put_object": _of(
-            "put_object",
-            bucket="bucketName",
-            key="objectKey",
-            content="content",
-            content_type="contentType",
-            region="region",
-        ),
-        "list_objects": _of(
-            "list_objects",
-            bucket="bucketName",
-            begins_with="prefix",
-            after="continuationToken",
-            count=("number", "maxKeys"),
-            region="region",
-        ),
-        "delete_object": _of("delete_object", bucket="bucketName", key="objectKey", region="region"),
-    },
-    "github": {
-        "github_create_issue": _of(
-            "create_issue",
-            owner="owner",
-            repo="repo",
-            title="title",
-            body="body",
-            labels=("list", "labels"),
-            assignees=("list", "assignees"),
-        ),
-        "github_update_issue": _of(
-            "update_issue",
-            owner="owner",
-            repo="repo",
-            number=("number", "issue_number"),
-            title="title",
-            body="body",
-            issue_state="state",
-        ),
-        "github_issue_comment": _of(
-            "comment", owner="owner", repo="repo", number=("number", "issue_number"), body="body"
-        ),
-        "github_list_issues": _of("list_issues", owner="owner", repo="repo", which="state", label="labels"),
-        "github_get_issue": _of("read_issue", owner="owner", repo="repo", number=("number", "issue_number")),
-        "github_get_file_content": _of("read_file", owner="owner", repo="repo", file="path", ref="ref"),
-        "github_trigger_workflow": _of(
-            "start_workflow",
-            owner="owner",
-            repo="repo",
-            workflow_file="workflow_id",
-            branch="ref",
-            inputs=("json", "inputs"),
-        ),
-    },
-}
+def _operations() -> dict[str, dict[str, Operation]]:
+    found: dict[str, dict[str, Operation]] = {}
+    for line in filter(None, _TABLE.split("\n")):
+        name, *words = line.split()
+        if not words:
+            known = found.setdefault(name, {})
+            continue
+        operation = known[name] = Operation(words[0], {}, {})
+        for word in words[1:]:
+            param, _, always = word.partition("!")
+            if always:
+                operation.fixed[param] = [always]
+                continue
+            param, _, settings = word.partition("=")
+            kind, _, names = (settings or param).rpartition(":")
+            operation.fields[param] = Field(tuple(names.split("|")), _KINDS[kind])
+    return found
+
+
+_OPERATIONS: Final = _operations()
 # Services whose first operation is the one of a Sim block that names none.
 _DEFAULTED: Final = frozenset({"slack", "gmail", "google_sheets", "discord", "telegram"})
 
@@ -206,27 +165,27 @@ def connector(
     params: dict[str, Any] = {"operation": operation.name, **operation.fixed}
     for ours, field in operation.fields.items():
         value = _value(field, settings, texts)
-        if value not in _NOTHING:
+        if value not in NOTHING:
             params[ours] = value
     if service == "google_sheets" and "range" not in params and (cells := _range(settings, texts)):
         params["range"] = cells
     if isinstance(params.get("rows"), list) and not all(isinstance(row, list | str) for row in params["rows"]):
         return None  # objects: Sim makes rows of them by the first row of the sheet
-    account, losses = _account(service, settings, texts, spec.params["properties"])
-    params |= account
+    block = Settings("", settings, texts)
+    params |= _account(block, service, spec.params["properties"])
     if spec.check is not None and any(found.code != "required" for found in spec.check(params)):
         return None
     lost = _unread(operation, service, settings)
     if lost:
         hint = "Check whether the block needs them."
-        losses.append(Loss(f"These settings are not imported: {', '.join(lost)}.", hint))
-    return spec.type, params, losses
+        block.lose(f"These settings are not imported: {', '.join(lost)}.", hint)
+    return spec.type, params, block.losses
 
 
 def _operation(service: str, settings: Mapping[str, Any]) -> Operation | None:
     known = _OPERATIONS.get(service, {})
     named = settings.get("operation")
-    if service == "slack" and (settings.get("destinationType") == "dm" or settings.get("files") not in _NOTHING):
+    if service == "slack" and (settings.get("destinationType") == "dm" or settings.get("files") not in NOTHING):
         return None
     if named in (None, ""):
         return next(iter(known.values()), None) if service in _DEFAULTED else None
@@ -234,7 +193,7 @@ def _operation(service: str, settings: Mapping[str, Any]) -> Operation | None:
 
 
 def _value(field: Field, settings: Mapping[str, Any], texts: Texts) -> Any:
-    found = next((settings[name] for name in field.names if settings.get(name) not in _NOTHING), None)
+    found = next((settings[name] for name in field.names if settings.get(name) not in NOTHING), None)
     match field.kind:
         case "number" | "json" | "rows":
             return texts.value(parse_json(found))
@@ -252,24 +211,23 @@ def _range(settings: Mapping[str, Any], texts: Texts) -> str:
     return "!".join(parts) if sheet else ""
 
 
-def _account(
-    service: str, settings: Mapping[str, Any], texts: Texts, properties: Mapping[str, Any]
-) -> tuple[dict[str, Any], list[Loss]]:
+def _account(block: Settings, service: str, properties: Mapping[str, Any]) -> dict[str, Any]:
     """Return the params for the account. A token that was an environment name stays one. A connection replaces
     accounts, and tokens in the document; a secret does if the service can have no connection."""
-    names = ("accessKeyId", "secretAccessKey") if service == "s3" else ("botToken",)
-    names = ("apiKey",) if service == "github" else names
+    names = {"s3": ("accessKeyId", "secretAccessKey"), "github": ("apiKey",)}.get(service, ("botToken",))
     title = title_of(service)
-    losses: list[Loss] = []
-    given = [texts.secret(settings.get(name), losses, f"Its {title} credential") for name in names]
+    given = [block.secret(name, f"Its {title} credential") for name in names]
     if all(given):
-        return {"credential": ":".join(filter(None, given))}, losses
+        return {"credential": ":".join(filter(None, given))}
+    block.losses.clear()
     if "connection" in properties:
         hint = f'Create a connection with the name "{service}", or choose another one in the block.'
-        return {"connection": service}, [Loss(f"Its {title} account is not imported.", hint)]
+        block.lose(f"Its {title} account is not imported.", hint)
+        return {"connection": service}
     name = f"{service.upper()}_CREDENTIAL"
     hint = f"Store the secret {name}, or choose another one in the block."
-    return {"credential": f"${{{name}}}"}, [Loss(f"Its {title} credential is not imported.", hint)]
+    block.lose(f"Its {title} credential is not imported.", hint)
+    return {"credential": f"${{{name}}}"}
 
 
 def _unread(operation: Operation, service: str, settings: Mapping[str, Any]) -> list[str]:
@@ -277,5 +235,82 @@ def _unread(operation: Operation, service: str, settings: Mapping[str, Any]) -> 
     read = {name for field in operation.fields.values() for name in field.names} | _FORM
     if service == "google_sheets":
         read |= {"sheetName", "manualSheetName", "cellRange"}
-    left = (name for name, value in settings.items() if name not in read and value not in _NOTHING)
+    left = (name for name, value in settings.items() if name not in read and value not in NOTHING)
     return sorted(name for name in left if _SAME.get(name) != settings[name])[:_SHOWN_MAX]
+
+
+def service_of(kind: str) -> str:
+    """Sim's block type without its version: `gmail_v2` -> `gmail`."""
+    return _VERSION.sub("", kind)
+
+
+def title_of(kind: str) -> str:
+    """`google_sheets_v2` -> `Google Sheets`."""
+    service = service_of(kind)
+    return _TITLES.get(service) or service.replace("_", " ").title()
+
+
+def advice(kind: str) -> str:
+    """Return the next step for a block of this type."""
+    service = service_of(kind)
+    if service in _OPERATIONS:
+        return f"Replace it with the block connector.{service}."
+    return _OTHERS.get(service, _ANY)
+
+
+def tool_advice(kind: str) -> str:
+    """Return the next step for a tool of an agent."""
+    service = service_of(kind)
+    if service in _OPERATIONS:
+        return f"Make a workflow with the block connector.{service}, and choose it in the tool."
+    return "Use an http block that calls the service in the tool, or choose a workflow that does."
+
+
+def lost_tool(tool: Mapping[str, Any], taken: Collection[str]) -> tuple[dict[str, Any], Loss]:
+    """(a tool in its place, what was lost). `taken`: names of the tools before it."""
+    kind = str(tool.get("type") or "")
+    title = str(tool.get("title") or title_of(kind or "a tool"))[:80]
+    asked = mapping(mapping(tool.get("schema")).get("function"))
+    operation = str(tool.get("operation") or "")
+    name = str(asked.get("name") or "_".join(filter(None, (title, operation))))
+    found: dict[str, Any] = {"name": _free_name(name, taken)}
+    if about := str(asked.get("description") or (operation and f"{title}: {operation}") or title):
+        found["description"] = about
+    if arguments := mapping(asked.get("parameters")):
+        found["arguments"] = dict(arguments)
+    hint = {
+        "workflow": "Import that workflow, too, and choose it in the tool.",
+        "custom-tool": "Make a workflow of its code, and choose it in the tool.",
+    }.get(kind) or tool_advice(kind)
+    message = f'Its tool "{title}" is not imported. The agent fails when the model calls it.'
+    return {**found, "workflow": missing_workflow(title, "Sim")}, Loss(message, hint)
+
+
+def _free_name(name: str, taken: Collection[str]) -> str:
+    plain = _NAME.sub("_", name).strip("_-")[:60]
+    plain = plain if plain[:1].isalpha() else f"tool_{plain}".rstrip("_")
+    numbered = (f"{plain[:60]}_{n}" for n in count(2))
+    return plain if plain not in taken else next(each for each in numbered if each not in taken)
+
+
+def foreign(kind: str, name: str) -> tuple[str, dict[str, Any], list[Loss]]:
+    """(our type, our params, what was lost)."""
+    loss = Loss("It is not imported. A block that fails is in its place.", advice(kind))
+    return "function", stand_in(f'The {title_of(kind)} block "{name}"', "Sim", advice(kind)), [loss]
+
+
+def settings_of(kind: str, params: Mapping[str, Any]) -> str:
+    """The settings of such a block for people to read; no credentials, which do not belong into a document."""
+    shown = {
+        key: value
+        for key, value in params.items()
+        if value not in (None, "", [], {}) and not (_SECRET.search(key) and not _is_reference(value))
+    }
+    if not shown:
+        return ""
+    listed = orjson.dumps(shown, option=orjson.OPT_INDENT_2).decode()
+    return f"{title_of(kind)} in Sim:\n{listed}"[:NOTES_MAX]
+
+
+def _is_reference(value: Any) -> bool:
+    return isinstance(value, str) and _REFERENCE.fullmatch(value.strip()) is not None

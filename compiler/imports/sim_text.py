@@ -1,11 +1,11 @@
-"""Translation of the texts of a Sim workflow: environment names, references to blocks and fields with other
-names here."""
+"""What the translation of every block of Sim needs: its settings, and its texts, in which environment names, and
+references to blocks and fields, have other names here."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import orjson
 
@@ -15,27 +15,20 @@ _ENV = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _UPPER = re.compile(r"[A-Z_][A-Z0-9_]*")
 # Names that mean something here but may be block names there.
 _OURS = ("input", "workflow")
-# Output fields of another name: (block type, field) -> ours, or None if the field is the whole output.
-_FIELDS: dict[tuple[str, str], str | None] = {
-    ("human_in_the_loop", "submission"): None,
-    ("human_in_the_loop", "resumeInput"): None,
-    ("api", "data"): "body",
-    ("router", "selectedRoute"): "route",
-    ("router", "selectedPath"): "route",
-    ("router_v2", "selectedRoute"): "route",
-    ("router_v2", "selectedPath"): "route",
-    ("workflow", "result"): None,
-    ("agent", "tokens"): "usage",
-    ("agent", "toolCalls"): "tool_calls",
-    ("evaluator", "tokens"): "usage",
-    ("guardrails", "detectedEntities"): "found",
-    ("guardrails", "maskedText"): "masked",
-    ("guardrails", "reasoning"): "reason",
-    ("guardrails", "error"): "problems[0]",
-    ("workflow", "response"): None,
-    ("workflow_input", "result"): None,
-    ("workflow_input", "response"): None,
-}
+# Output fields of another name, by block type: ours, or None if the field is the whole output.
+_FIELDS: dict[str, dict[str, str | None]] = {
+    "human_in_the_loop": {"submission": None, "resumeInput": None},
+    "api": {"data": "body"},
+    "router": {"selectedRoute": "route", "selectedPath": "route"},
+    "router_v2": {"selectedRoute": "route", "selectedPath": "route"},
+    "workflow": {"result": None, "response": None},
+    "workflow_input": {"result": None, "response": None},
+    "agent": {"tokens": "usage", "toolCalls": "tool_calls"},
+    "evaluator": {"tokens": "usage"},
+    "guardrails": {
+        "detectedEntities": "found", "maskedText": "masked", "reasoning": "reason", "error": "problems[0]"
+    },
+}  # fmt: skip
 # An agent with a response format has each field of that in its output; ours has them in `content`.
 _OF_AGENT = ("content", "model", "tokens", "toolCalls", "cost", "error")
 # Of an evaluator each metric is a field; ours has them in `scores`.
@@ -45,6 +38,9 @@ _OF_FUNCTION = ("result", "stdout")
 # Their output is what the request brought; ours has it in `body`.
 WEBHOOKS = ("generic_webhook", "webhook", "github_webhook")  # the last is the block `github` as a trigger
 _WEBHOOK_FIELDS = ("body", "headers", "query", "method")
+
+
+NOTHING: Final[tuple[Any, ...]] = (None, "", [], {}, False)  # settings without a value
 
 
 class Loss(NamedTuple):
@@ -76,26 +72,16 @@ class Texts:
             self._by_name.setdefault(normalize(block_id), block_id)
         self._types = {block_id: kind for block_id, (kind, _) in blocks.items()}
 
-    def output_of(self, block_id: str) -> str:
-        """A reference to the whole output of a block; {} when it did not run."""
-        return f"<{block_id} ?? {{}}>"
-
     def text(self, text: str) -> str:
         """`text` with Sim's references rewritten as ours."""
         if "{{" in text:
             text = _ENV.sub(self._env, text)
         return self._references(text) if "<" in text else text
 
-    def secret(self, text: Any, losses: list[Loss], what: str) -> str | None:
-        """Return the environment name in a field for secrets as one of ours, even if no value is known for it."""
+    def secret(self, text: Any) -> tuple[str, bool] | None:
+        """Return the environment name in a field for secrets, and whether a value is known for it."""
         name = _ENV.fullmatch(str(text or "").strip())
-        if name is None:
-            return None
-        if self._env_names is None or name[1] not in self._env_names:
-            losses.append(
-                Loss(f"{what} is read from the secret {name[1]}.", f"Store the secret {name[1]} on the server.")
-            )
-        return f"${{{name[1]}}}"
+        return None if name is None else (name[1], self._env_names is not None and name[1] in self._env_names)
 
     def value(self, value: Any) -> Any:
         """All texts in a JSON value. Its depth is bounded by that of the document."""
@@ -138,8 +124,8 @@ class Texts:
             pass
         elif block in self._foreign and field != "error":  # a function, later perhaps a connector: both have `result`
             rest = rest if field in _OF_FUNCTION else f".result{rest}"
-        elif (kind, field) in _FIELDS:
-            ours = _FIELDS[kind, field]
+        elif field in (fields := _FIELDS.get(kind, {})):
+            ours = fields[field]
             rest = (f".{ours}" if ours else "") + rest[len(field) + 1 :]
         elif kind == "agent" and field not in _OF_AGENT:
             rest = f".content{rest}"
@@ -152,14 +138,58 @@ class Texts:
         return head + rest if head + rest != text else None
 
 
+class Settings:
+    """The settings of one block of Sim, while it is translated. `losses` are the parts without a counterpart."""
+
+    def __init__(self, name: str, params: Mapping[str, Any], texts: Texts) -> None:
+        self.name = name
+        self.params = params
+        self.texts = texts
+        self.losses: list[Loss] = []
+
+    def lose(self, message: str, hint: str) -> None:
+        self.losses.append(Loss(message, hint))
+
+    def get(self, key: str, otherwise: Any = None) -> Any:
+        return self.params.get(key, otherwise)
+
+    def text(self, key: str) -> str:
+        return str(self.params.get(key) or "")
+
+    def json(self, key: str) -> Any:
+        return parse_json(self.params.get(key))
+
+    def number(self, key: str, otherwise: Any = None) -> Any:
+        return number_in(self.params.get(key, otherwise))
+
+    def items(self, key: str) -> list[Any]:
+        found = self.json(key)
+        return found if isinstance(found, list) else []
+
+    def named(self, key: str, name: str = "name") -> Iterator[Mapping[str, Any]]:
+        """Yield the items that are objects with a name."""
+        for item in self.items(key):
+            if isinstance(item, Mapping) and isinstance(item.get(name), str) and item[name]:
+                yield item
+
+    def secret(self, key: str, what: str) -> str | None:
+        """Return the environment name in a field for secrets as one of ours, even if no value is known for it."""
+        found = self.texts.secret(self.params.get(key))
+        if found is None:
+            return None
+        name, is_known = found
+        if not is_known:
+            self.lose(f"{what} is read from the secret {name}.", f"Store the secret {name} on the server.")
+        return f"${{{name}}}"
+
+
 def typed_value(kind: str, value: Any) -> Any:
     """Convert a text by the type beside it; texts with references stay texts."""
     if not isinstance(value, str) or find(value) or "{{" in value:
         return value
     match kind:
         case "number":
-            number = parse_json(value)
-            return number if isinstance(number, int | float) and not isinstance(number, bool) else value
+            return number_in(value)
         case "boolean":
             return {"true": True, "false": False}.get(value.strip().lower(), value)
         case "object" | "array" | "json":
@@ -176,3 +206,17 @@ def parse_json(value: Any) -> Any:
         return orjson.loads(value)
     except orjson.JSONDecodeError:
         return value
+
+
+def number_in(value: Any) -> Any:
+    """The number in a text; everything else as it is."""
+    number = parse_json(value.strip()) if isinstance(value, str) else None
+    return number if is_number(number) else value
+
+
+def is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}

@@ -9,7 +9,7 @@ import pytest
 
 from compiler.imports import as_ours, sim
 from compiler.imports.sim import convert
-from compiler.imports.sim_foreign import NOTES_MAX, foreign, settings_of, title_of
+from compiler.imports.sim_services import NOTES_MAX, foreign, settings_of, title_of
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES
 from tests.unit.compiler.imports.sim_documents import Json, block, compiled

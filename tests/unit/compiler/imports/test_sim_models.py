@@ -7,7 +7,7 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.imports.sim_models import metric_name, model_params
-from compiler.imports.sim_text import Loss, Texts
+from compiler.imports.sim_text import Settings, Texts
 from executor.blocks.types.registry import Registry
 from tests.unit.compiler.imports.sim_documents import block, imported, said
 
@@ -28,21 +28,19 @@ Json = dict[str, Any]
     ],
 )
 def test_models(named: str, model: str, lost: int) -> None:
-    losses: list[Loss] = []
-    assert model_params({"model": named}, Texts({}, None), losses) == {"model": model}
-    assert len(losses) == lost
+    settings = Settings("a", {"model": named}, Texts({}, None))
+    assert model_params(settings) == {"model": model}
+    assert len(settings.losses) == lost
 
 
 def test_keys_are_references_or_left_out() -> None:
-    losses: list[Loss] = []
     texts = Texts({}, ["OPENAI_API_KEY"])
-    assert model_params({"apiKey": "{{OPENAI_API_KEY}}", "temperature": "0.2"}, texts, losses) == {
-        "api_key": "${OPENAI_API_KEY}",
-        "temperature": 0.2,
-    }
-    assert losses == []
-    assert model_params({"apiKey": "sk-123456789"}, texts, losses) == {}
-    assert len(losses) == 1 and "sk-123" not in str(losses)
+    known = Settings("a", {"apiKey": "{{OPENAI_API_KEY}}", "temperature": "0.2"}, texts)
+    assert model_params(known) == {"api_key": "${OPENAI_API_KEY}", "temperature": 0.2}
+    assert known.losses == []
+    written = Settings("a", {"apiKey": "sk-123456789"}, texts)
+    assert model_params(written) == {}
+    assert len(written.losses) == 1 and "sk-123" not in str(written.losses)
 
 
 def test_an_evaluator_and_a_guardrail() -> None:
