@@ -17,8 +17,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from executor.kernel.process.prompt import Prompt
-
 STEPS_MAX: Final = 256  # in one pass; steps that wait for another one cost a pass, a future, some of them a task
 PASS_MS: Final = 5  # then no further step begins in it
 SHORT_PASS_MS: Final = 1  # the same, while many wait
@@ -43,7 +41,7 @@ class Turns:
         self._many = many
         self._left = most
         self._began_ms = now_ms()
-        self._waiting: deque[Prompt[None]] = deque()
+        self._waiting: deque[asyncio.Future[None]] = deque()
         self._next_pass: asyncio.Handle | None = None
 
     async def turn(self) -> None:
@@ -73,7 +71,7 @@ class Turns:
 
     async def wait(self, first: bool = False) -> None:
         """Wait for a turn; with `first` before those that wait."""
-        turn: Prompt[None] = Prompt(asyncio.get_running_loop())
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if first:
             self._waiting.appendleft(turn)
         else:
@@ -103,5 +101,5 @@ class Turns:
             turn = self._waiting.popleft()
             if not turn.done():  # else the waiter was cancelled
                 self._left -= 1
-                turn.settle(None, None)
+                turn.set_result(None)
         self._look()

@@ -1,7 +1,10 @@
-"""The one writer of a database in this process: a thread that takes everything waiting and commits it as one group.
+"""The one writer of a database in this process: a thread that commits everything waiting as one group.
 
-A sync to disk costs more than all else, so those who wait share it. How items come here, and their results back:
-`gathering.py`.
+A sync to disk costs more than all else, so those who wait share it. What is submitted in one pass of the event loop
+goes over as one batch, and while one group is being committed the next gathers by itself, without a timer: one hop to
+the thread and one back per group, never per row. Many runs make their steps in several passes: a batch gathers while
+each pass adds to it, and one that is smaller than the group under way waits for that, as its runs are the next to
+submit. A single step waits for nothing.
 
 An item is a function of a topic (`topics/runs.py`, `topics/waits.py`, ...) and its arguments. It runs inside the
 group's transaction and raises a WeftError only before its first write, so one that is refused needs no savepoint. Any
@@ -24,24 +27,69 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import threading
 import time
+import uuid
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from queue import Empty, SimpleQueue
-from typing import Any
+from traceback import format_tb
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from executor.errors import DatabaseReplaced, DatabaseUnavailable, DatabaseWriteFailed, StoreError, store_closed
-from executor.kernel.process.prompt import Prompt
+from executor.errors import (
+    DatabaseReplaced,
+    DatabaseUnavailable,
+    DatabaseWriteFailed,
+    StoreError,
+    WeftError,
+    store_closed,
+)
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.store.gathering import Gathering, Item, Outcome, Settled, quick_switches
+from executor.kernel.process.threads import deliver
+from executor.kernel.store.patience import patience_s
 from executor.kernel.store.stats import Stats
 
 log = logging.getLogger("weft.store")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+SHARED = 64  # items that are worth a commit of their own, however many others come
+QUIET_PASSES = 2  # of the event loop without another item: a step of a run may need as many
+GATHER_S = 0.01  # after that a batch is handed over in any case: passes of a busy loop are long
+# A writer that has its answer from the database gives an item up in time, and knows that it is not on disk. One that
+# has none, from a server or a disk that does not answer, cannot: its requests are answered after this.
+LATE_S = 1.25
+SILENT_S = 1.0  # a database that has answered others meanwhile is slow, not silent
+
+
+class Item(Struct, eq=False):
+    """`until_s`: monotonic; after that it is not tried again. `tries`: that failed. `alone`: not in one statement with
+    others."""
+
+    future: asyncio.Future[Any]
+    write: Callable[..., Any]
+    args: tuple[Any, ...]
+    until_s: float = math.inf
+    tries: int = 0
+    alone: bool = False
+
+    @property
+    def is_request(self) -> bool:
+        return self.until_s < math.inf
+
+
+class Outcome(NamedTuple):
+    result: Any
+    error: BaseException | None = None
+
+
+Settled = tuple[Item, Outcome]
 
 
 class Retry(Struct, frozen=True):
@@ -58,20 +106,37 @@ class Retry(Struct, frozen=True):
         return float(min(self.base_ms * 2 ** (attempt - 1), self.cap_ms) * (1 + self.jitter * (2 * chance - 1)) / 1000)
 
 
-class GroupWriter(Gathering, ABC):
-    """Between `open` and `close` any coroutine of the loop that opened it may `submit`."""
+class GroupWriter(ABC):
+    """Between `open` and `close` any coroutine of the loop that opened it may `submit`. `group_max`: items of one
+    transaction."""
 
+    group_max = 1024  # more only add latency (measured: no gain above 512)
     too_late = "the database could not be written in time"
 
     def __init__(self, retry: Retry, stats: Stats) -> None:
-        super().__init__()
+        self._id = uuid.uuid4().hex
         self._retry = retry
         self._stats = stats
+        self._loop: asyncio.AbstractEventLoop  # of the coroutine that opens the writer
+        self._closed = True
+        # On the event loop.
+        self._gathered: list[Item] = []  # submitted, and not handed over
+        self._under_way = 0  # items handed over, and not settled
+        self._will_poll = False
+        self._seen = self._quiet = 0  # gathered at the last poll; polls in a row that found no more
+        self._gather_until_s = 0.0
+        self._request_gathered = False
+        # Of both.
+        self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()
+        self._request_waits = False  # in the queue, or left by the thread
+        self._is_busy = False  # the thread, with more than one item
+        self._answered_s = 0.0  # when the database answered last, also with an error
         self._at_work = threading.Lock()  # held while the database is used
+        self._no_retries = False
+        # On the thread.
+        self._thread: threading.Thread | None = None
         self._waiting: list[Item] = []  # taken from the queue, and not settled
         self._others_turn = False  # requests had the last group, and others were left
-        self._thread: threading.Thread | None = None
-        self._no_retries = False
 
     async def open(self) -> None:
         """Open the database and bring its schema up to date. Raises SchemaTooNew, ForeignDatabase,
@@ -79,7 +144,7 @@ class GroupWriter(Gathering, ABC):
         assert self._thread is None, "already open"
         self._loop = asyncio.get_running_loop()
         self._queue = SimpleQueue()
-        opened: Prompt[None] = Prompt(self._loop)
+        opened: asyncio.Future[None] = self._loop.create_future()
         self._under_way = 1
         self._thread = threading.Thread(target=self._main, args=(opened,), name="weft-writer", daemon=True)
         self._thread.start()
@@ -105,6 +170,96 @@ class GroupWriter(Gathering, ABC):
         self._hand_over()
         self._queue.put(None)
         await asyncio.shield(asyncio.to_thread(thread.join))
+
+    # --- on the event loop
+
+    def submit(
+        self, write: Callable[Concatenate[Any, P], T], /, *args: P.args, **kwargs: P.kwargs
+    ) -> asyncio.Future[T]:
+        """Queue one item. The future holds what `write` returned, once that is on disk."""
+        assert not kwargs, "positional arguments only"
+        if self._closed:
+            raise store_closed()
+        future: asyncio.Future[T] = self._loop.create_future()
+        if not self._will_poll:
+            self._poll_soon()
+        wait_s = patience_s()
+        self._gathered.append(Item(future, write, args, math.inf if wait_s is None else time.monotonic() + wait_s))
+        if wait_s is not None:
+            late = self._loop.call_later(wait_s + LATE_S, self._answer_late, future)
+            future.add_done_callback(lambda _: late.cancel())  # else it would hold the result for as long
+            self._request_gathered = True
+            if self._is_busy:
+                self._hand_over()
+        return future
+
+    def _answer_late(self, future: asyncio.Future[Any]) -> None:
+        """Handle a request whose patience has ended."""
+        if future.done():
+            return
+        if time.monotonic() < self._answered_s + SILENT_S:
+            self._loop.call_later(SILENT_S, self._answer_late, future)
+            return
+        message = "the database does not answer, and it is unknown whether the change is on disk"
+        future.set_exception(DatabaseUnavailable(message, hint="Send the same request again."))
+
+    def _poll_soon(self) -> None:
+        self._will_poll = True
+        self._seen = self._quiet = 0
+        self._gather_until_s = self._loop.time() + GATHER_S
+        self._loop.call_soon(self._poll)
+
+    def _poll(self) -> None:
+        """After the callbacks of one pass of the event loop. A single item is handed over at once, unless a larger
+        group is under way, and a request always is. Several have others with them as long as more come in each pass."""
+        self._will_poll = False
+        count = len(self._gathered)
+        if not count:
+            return
+        self._quiet = 0 if count > self._seen else self._quiet + 1
+        self._seen = count
+        if count == 1 and not self._under_way and self._commit_here():
+            return
+        if self._request_gathered or count >= SHARED:
+            self._hand_over()
+        elif count > 1 and self._quiet < QUIET_PASSES and self._loop.time() < self._gather_until_s:
+            self._will_poll = True
+            self._loop.call_soon(self._poll)
+        elif count >= self._under_way:
+            self._hand_over()
+        # Else it is handed over with what comes, at the latest when the group under way is settled.
+
+    def _commit_here(self) -> bool:
+        """Commit the only item there is, in this thread. False: it is handed over."""
+        return False
+
+    def _hand_over(self) -> None:
+        """One batch to the thread: each hand-over wakes it, and costs both sides the interpreter's lock."""
+        items, self._gathered = self._gathered, []
+        asked, self._request_gathered = self._request_gathered, False
+        self._under_way += len(items)
+        self._put(items)
+        if asked:
+            self._request_waits = True  # after it was put there, so that the thread cannot miss it
+
+    def _put(self, items: list[Item]) -> None:
+        if len(items) == 1:  # the step of a single run
+            self._queue.put(items)
+        else:
+            for start in range(0, len(items), self.group_max):
+                self._queue.put(items[start : start + self.group_max])
+
+    def _resolve(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+        """Hand out results. A caller that awaits one continues in the next pass."""
+        self._under_way -= len(settled)
+        for future, (result, error) in settled:
+            if error is not None:
+                _let_go(error)
+            deliver(future, result, error)
+        if self._gathered and not self._will_poll:
+            self._poll_soon()
+
+    # --- to the thread
 
     def _wake(self) -> None:
         """There is something to do besides items."""
@@ -133,13 +288,10 @@ class GroupWriter(Gathering, ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """Behind the last group."""
+        """After the last group."""
 
-    def _clear_up(self) -> None:
-        """Before each group."""
-
-    def _pause(self, idle: bool) -> None:
-        """Behind each group, and when there was none (`idle`)."""
+    def _pause(self, idle: bool) -> None:  # noqa: B027  (PostgreSQL has nothing to do)
+        """After each group, and when there was none (`idle`)."""
 
     def _idle_s(self) -> float | None:
         """Return how long to wait for items before `_pause`."""
@@ -147,7 +299,7 @@ class GroupWriter(Gathering, ABC):
 
     # --- everything below runs on the writer's thread
 
-    def _main(self, opened: Prompt[None]) -> None:
+    def _main(self, opened: asyncio.Future[None]) -> None:
         failure = self._prepare()
         self._deliver([(opened, Outcome(None, failure))])
         try:
@@ -155,15 +307,13 @@ class GroupWriter(Gathering, ABC):
                 self._serve()
                 self._leave()
         finally:
-            quick_switches.want(self._id, False)
             self._drop()
             self._refuse_waiting()
 
     def _serve(self) -> None:
         more = True
         while more or self._waiting:
-            more = self._take() and more
-            self._clear_up()
+            more = self._receive() and more
             self._pause(idle=not self._serve_next())
 
     def _serve_next(self) -> bool:
@@ -183,7 +333,7 @@ class GroupWriter(Gathering, ABC):
             self._back_off(min(item.tries for item in again))
         return True
 
-    def _take(self) -> bool:
+    def _receive(self) -> bool:
         """Everything from the queue into `_waiting`; nothing when it was quiet for a while, or after `_wake`. False
         once closed."""
         self._request_waits = False
@@ -204,9 +354,7 @@ class GroupWriter(Gathering, ABC):
         size, first = self.group_max, self._waiting
         others_turn, self._others_turn = self._others_turn, False
         requests = [item for item in first if item.is_request]
-        if not requests:
-            quick_switches.want(self._id, False)
-        elif len(requests) < len(first):
+        if 0 < len(requests) < len(first):
             others = [item for item in first if not item.is_request]
             if others_turn:
                 first = others + requests
@@ -281,8 +429,19 @@ class GroupWriter(Gathering, ABC):
         for item in waiting:
             self._deliver([(item.future, Outcome(None, store_closed()))])
 
-    def _deliver(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
+    def _deliver(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
         try:
-            self._loop.call_soon_threadsafe(self._settle, settled)
+            self._loop.call_soon_threadsafe(self._resolve, settled)
         except RuntimeError:  # the loop is closed: no caller is left
             log.debug("%d results arrived after the event loop had ended", len(settled))
+
+
+def _let_go(error: BaseException) -> None:
+    """Drop the frames of a traceback. Variables there are the items of the group, with the future that is about to hold
+    the error: a cycle, and all that the caller holds would stay in memory until garbage is collected."""
+    if not isinstance(error, WeftError):
+        error.add_note(f"It was raised here:\n{''.join(format_tb(error.__traceback__))}")
+    left: BaseException | None = error
+    while left is not None:
+        left.__traceback__ = None
+        left = left.__cause__ or left.__context__

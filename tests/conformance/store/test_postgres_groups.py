@@ -18,13 +18,13 @@ import psycopg
 from psycopg._pipeline_base import BasePipeline
 
 from executor.errors import Fenced, Unheard
-from executor.kernel.store.gathering import Item
 from executor.kernel.store.postgres.connection import Tx, prepare
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.run_rows import Append, Appended, RunRow
 from executor.kernel.store.topics.claims import claim
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
+from executor.kernel.store.writer import Item
 from tests.conformance.store.test_postgres_trouble import Losing
 from tests.support.rows import LEASE_MS, T0, change, new_run, owned_run, placed, record, row, wait
 

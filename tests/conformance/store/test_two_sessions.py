@@ -21,7 +21,6 @@ import psycopg
 from msgspec.structs import replace
 
 from executor.errors import DatabaseWriteFailed, WeftError
-from executor.kernel.store.gathering import Item
 from executor.kernel.store.postgres.connection import Tx, prepare, with_settings
 from executor.kernel.store.postgres.errors import as_weft_error
 from executor.kernel.store.postgres.hot.appends import newest_messages
@@ -34,6 +33,7 @@ from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.store.topics.webhooks import WebhookRow
+from executor.kernel.store.writer import Item
 from tests.conformance.store.changes import CHANGES, LAPSED, NOW, Change, furnish
 from tests.support.postgres import database
 from tests.support.rows import LEASE_MS, new_run, record

@@ -16,19 +16,16 @@ from random import Random
 from typing import Any, NamedTuple, cast
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.kernel.process.prompt import Prompt
-from executor.kernel.store.gathering import Item, Outcome, Settled
 from executor.kernel.store.migrate import packaged_migrations, split
 from executor.kernel.store.sqlite.connection import Database
-from executor.kernel.store.sqlite.dialect import APPEND_ALONE, BATCH_IS_THERE, TEXTS
-from executor.kernel.store.sqlite.lone import LoneWriter
+from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
 from executor.kernel.store.sqlite.readers import Parameters, Readers
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats
+from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats, Writer
 from executor.kernel.store.topics import claims
 from executor.kernel.store.topics.snapshots import CheckpointRow
 from executor.kernel.store.tx import Row
-from executor.kernel.store.writer import Retry
+from executor.kernel.store.writer import Item, Outcome, Retry, Settled
 from tests.simulation.world.faults import HEALTHY
 
 
@@ -38,7 +35,7 @@ class Connection(sqlite3.Connection):
     disk: Disk
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
-        if sql in ("COMMIT", APPEND_ALONE):
+        if sql == "COMMIT":
             return cast(sqlite3.Cursor, _Rows(self.disk.commit(partial(self._whole, sql, parameters))))
         if self.disk.blind and sql in (LAST_GROUP, BATCH_IS_THERE):
             self.disk.blind = False
@@ -143,7 +140,7 @@ class _Database(Database):
             self._disk.db.execute("ROLLBACK")
 
 
-class _Writer(LoneWriter):
+class _Writer(Writer):
     """The thread is a callback that comes again as long as there is something to do."""
 
     def __init__(self, disk: Disk, process: str, stats: Stats) -> None:
@@ -152,7 +149,7 @@ class _Writer(LoneWriter):
         self._process = process
         self._id = process
         self._will_work = False
-        self._untold: deque[list[tuple[Prompt[Any], Outcome]]] = deque()
+        self._untold: deque[list[tuple[asyncio.Future[Any], Outcome]]] = deque()
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -216,12 +213,12 @@ class _Writer(LoneWriter):
         self._will_work = False
         self._go_on()
 
-    def _deliver(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
+    def _deliver(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
         self._untold.append(settled)
         self._loop.call_later(self._disk.delay_s(), self._tell)
 
     def _tell(self) -> None:
-        self._settle(self._untold.popleft())
+        self._resolve(self._untold.popleft())
 
     def _back_off(self, retry: int) -> None:
         self._stats.retries += 1

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import heapq
+import logging
 import warnings
 from collections.abc import Awaitable, Callable, Coroutine
 from contextvars import Context, ContextVar, copy_context
@@ -83,6 +84,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         self._timers: list[tuple[float, int, asyncio.TimerHandle, Process | None]] = []
         self._numbers = count()
         self._tasks: list[_Task] = []
+        self._graves: list[_Ready] = []  # kept, as the garbage collector would close the coroutines that they continue
         self.steps = 0
         self.broken: Broken | None = None  # checks that find something wrong set it: callbacks cannot raise it
         _Future._numbers = count()
@@ -120,7 +122,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         if handle.cancelled():
             return
         if process is not None and (process.frozen or process.dead):
-            process.parked.append(chosen)
+            (self._graves if process.dead else process.parked).append(chosen)
             return
         if self._rng.random() < 0.1:
             self._now_s += _TICK_S
@@ -133,14 +135,17 @@ class WorldLoop(asyncio.BaseEventLoop):
 
     def _bury(self) -> None:
         """Close what never came to its end, so that the garbage collector finds nothing to complain about."""
+        logging.disable()  # they are not closed in their contexts, which is an error for some
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # some never began
-            for task in self._tasks:
+            for task in [*self._tasks, *asyncio.all_tasks(self)]:
                 if not task.done():
                     task._log_destroy_pending = False  # type: ignore[attr-defined]
                     with contextlib.suppress(Exception):
                         task.get_coro().close()
+        logging.disable(logging.NOTSET)
         self._over = True
+        self._graves.clear()
         self._ready.clear()
         self._timers.clear()
         self._tasks.clear()

@@ -18,7 +18,6 @@ from collections.abc import Mapping
 import psycopg
 
 from executor.errors import DatabaseDown, DatabaseUnavailable, DatabaseWriteFailed, WeftError
-from executor.kernel.store.gathering import Item, Outcome
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.connection import CommitUncertain, Session, Tx
 from executor.kernel.store.postgres.dialect import ADD_WRITER, DELETE_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, MARK_GROUP
@@ -27,7 +26,7 @@ from executor.kernel.store.postgres.hot.appends import newest_messages
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.migrate import migrate
 from executor.kernel.store.stats import Stats
-from executor.kernel.store.writer import GroupWriter, Retry
+from executor.kernel.store.writer import GroupWriter, Item, Outcome, Retry
 
 log = logging.getLogger("weft.store")
 

@@ -25,7 +25,6 @@ from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
 from executor.kernel.store.sqlite.dialect import (
     ADD_BATCH,
     ADD_FENCED,
-    APPEND_ALONE,
     TEXTS,
     first_batches,
     in_pieces,
@@ -42,15 +41,6 @@ FaultPoint = Callable[[str], None]
 WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
 ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite cannot even make its shared memory
 FULL = (errno.ENOSPC, errno.EDQUOT)
-# Of a statement that is a transaction by itself: errors after which it is known that nothing was committed.
-BEFORE_COMMIT = (
-    sqlite3.SQLITE_BUSY,
-    sqlite3.SQLITE_LOCKED,
-    sqlite3.SQLITE_CONSTRAINT,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
-    sqlite3.SQLITE_ERROR,
-)
 FIXED_WAL_RESET = (3, 51, 3)  # older ones may corrupt the file when two processes write and checkpoint at once
 
 
@@ -235,26 +225,6 @@ class Database:
             raise CommitUncertain from error
         self._lasted(perf_counter() - began)
         self.fault(f"tx.{name}.after_commit")
-
-    def append_alone(self, name: str, run: str, epoch: int, after: int, batch: Batch) -> int:
-        """`Tx.append_later` of one batch as a whole transaction, which is one statement. Returns the number of the
-        newest message in the inbox of the run. Raises Stale, and as `tx`."""
-        if self._tx is not None:
-            raise NestedTransaction(f"transaction {name!r} was opened inside {self._tx!r}")
-        db = self.db
-        self.fault(f"tx.{name}.before_commit")
-        began = perf_counter()
-        try:
-            newest = db.execute(APPEND_ALONE, (*batch, run, epoch, after, run)).fetchall()
-        except sqlite3.Error as error:
-            if getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF in BEFORE_COMMIT:
-                raise
-            raise CommitUncertain from error
-        if not newest:
-            raise Stale(run, 1)
-        self._lasted(perf_counter() - began)
-        self.fault(f"tx.{name}.after_commit")
-        return int(newest[0][0])
 
     def _lasted(self, commit_s: float) -> None:
         """One that stalls counts for a few commits."""

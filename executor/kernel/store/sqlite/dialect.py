@@ -28,9 +28,6 @@ ADD_FENCED = f"""
 INSERT INTO batches ({BATCH}, n)
 SELECT ?, ?, ?, ?, ?, ?, heads.n FROM run_details AS d CROSS JOIN heads ON heads.n = d.n
  WHERE d.id = ? AND heads.epoch = ? AND {PIECES["last_seq"][0]} = ?"""
-# That alone is a transaction. It returns the number of the newest message in the inbox of the run.
-APPEND_ALONE = f"""{ADD_FENCED}
-RETURNING (SELECT coalesce(max(inbox.n), 0) FROM inbox WHERE inbox.run_id = ?)"""
 BATCH_IS_THERE = """
 SELECT 1 FROM batches WHERE n = (SELECT n FROM run_details WHERE id = ?) AND seq = ? AND checksum = ?"""
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 
 from executor.kernel.store.sqlite.connection import Connect, Database, FaultPoint, plain_connect
-from executor.kernel.store.sqlite.lone import LoneWriter
 from executor.kernel.store.sqlite.readers import PING_READ, Readers, plain_read_only
-from executor.kernel.store.sqlite.writer import Stats, ping
+from executor.kernel.store.sqlite.writer import Stats, Writer, ping
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.writer import Retry
 
@@ -25,7 +24,7 @@ class SQLiteStore(Store):
     and `fault` are for tests: other ways to the raw connections, and a call at each named point of a commit."""
 
     stats: Stats
-    _writer: LoneWriter
+    _writer: Writer
     _readers: Readers
 
     def __init__(
@@ -43,7 +42,7 @@ class SQLiteStore(Store):
         self.path = os.fspath(path)
         self.stats = Stats()
         self._database = Database(self.path, busy_timeout_ms, connect, fault)
-        self._writer = LoneWriter(self._database, retry or Retry(), self.stats, commit_here_below_s)
+        self._writer = Writer(self._database, retry or Retry(), self.stats, commit_here_below_s)
         self._readers = Readers(self.path, readers, READER_BUSY_MS, connect_reader)
 
     async def open(self) -> None:

@@ -1,8 +1,11 @@
 """Commits the groups of a SQLite file, and finds out whether a commit that raised is on disk.
 
 An item reads and writes through `tx.db`; appends that have only events are collected, and written before anything else
-is looked at (`Tx`). While another process holds the lock a group is tried again. One thread at a time uses the
-database: this one, or that of the event loop (`lone.py`).
+is looked at (`Tx`). While another process holds the lock a group is tried again.
+
+An append that comes alone shares nothing: in a program that asks for it, the thread of the event loop commits it, as
+two switches between threads cost as much as a fast sync (docs/decisions/0022-lone-appends-in-the-loop.md). One thread
+at a time uses the database.
 """
 
 from __future__ import annotations
@@ -10,20 +13,19 @@ from __future__ import annotations
 import logging
 import sqlite3
 import time
+from time import perf_counter
 
 from msgspec import Struct
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, WeftError
-from executor.kernel.store.gathering import Item, Outcome
 from executor.kernel.store.migrate import migrate, packaged_migrations
-from executor.kernel.store.run_rows import Append, Appended
+from executor.kernel.store.run_rows import Append
 from executor.kernel.store.sqlite.connection import CommitUncertain, Database, Tx
-from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
+from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE
 from executor.kernel.store.sqlite.errors import as_weft_error
 from executor.kernel.store.stats import Stats as StoreStats
-from executor.kernel.store.topics.inbox import NEWEST_MESSAGE
-from executor.kernel.store.topics.journal import append, lone_batch
-from executor.kernel.store.writer import GroupWriter, Retry
+from executor.kernel.store.topics.journal import append
+from executor.kernel.store.writer import GroupWriter, Item, Outcome, Retry
 
 log = logging.getLogger("weft.store")
 
@@ -31,6 +33,7 @@ GROUP_ROWS_MIN = 64  # rows that a request may have to wait for; fewer would spe
 IDLE_S = 0.05  # this long without work, then checkpoint
 CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over again and again
 CHECKPOINT_ROWS = 8192
+HERE_BYTES = 64 * 1024  # larger appends are never committed in the event loop's thread
 LOOK_EVERY_S = 0.005  # whether the file is still the one that was opened
 
 # The writer's own row has the last of its groups without events that was committed.
@@ -63,8 +66,10 @@ class Writer(GroupWriter):
     too_late = "another process holds the write lock of the database"
     _stats: Stats
 
-    def __init__(self, database: Database, retry: Retry, stats: Stats) -> None:
+    def __init__(self, database: Database, retry: Retry, stats: Stats, commit_here_below_s: float = 0.0) -> None:
         super().__init__(retry, stats)
+        self._commit_here_below_s = commit_here_below_s
+        self._doubt: tuple[Group, CommitUncertain] | None = None  # of a commit in the event loop's thread
         self._database = database
         self._group = 0
         self._look_again_s = 0.0
@@ -124,14 +129,6 @@ class Writer(GroupWriter):
         database = self._database
         database.wait_for_lock(wait)
         items = group.items
-        if len(items) == 1 and items[0].write is append and (batch := lone_batch(items[0].args[0])) is not None:
-            database.fault("write.append")
-            change: Append = items[0].args[0]
-            group.changes = 1
-            group.proof = change.run_id, batch.seq, batch.checksum
-            newest = database.append_alone("group", change.run_id, change.epoch, change.expected_seq, batch)
-            group.outcomes.append(Outcome(Appended(batch.seq, newest)))
-            return
         with database.tx("group") as tx:
             for item in items:
                 database.fault(f"write.{item.write.__name__.lstrip('_')}")
@@ -175,15 +172,75 @@ class Writer(GroupWriter):
         self._database.drop()
         try:
             if group.proof is not None:
-                is_there = bool(self._database.db.execute(BATCH_IS_THERE, group.proof).fetchall())
-                if is_there and not group.outcomes:  # an append that was the whole transaction: what it was to return
-                    run, seq, _ = group.proof
-                    [(newest,)] = self._database.db.execute(TEXTS[NEWEST_MESSAGE], {"run": run}).fetchall()
-                    group.outcomes.append(Outcome(Appended(seq, newest)))
-                return is_there
+                return bool(self._database.db.execute(BATCH_IS_THERE, group.proof).fetchall())
             return self._database.db.execute(LAST_GROUP, (self._id,)).fetchall() == [(self._group,)]
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"a commit failed, and it is unknown whether it is on disk: {error}") from error
+
+    # --- on the event loop, and what becomes of that
+
+    def _commit_here(self) -> bool:
+        """Commit the only item there is, in the event loop's thread: two switches between threads cost as much as a
+        fast sync. False: the writer's thread has to do it, which can wait."""
+        if not (self._commit_here_below_s and self._may_commit_here(self._gathered[0])):
+            return False
+        if not self._at_work.acquire(blocking=False):  # the log is being copied
+            return False
+        group, outcome = Group(self._gathered), None
+        began_s = perf_counter()
+        try:
+            self._write(group, wait=False)
+            [outcome] = self._count(group)
+            self._stats.seconds.observe(perf_counter() - began_s)
+        except CommitUncertain as uncertain:
+            self._doubt = group, uncertain  # the thread looks what became of it
+        except Exception as error:
+            failure = as_weft_error(error, path=self._database.path)
+            if isinstance(failure, DatabaseWriteFailed):
+                return False
+            if isinstance(failure, DatabaseUnavailable):
+                [(_, outcome)], _ = self._failed_to_write(group.items, failure)
+            else:
+                outcome = Outcome(None, failure)
+        finally:
+            self._at_work.release()
+        self._gathered = []
+        self._request_gathered = False
+        self._under_way += 1
+        if outcome is None or self._commits in (1, CHECKPOINT_COMMITS):
+            self._wake()
+        if outcome is not None:
+            self._resolve([(group.items[0].future, outcome)])
+        return True
+
+    def _may_commit_here(self, item: Item) -> bool:
+        return self._database.is_open and self._database.commit_s < self._commit_here_below_s and _is_small(item)
+
+    def _serve_next(self) -> bool:
+        self._clear_up()
+        return super()._serve_next()
+
+    def _clear_up(self) -> None:
+        """Find out whether a commit in the event loop's thread that raised is on disk."""
+        if self._doubt is None:
+            return
+        group, uncertain = self._doubt
+        again: list[Item] = []
+        with self._at_work:
+            try:
+                self._find_out(group, uncertain)
+                settled = list(zip(group.items, self._count(group), strict=True))
+            except Exception as error:
+                failure = as_weft_error(error, path=self._database.path)
+                if isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
+                    settled, again = self._failed_to_write(group.items, failure)
+                else:
+                    settled = [(item, Outcome(None, failure)) for item in group.items]
+            self._doubt = None
+        self._deliver([(item.future, outcome) for item, outcome in settled])
+        self._waiting[:0] = again
+        if again:
+            self._back_off(again[0].tries)
 
     def _idle_s(self) -> float | None:
         return IDLE_S if self._commits else None
@@ -199,6 +256,14 @@ class Writer(GroupWriter):
         self._commits = self._rows = 0
         self._stats.checkpoints += 1
         self._database.checkpoint()
+
+
+def _is_small(item: Item) -> bool:
+    if item.write is not append:
+        return False
+    change: Append = item.args[0]
+    size = sum(len(record.data or b"") + len(record.output or b"") for record in change.records)
+    return size + sum(len(content) for _, content in change.blobs) <= HERE_BYTES
 
 
 def ping(tx: Tx) -> None:

@@ -34,7 +34,7 @@ from executor.kernel.store.topics.runs import create_children, create_next, move
 from executor.kernel.store.topics.snapshots import delete_snapshot, put_snapshot
 from executor.kernel.store.topics.usage import add_usage
 from executor.kernel.store.topics.waits import add_waits, cancel_waits, close_waits
-from executor.kernel.store.tx import Batch, Readers, Tx
+from executor.kernel.store.tx import Readers, Tx
 
 # The fence. No row: fenced. An append that has only events has it in the statement that adds them (`ADD_FENCED`).
 _CURRENT = f"{HEAD_OF_ID} AND epoch = :epoch AND {LAST_SEQ} = :expected_seq"
@@ -189,14 +189,6 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
         add_usage(tx, change.usage)
     if change.alerts:
         add_alerts(tx, change.alerts)
-
-
-def lone_batch(change: Append) -> Batch | None:
-    """Return the batch of the append, or None if it writes more than that row."""
-    if not has_only_events(change):
-        return None
-    batches = batches_of(change.run_id, change.expected_seq, change.records)
-    return batches[0] if len(batches) == 1 else None
 
 
 def has_only_events(change: Append) -> bool:

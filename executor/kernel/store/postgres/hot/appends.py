@@ -8,13 +8,13 @@ import psycopg
 
 from executor.errors import Fenced
 from executor.kernel.store.batches import batches_of
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import APPEND_EVENTS_OF_ONE
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 WANTED = Columns("w", id="t", epoch="n", after="n", seq="n")
 # Who does not come back is fenced.

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import psycopg
 
 from executor.kernel.store.batches import batches_of
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
@@ -20,6 +19,7 @@ from executor.kernel.store.topics.contents import USED_EVERY_MS
 from executor.kernel.store.topics.journal import has_only_events
 from executor.kernel.store.topics.runs import details, placed
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 
 class Begin(NamedTuple):

@@ -13,7 +13,6 @@ from typing import NamedTuple
 import psycopg
 from msgspec.structs import replace
 
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import Kind, Session
@@ -21,6 +20,7 @@ from executor.kernel.store.run_rows import DEFAULT_POOLS, RunRow
 from executor.kernel.store.topics.claims import FOLDABLE, ORPHANED, READY_MAX, behind
 from executor.kernel.store.topics.runs import RUN
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 
 class Claim(NamedTuple):

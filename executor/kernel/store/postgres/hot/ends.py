@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 import psycopg
 
 from executor.kernel.store.batches import batches_of
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
@@ -16,6 +15,7 @@ from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.journal import writes_only_itself
 from executor.kernel.store.topics.snapshots import seq_min
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 WANTED = Columns("w", id="t", epoch="n", after="n", seq="n", status="t", now="n", output="b", error="b")
 # Who does not come back is fenced, or has a cancel request in its inbox.

@@ -11,7 +11,6 @@ from typing import Any, Final
 
 import psycopg
 
-from executor.kernel.store.gathering import Item, Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.appends import Appends, Newest
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
@@ -26,6 +25,7 @@ from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.topics.journal import append, has_only_events
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Item, Outcome
 
 # In the order in which they are written: changes of runs that this process has, of any, and what it may have then.
 KINDS: Final[tuple[type[Kind[Any]], ...]] = (Appends, Begins, Ends, Releases, Posts, Claims)

@@ -8,9 +8,9 @@ from typing import Any, Final, Generic, TypeVar
 
 import psycopg
 
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 T = TypeVar("T")
 Session = psycopg.Connection[Row]

@@ -7,10 +7,10 @@ from typing import NamedTuple
 
 import psycopg
 
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 
 class Post(NamedTuple):

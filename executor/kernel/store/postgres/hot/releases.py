@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 import psycopg
 
-from executor.kernel.store.gathering import Outcome
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.snapshots import SnapshotRow, check_length
 from executor.kernel.store.tx import Row
+from executor.kernel.store.writer import Outcome
 
 
 class Release(NamedTuple):

@@ -9,7 +9,6 @@ import pytest
 
 pytest.importorskip("psycopg")
 
-from executor.kernel.store.gathering import Item
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.hot.kind import Columns
@@ -18,6 +17,7 @@ from executor.kernel.store.topics.claims import begin_run, release
 from executor.kernel.store.topics.inbox import cancel_run, post_message
 from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.runs import create_run
+from executor.kernel.store.writer import Item
 from tests.support.rows import LEASE_MS, T0, new_run, record, wait
 
 ENDED: dict[str, Any] = {"status": "succeeded", "finished": True}

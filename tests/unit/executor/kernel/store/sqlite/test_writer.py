@@ -7,14 +7,11 @@ import sqlite3
 import pytest
 
 from executor.errors import Conflict, DatabaseDamaged, DatabaseFull, DatabaseUnavailable, DatabaseWriteFailed
-from executor.kernel.process.prompt import Prompt
-from executor.kernel.store import gathering
-from executor.kernel.store.gathering import SHARED, Item, Outcome
 from executor.kernel.store.patience import patience
 from executor.kernel.store.sqlite.connection import CommitUncertain, Database, plain_connect
 from executor.kernel.store.sqlite.errors import as_weft_error
 from executor.kernel.store.sqlite.writer import Stats, Writer, ping
-from executor.kernel.store.writer import Retry
+from executor.kernel.store.writer import SHARED, Item, Outcome, Retry
 
 
 def test_delays_double_up_to_a_cap_and_spread_by_a_quarter() -> None:
@@ -92,7 +89,7 @@ class Batches(Writer):
 
     def commit(self, count: int) -> None:
         done, self._items = self._items[:count], self._items[count:]
-        self._loop.call_soon(self._settle, [(item.future, Outcome(None)) for item in done])
+        self._loop.call_soon(self._resolve, [(item.future, Outcome(None)) for item in done])
 
 
 async def passes(count: int = 10) -> None:
@@ -106,17 +103,6 @@ async def test_a_single_item_is_handed_over_behind_the_pass_that_submits_it() ->
     assert writer.handed_over == []
     await passes(1)
     assert writer.handed_over == [1]
-
-
-async def test_the_next_step_of_a_single_run_is_handed_over_in_the_callback_that_settles_the_one_before() -> None:
-    writer = Batches()
-    steps = writer.begin()
-    await passes()
-    writer.commit(1)
-    await passes(1)
-    assert writer.handed_over == [1, 1]
-    writer.commit(1)
-    await steps
 
 
 @pytest.mark.parametrize("late", [0, 1, 2])
@@ -137,7 +123,7 @@ async def test_a_batch_that_is_large_enough_does_not_wait() -> None:
     steps = writer.begin(SHARED + 6)
     await passes()
     writer.commit(SHARED)
-    await passes(2)
+    await passes(3)
     assert writer.handed_over == [SHARED + 6, SHARED]
     writer.commit(6)
     await passes()
@@ -188,7 +174,7 @@ async def test_the_next_group_is_that_of_requests_and_others_have_every_second_o
         """`R` is of a request."""
         for name in names:
             until_s = 1e12 if name == "R" else math.inf
-            writer._waiting.append(Item(Prompt(asyncio.get_running_loop()), ping, (name,), until_s))
+            writer._waiting.append(Item(asyncio.get_running_loop().create_future(), ping, (name,), until_s))
 
     def commit(count: int = 10) -> str:
         """The first of the next group; the others of it are left out because a request waits."""
@@ -210,23 +196,3 @@ async def test_the_next_group_is_that_of_requests_and_others_have_every_second_o
         add("Ra")
         assert commit() == "R"
         assert commit() == "a"
-
-
-async def test_others_have_their_turn_while_the_results_of_a_large_group_are_handed_out(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(gathering, "SETTLE_S", -1.0)  # each result takes longer
-    writer = Batches()
-    told: list[str] = []
-
-    async def step(name: str) -> None:
-        await writer.submit(ping)
-        told.append(name)
-        if name == "first":
-            asyncio.get_running_loop().call_soon(told.append, "another")
-
-    steps = asyncio.gather(step("first"), step("second"))
-    await passes()
-    writer.commit(2)
-    await steps
-    assert told == ["first", "another", "second"]
