@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import click
 
@@ -120,6 +120,11 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 class Sections(click.Group):
     """A group whose help lists its commands under the headings of SECTIONS; each must be in one of them."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Return the exit code of a command; OK for one that returns nothing."""
+        code = super().invoke(ctx)
+        return OK if code is None else code
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))

@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
 import click
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from server.client import AsyncClient, ClientError
 
 OK, FAILED, CANCELLED, WAITING, BAD_ARGUMENTS, NO_SERVER = 0, 1, 2, 3, 4, 5
+P = ParamSpec("P")
 T = TypeVar("T")
 DATABASE = click.option(
     "--db",
@@ -55,6 +56,11 @@ ANY_DATABASE = click.option(
     type=Database(),
     help=f"SQLite file or PostgreSQL address (WEFT_DB, or weft.db in WEFT_DATA, else {DEFAULT_DB}).",
 )
+
+
+def with_json(command: Callable[Concatenate[Any, P], T]) -> Callable[P, T]:
+    """Add --json to a command, and hand it the address of the server first."""
+    return click.option("--json", "as_json", is_flag=True)(click.pass_obj(command))
 
 
 class Refused(click.ClickException):

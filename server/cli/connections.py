@@ -9,7 +9,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import click
 
-from server.cli.common import OK, call, show
+from server.cli.common import call, show, with_json
 
 if TYPE_CHECKING:
     from server.client.answers import ConnectionSpec
@@ -47,8 +47,7 @@ def connection() -> None:
     "--client-auth", type=click.Choice(("body", "header")), default=None, help="Where the client secret goes."
 )
 @click.option("--public", is_flag=True, help="An OAuth client without a secret.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
+@with_json
 def add(
     url: str,
     /,
@@ -61,7 +60,7 @@ def add(
     public: bool,
     as_json: bool,
     **more: str | None,
-) -> int:
+) -> None:
     """Add the connection NAME, or replace it. The key, token, password or client secret is read from stdin or asked
     for."""
     known = _known(url, provider) if provider else {}
@@ -88,34 +87,30 @@ def add(
     if made["state"] == "sign_in":
         lines.append(f"Sign in with `weft connection connect {name}`.")
     show(made, as_json, lines)
-    return OK
 
 
 @connection.command(name="list")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_connections(url: str, as_json: bool) -> int:
+@with_json
+def list_connections(url: str, as_json: bool) -> None:
     """List the names, kinds, states and hosts of connections."""
     found = call(url, lambda client: client.connections())["connections"]
     none = "No connections. Add one with `weft connection add NAME --kind bearer --hosts api.example.com`."
     show(found, as_json, map(_line, found), none=none)
-    return OK
 
 
 @connection.command(name="delete")
 @click.argument("name", metavar="NAME")
 @click.pass_obj
-def delete_connection(url: str, name: str) -> int:
+def delete_connection(url: str, name: str) -> None:
     """Delete the connection NAME."""
     call(url, lambda client: client.delete_connection(name))
     click.echo(f"Deleted {name}.", err=True)
-    return OK
 
 
 @connection.command()
 @click.argument("name", metavar="NAME")
 @click.pass_obj
-def connect(url: str, name: str) -> int:
+def connect(url: str, name: str) -> None:
     """Sign in to the connection NAME in a browser."""
     begun = call(url, lambda client: client.connect(name))
     click.echo(f"Open this address in a browser and sign in:\n\n{begun['url']}\n", err=True)
@@ -127,7 +122,6 @@ def connect(url: str, name: str) -> int:
     known: dict[str, str] = {key: said[key] for key in ("state", "code", "error", "iss") if key in said}
     made = call(url, lambda client: client.connected(**known))
     click.echo(_line(made))
-    return OK
 
 
 def _known(url: str, provider: str) -> Mapping[str, Any]:

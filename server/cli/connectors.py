@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 from msgspec import to_builtins
 
-from server.cli.common import FAILED, OK, Refused, call, show
+from server.cli.common import FAILED, OK, Refused, call, show, with_json
 
 
 @click.group()
@@ -51,7 +51,7 @@ def check(file: Path, as_json: bool) -> int:
 @click.option("--service", help="Name of the connector. Default: from the title of the description.")
 @click.option("--base-url", help="Address of the service. Default: the first server of the description.")
 @click.option("--json", "as_json", is_flag=True, help="The list of operations as JSON.")
-def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: str | None, as_json: bool) -> int:
+def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: str | None, as_json: bool) -> None:
     """Print a connector document made of an OpenAPI description.
 
     FILE is an OpenAPI 3 description in JSON (- for stdin). Without --operation, its operations are listed. Nothing is
@@ -66,7 +66,7 @@ def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: 
         if chosen:
             made = openapi.connector(description, chosen, service=service, base_url=base_url)
             click.echo(json.dumps(made, indent=2, ensure_ascii=False))
-            return OK
+            return
         offered = openapi.operations(description)
     except (BadRequest, LimitExceeded) as error:
         raise Refused(f"{error}. {error.hint}" if error.hint else str(error)) from None
@@ -77,14 +77,12 @@ def import_(file: Path, chosen: tuple[str, ...], service: str | None, base_url: 
         for one in offered:
             problem = f"  (not usable: {one.problem})" if one.problem else ""
             click.echo(f"{one.id:<{width}}  {one.method:<6}  {one.path}  {one.title}{problem}")
-    return OK
 
 
 @connector.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def add(url: str, file: Path, as_json: bool) -> int:
+@with_json
+def add(url: str, file: Path, as_json: bool) -> None:
     """Add the connector document in FILE (- for stdin) to the server, or replace the one of its service."""
     from executor.blocks.connectors.document import BYTES_MAX, read
     from executor.errors import BadRequest
@@ -97,28 +95,24 @@ def add(url: str, file: Path, as_json: bool) -> int:
         raise Refused("\n".join([f"{error.message}:", *lines])) from None
     made = call(url, lambda client: client.put_connector(json.loads(data)))
     show(made, as_json, [f"{made['type']}: {made['operations']} operations"])
-    return OK
 
 
 @connector.command(name="list")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_connectors(url: str, as_json: bool) -> int:
+@with_json
+def list_connectors(url: str, as_json: bool) -> None:
     """List the connectors that were added to the server."""
     found = call(url, lambda client: client.connectors())["connectors"]
     lines = (f"{one['type']}  {one['title']}  {one['operations']} operations" for one in found)
     show(found, as_json, lines, none="No connectors were added. Add one with `weft connector add FILE`.")
-    return OK
 
 
 @connector.command()
 @click.argument("service")
 @click.pass_obj
-def delete(url: str, service: str) -> int:
+def delete(url: str, service: str) -> None:
     """Delete the connector of SERVICE. Blocks of its type no longer run."""
     call(url, lambda client: client.delete_connector(service))
     click.echo(f"Deleted {service}.", err=True)
-    return OK
 
 
 COMMANDS = (connector,)

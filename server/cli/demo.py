@@ -7,7 +7,7 @@ from importlib import import_module
 
 import click
 
-from server.cli.common import OK, Refused
+from server.cli.common import Refused
 from server.shipped import examples_package
 
 
@@ -21,7 +21,7 @@ from server.shipped import examples_package
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=8760, show_default=True, help="Of the page. 0: a free one."
 )
-def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) -> int:
+def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) -> None:
     """Show a fleet that shares its work while parts are killed.
 
     Needs the libraries of the extra `demo`. It listens on 127.0.0.1 alone, in a temporary folder that it
@@ -38,7 +38,6 @@ def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) 
         raise Refused(f"{error}", "Another program may use the port: choose one with --port.") from None
     except KeyboardInterrupt:
         pass
-    return OK
 
 
 COMMANDS = (demo,)

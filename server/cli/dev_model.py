@@ -17,7 +17,7 @@ from server.cli.common import OK, Refused
 @click.option("--port", type=click.IntRange(0, 65535), default=8790, show_default=True, help="0: a free one.")
 @click.option("--script", type=click.Path(path_type=Path, dir_okay=False), help="What it answers, as JSON.")
 @click.option("--until-eof", is_flag=True, hidden=True, help="End when stdin does: with the process that started it.")
-def dev_model(port: int, script: Path | None, until_eof: bool) -> int:
+def dev_model(port: int, script: Path | None, until_eof: bool) -> None:
     """Serve a language model that answers from a script.
 
     For tests, and for examples without a key.
@@ -57,7 +57,6 @@ def dev_model(port: int, script: Path | None, until_eof: bool) -> int:
         pass
     finally:
         listening.close()
-    return OK
 
 
 def _end_with_stdin() -> None:

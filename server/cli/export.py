@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from server.cli.common import ANY_DATABASE, OK, Refused, database_of, name_of, refused_by
+from server.cli.common import ANY_DATABASE, Refused, database_of, name_of, refused_by
 
 if TYPE_CHECKING:
     from executor.service.upkeep.sql.asking import Query
@@ -35,7 +35,7 @@ def export(
     force: bool,
     timeout_s: float,
     db: Path | str | None,
-) -> int:
+) -> None:
     """Write outputs of a workflow's blocks as CSV or SQLite.
 
     A row for each output of a block, with a column for each known property of the output, as in the views of `weft
@@ -73,7 +73,6 @@ def export(
         raise Refused(f"{name_of(database)} cannot be read, or {target} cannot be written: {error}.") from None
     except OSError as error:
         raise Refused(f"{target} cannot be written: {error.strerror}.") from None
-    return OK
 
 
 def _write_csv(rows: Query, out: TextIO) -> None:

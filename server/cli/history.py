@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import FAILED, OK, call, counted, show
+from server.cli.common import FAILED, OK, call, counted, show, with_json
 from server.cli.render import error_text, plain, short, step_lines, styled_status, traceback_lines, with_clock
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ Json = Mapping[str, Any]
 @click.argument("node", required=False)
 @click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N. Default: now.")
 @click.pass_obj
-def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
+def why(url: str, run_id: str, node: str | None, seq: int | None) -> None:
     """Explain the state of RUN's nodes, or of NODE alone."""
 
     async def ask(client: AsyncClient) -> tuple[Mapping[str, Any], Sequence[Mapping[str, Any]], Mapping[str, Any]]:
@@ -58,7 +58,6 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
         value = checkpoint["value_preview"] if cut else json.dumps(checkpoint["value"], ensure_ascii=False)
         label = with_clock(f"attempt {checkpoint['attempt']} saved a checkpoint at {checkpoint['at_ms']} ms: ")
         click.echo(f"  {label}{plain(value)}")
-    return OK
 
 
 def _echo_traceback(error: Json | None) -> None:
@@ -69,9 +68,8 @@ def _echo_traceback(error: Json | None) -> None:
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N. Default: now.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
+@with_json
+def state(url: str, run_id: str, seq: int | None, as_json: bool) -> None:
     """Show the state of RUN after an event.
 
     Its nodes, waits and variables.
@@ -79,14 +77,12 @@ def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
     found = call(url, lambda client: client.state(run_id, seq))
     _warn_past_the_end(seq, found["seq"])
     show(found, as_json, _state_lines(found))
-    return OK
 
 
 @click.command()
 @click.argument("a", metavar="RUN")
 @click.argument("b", metavar="OTHER")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
+@with_json
 def diff(url: str, a: str, b: str, as_json: bool) -> int:
     """Show where two runs part, and what came out differently.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from executor.kernel.run.links import Signed
-from server.cli.common import OK, Refused, call, login_name, show
+from server.cli.common import OK, Refused, call, login_name, show, with_json
 from server.cli.reading import read_input
 from server.cli.render import inbox_lines, signal_lines
 
@@ -28,9 +28,8 @@ ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 @click.option("--workflow", help="Only waits of runs of this workflow.")
 @click.option("--run", "run_id", metavar="RUN", help="Only waits of this run.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=200, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
+@with_json
+def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> None:
     """List open waits with their links, oldest first. Timers and child runs only with --kind."""
 
     async def pages(client: AsyncClient) -> list[WaitPage]:
@@ -45,7 +44,6 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
     show(waits, as_json, inbox_lines(waits), none="No open waits.")
     if waits and in_all > len(waits) and not as_json:
         click.echo(f"There are {in_all:,}{more} open waits. Use filters or a higher --limit to see more.", err=True)
-    return OK
 
 
 @click.command()
@@ -98,7 +96,7 @@ def _answer_in(url: str, run: str, wait: str, action: str | None, pairs: list[tu
 @click.pass_obj
 def signal(
     url: str, run_id: str, name: str, payload: str | None, correlation: str | None, key: str | None, by: str | None
-) -> int:
+) -> None:
     """Send the signal NAME to RUN. It is kept until a block waits for it."""
     value = read_input(payload, "--payload")
     sent = call(
@@ -109,20 +107,17 @@ def signal(
     )
     news = "sent" if sent["new"] else "had been sent before"
     click.echo(f"Signal {sent['seq']} ({name}) to run {run_id} {news}.")
-    return OK
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--name", help="Only signals of this name.")
 @click.option("--correlation", help="Only signals with this correlation.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
+@with_json
+def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> None:
     """List signals sent to RUN and what received them."""
     found = call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))["signals"]
     show(found, as_json, signal_lines(found), none="No signals.")
-    return OK
 
 
 @click.command()
@@ -131,14 +126,13 @@ def signals(url: str, run_id: str, name: str | None, correlation: str | None, as
 @click.option("--by", default=None, help="Name to record. Default: your login name.")
 @click.option("--reason", default="", help="Recorded in the error of the block.")
 @click.pass_obj
-def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> int:
+def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> None:
     """Take back what RUN asks. WAIT is the node that waits, such as ask@review#2, or the id of the wait.
 
     The block fails with wait_cancelled, which its error handle may catch.
     """
     done = call(url, lambda client: client.withdraw(run_id, wait, by=by or login_name(), reason=reason))
     click.echo(f"Withdrew {done['label']!r} of run {run_id}.")
-    return OK
 
 
 @click.command(name="signing-key")
@@ -150,7 +144,7 @@ def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> i
     show_default=True,
     help="notifications: webhooks of notify and WEFT_NOTIFY_WEBHOOK. requests: what a callback block sends.",
 )
-def signing_key(what: Signed) -> int:
+def signing_key(what: Signed) -> None:
     """Print the key that signs outgoing webhooks.
 
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
@@ -166,7 +160,6 @@ def signing_key(what: Signed) -> int:
     except SettingsError as error:
         raise Refused(str(error)) from None
     click.echo(key.hex())
-    return OK
 
 
 def _split_link(text: str) -> tuple[str | None, str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from server.cli.common import OK, Refused, call, show
+from server.cli.common import Refused, call, show, with_json
 from server.cli.reading import parse_json
 from server.cli.render import plain
 
@@ -19,9 +19,8 @@ from server.cli.render import plain
     "--set", "edits", metavar="KEY=JSON", multiple=True, help="Replace the recorded output of a node. Repeatable."
 )
 @click.option("--key", help="Idempotency key: the same key returns the same run.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | None, as_json: bool) -> int:
+@with_json
+def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | None, as_json: bool) -> None:
     """Start a new run from an event of RUN. `weft events RUN` shows their numbers."""
     outputs: dict[str, Any] = {}
     for edit in edits:
@@ -31,16 +30,14 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
         outputs[node] = parse_json(text, f"--set {node}")
     made = call(url, lambda client: client.fork(run_id, seq, outputs, idempotency_key=key))
     show(made, as_json, [f"run {made['run']} continues from event {made['seq']} of {run_id}"])
-    return OK
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.argument("node")
 @click.option("--key", help="Idempotency key: the same key returns the same run.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> int:
+@with_json
+def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> None:
     """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended is
     not changed: a new run repeats NODE and what follows it. In an open run the next attempt of NODE is due now."""
     made = call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
@@ -51,15 +48,13 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
         "whole_container": f"run {made['run']} runs all of {made['block']} again: other nodes in it had run too",
     }
     show(made, as_json, [lines[made["how"]]])
-    return OK
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.option("--version", type=click.IntRange(1), required=True, help="Version of its workflow.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
+@with_json
+def migrate(url: str, run_id: str, version: int, as_json: bool) -> None:
     """Move the open run RUN to another version of its workflow. What it has done must fit that version."""
     from server.client import ApiError
 
@@ -78,7 +73,6 @@ def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
         click.echo(f"run {run_id} now uses version {version}")
     else:
         click.echo(f"run {run_id} moves to version {version} when its worker responds, if it still fits", err=True)
-    return OK
 
 
 COMMANDS = (fork, retry, migrate)

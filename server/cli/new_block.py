@@ -11,7 +11,7 @@ from typing import Final
 
 import click
 
-from server.cli.common import OK, Refused
+from server.cli.common import Refused
 from server.shipped import examples_folder
 
 MODEL: Final = "word_count"
@@ -28,7 +28,7 @@ _NAME: Final = re.compile(r"[a-z][a-z0-9_]{1,39}")
 @click.command("new-block")
 @click.argument("name")
 @click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write it. Default: ./NAME.")
-def new_block(name: str, folder: Path | None) -> int:
+def new_block(name: str, folder: Path | None) -> None:
     """Write a package with a block type NAME, and its tests.
 
     It is complete: `pip install -e FOLDER` makes the block available to a server of this environment, and
@@ -51,7 +51,6 @@ def new_block(name: str, folder: Path | None) -> int:
             file.write(_named(text, name))
         click.echo(path)
     click.echo(f"Next: pip install -e {target}, then edit {target / name / 'block.py'}", err=True)
-    return OK
 
 
 def _named(text: str, name: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from server.cli.common import FAILED, OK, Refused, call, show
+from server.cli.common import FAILED, OK, Refused, call, show, with_json
 from server.cli.render import plain
 
 ROLES = ("viewer", "approver", "editor", "admin")
@@ -33,7 +33,7 @@ def user() -> None:
 @click.option("--name", default="", help="The name that is shown. Default: ID.")
 @click.option("--again", is_flag=True, help="Print a new sign-in link for a user who exists.")
 @click.pass_obj
-def invite(url: str, id: str, role: str, name: str, again: bool) -> int:
+def invite(url: str, id: str, role: str, name: str, again: bool) -> None:
     """Add the user ID and print a link that signs them in.
 
     It works once, within 10 minutes. ID is what documents call them by, such as ada or ada@example.com.
@@ -41,34 +41,30 @@ def invite(url: str, id: str, role: str, name: str, again: bool) -> int:
     made = call(url, lambda client: client.link_for(id) if again else client.invite(id, role, name))
     click.echo(made["url"])
     click.echo(f"It signs in one browser as {id}, within {made['expires_in_s'] // 60} minutes.", err=True)
-    return OK
 
 
 @user.command(name="list")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_users(url: str, as_json: bool) -> int:
+@with_json
+def list_users(url: str, as_json: bool) -> None:
     """List the users."""
     found = call(url, lambda client: client.users())
     show(found, as_json, [f"{each['id']:<24} {each['role']:<10} {plain(each['name'])}" for each in found["users"]])
-    return OK
 
 
 @user.command()
 @click.argument("id", metavar="ID")
 @click.argument("role", type=ROLE)
 @click.pass_obj
-def role(url: str, id: str, role: str) -> int:
+def role(url: str, id: str, role: str) -> None:
     """Change the role of the user ID. It counts from their next request."""
     call(url, lambda client: client.set_role(id, role))
     click.echo(f"{id} is {role} now.", err=True)
-    return OK
 
 
 @user.command()
 @click.argument("id", metavar="ID")
 @click.pass_obj
-def remove(url: str, id: str) -> int:
+def remove(url: str, id: str) -> None:
     """Remove the user ID, with their sessions and tokens.
 
     What they made stays. Schedules of theirs, which continue to start runs, are listed.
@@ -78,7 +74,6 @@ def remove(url: str, id: str) -> int:
     if removed["schedules"]:
         listed = ", ".join(map(plain, removed["schedules"]))
         click.echo(f"Schedules of {id} continue: {listed}. See `weft cron show` and `weft cron disable`.", err=True)
-    return OK
 
 
 @click.group(invoke_without_command=True)
@@ -124,7 +119,7 @@ def _print_token() -> int:
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="How long it works.")
 @click.option("--workflow", "workflows", multiple=True, help="Only this workflow and its runs; can be repeated.")
 @click.pass_obj
-def create(url: str, name: str, role: str, days: int, workflows: tuple[str, ...]) -> int:
+def create(url: str, name: str, role: str, days: int, workflows: tuple[str, ...]) -> None:
     """Create a token for the program NAME and print it, this once.
 
     The role metrics reads the metrics of the server, for Prometheus, and nothing else.
@@ -132,27 +127,23 @@ def create(url: str, name: str, role: str, days: int, workflows: tuple[str, ...]
     made = call(url, lambda client: client.make_token(name, role, days, list(workflows) or None))
     click.echo(made["token"])
     click.echo(f"It works until {_day(made['expires_at_ms'])}. It cannot be shown again.", err=True)
-    return OK
 
 
 @token.command(name="list")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_tokens(url: str, as_json: bool) -> int:
+@with_json
+def list_tokens(url: str, as_json: bool) -> None:
     """List the tokens of programs, without their secrets."""
     found = call(url, lambda client: client.tokens())
     show(found, as_json, [_token_line(each) for each in found["tokens"]])
-    return OK
 
 
 @token.command()
 @click.argument("id", metavar="ID")
 @click.pass_obj
-def revoke(url: str, id: str) -> int:
+def revoke(url: str, id: str) -> None:
     """Revoke the token ID: the part between `weft_` and the second `_`."""
     call(url, lambda client: client.revoke_token(id))
     click.echo(f"Revoked {id}.", err=True)
-    return OK
 
 
 @click.group(invoke_without_command=True)
@@ -164,19 +155,18 @@ def revoke(url: str, id: str) -> int:
 @click.option("--before", type=click.IntRange(1), metavar="N", help="Only rows before number N: the next page.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_context
-def audit(context: click.Context, /, as_json: bool, **only: Any) -> int:
+def audit(context: click.Context, /, as_json: bool, **only: Any) -> None:
     """List changes and who made them, newest first."""
     if context.invoked_subcommand is None:
         for name in ("since", "until"):
             only[name] = None if only[name] is None else round(only[name].replace(tzinfo=UTC).timestamp() * 1000)
         found = call(context.obj, lambda client: client.audit(**only))
         show(found, as_json, [_audit_line(row) for row in found["rows"]])
-    return OK
 
 
 @audit.command()
 @click.pass_obj
-def verify(url: str) -> int:
+def verify(url: str) -> None:
     """Check that no row of the audit was changed, removed or added.
 
     Exits with 1 if one was. Keep the hash that it prints elsewhere: a forger can compute all rows again, but not with
@@ -186,7 +176,6 @@ def verify(url: str) -> int:
     if not found["valid"]:
         raise Refused(f"Row {found['broken_at']} of the audit is not as it was written.", code=FAILED)
     click.echo(f"{found['rows']} rows, as they were written. Hash of the last: {found['hash'] or '-'}")
-    return OK
 
 
 def _token_line(token: Mapping[str, Any]) -> str:

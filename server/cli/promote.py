@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from server.cli.common import OK, Refused, call, print_warnings
+from server.cli.common import Refused, call, print_warnings
 from server.tokens import OFF, read
 from server.variables import SettingsError
 
@@ -40,7 +40,7 @@ TRIGGERS = ("schedule", "webhook", "form_trigger", "chat_trigger")
 @click.pass_obj
 def promote(
     url: str, name: str, target: str, version: int | None, token_file: Path | None, activate: bool, dry_run: bool
-) -> int:
+) -> None:
     """Copy a version of NAME to another server.
 
     It is the active version there; with --no-activate a draft, which runs nothing before it is deployed. What it
@@ -63,21 +63,20 @@ def promote(
 
     saved = call(target, store, token=token)
     if dry_run:
-        return OK
+        return
     print_warnings(saved)
     what = f"{name} version {found['version']}"
     if not activate:
         click.echo(f"{what} is draft {saved['id']} at {target}")
-        return OK
+        return
     if not saved["created"] and not saved["activated"]:
         click.echo(f"{what} is version {saved['version']} at {target} (unchanged, {saved['hash'][:12]})")
-        return OK
+        return
     news = "new" if saved["created"] else "active again"
     click.echo(f"{what} is version {saved['version']} at {target} ({news}, {saved['hash'][:12]})")
     for block_id, block in _blocks(document):
         if block.get("type") in TRIGGERS:
             click.echo(f"  its {block['type']} {block_id} starts runs there from now on", err=True)
-    return OK
 
 
 class _Here:

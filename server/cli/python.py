@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from server.cli.common import OK, Refused
+from server.cli.common import Refused
 
 
 @click.group()
@@ -15,7 +15,7 @@ def python() -> None:
 @python.command()
 @click.option("--force", is_flag=True, help="Build it even if it is there.")
 @click.option("--held", is_flag=True, hidden=True, help="For `weft serve --build-python`, which has the lock.")
-def build(force: bool, held: bool) -> int:
+def build(force: bool, held: bool) -> None:
     """Build CPython for the sandbox, once on each machine: half a minute and 450 MB of memory.
 
     It is built from the package componentize-py, of the extra `python`; nothing is downloaded. The result is in
@@ -32,7 +32,7 @@ def build(force: bool, held: bool) -> int:
         is_there = True
     if is_there and not force:
         click.echo(f"{component.compiled_file()} is there.", err=True)
-        return OK
+        return
     with component.building() as is_ours:
         if not (is_ours or held) and component.is_being_built():
             raise Refused("Another process builds it already.", "Wait for half a minute.")
@@ -42,7 +42,6 @@ def build(force: bool, held: bool) -> int:
             click.echo(component.build())
         except component.BuildFailed as error:
             raise Refused(str(error)) from None
-    return OK
 
 
 COMMANDS = (python,)

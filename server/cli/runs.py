@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from server.cli.common import CANCELLED, FAILED, OK, WAITING, Refused, call, print_warnings, show
+from server.cli.common import CANCELLED, FAILED, OK, WAITING, Refused, call, print_warnings, show, with_json
 from server.cli.reading import is_file, read_documents, read_input
 from server.cli.render import run_lines
 
@@ -96,12 +96,11 @@ def run(
 @click.option("--follow", is_flag=True, help="Show new events until the run ends.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @click.pass_obj
-def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> int:
+def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> None:
     """Print the journal of RUN."""
     from server.cli.follow import print_events
 
     call(url, lambda client: print_events(client, run_id, after, live=follow, as_json=as_json))
-    return OK
 
 
 @click.command()
@@ -109,15 +108,13 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 @click.option("--parent", help="Only runs started by this run.")
 @click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> int:
+@with_json
+def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> None:
     """List runs, newest first."""
     found = call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))["runs"]
     filtered = workflow or parent or status
     none = "No runs match." if filtered else "No runs yet. Start one with `weft run NAME`."
     show(found, as_json, run_lines(found), none)
-    return OK
 
 
 @click.command()
@@ -125,7 +122,7 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 @click.option("--reason", default="", help="Recorded in the journal.")
 @click.option("--now", is_flag=True, help="Do not wait for cleanups.")
 @click.pass_obj
-def cancel(url: str, run_id: str, reason: str, now: bool) -> int:
+def cancel(url: str, run_id: str, reason: str, now: bool) -> None:
     """Cancel RUN and the runs it has started. Running blocks are stopped and waits are closed.
 
     The cleanups of the run are executed before it ends. Cancel it again, or use --now, to end it without them.
@@ -142,7 +139,7 @@ def cancel(url: str, run_id: str, reason: str, now: bool) -> int:
 
     if status := call(url, ask):
         click.echo(f"{run_id} is {'cancelled' if status == 'cancelled' else 'being cancelled'}.")
-        return OK
+        return
     raise Refused(f"Run {run_id} has already ended.", f"See `weft events {run_id}`.")
 
 

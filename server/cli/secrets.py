@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from server.cli.common import OK, call, show
+from server.cli.common import call, show, with_json
 from server.cli.upkeep import span
 
 if TYPE_CHECKING:
@@ -29,9 +29,8 @@ def secret() -> None:
     metavar="PLACE",
     help="Where in a request it may stand: header:NAME, query:NAME, path or body. Repeatable; without it anywhere.",
 )
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def set_secret(url: str, name: str, hosts: str, places: tuple[str, ...], as_json: bool) -> int:
+@with_json
+def set_secret(url: str, name: str, hosts: str, places: tuple[str, ...], as_json: bool) -> None:
     """Set the secret NAME, or replace its value. The value is read from stdin or asked for."""
     if sys.stdin.isatty():
         value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
@@ -41,30 +40,26 @@ def set_secret(url: str, name: str, hosts: str, places: tuple[str, ...], as_json
     made = call(url, lambda client: client.put_secret(name, value, listed, places))
     where = ", ".join(made["hosts"]) or "no host: it can be sent nowhere until it is set again with --hosts"
     show(made, as_json, [f"{name} version {made['version']}, for {where}{_in(made)}"])
-    return OK
 
 
 @secret.command(name="list")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_secrets(url: str, as_json: bool) -> int:
+@with_json
+def list_secrets(url: str, as_json: bool) -> None:
     """List the names, versions, hosts and places of secrets."""
     found = call(url, lambda client: client.secrets())["secrets"]
     lines = (
         f"{one['name']}  version {one['version']}  {', '.join(one['hosts']) or 'no hosts'}{_in(one)}" for one in found
     )
     show(found, as_json, lines, none="No secrets. Set one with `weft secret set NAME --hosts api.example.com`.")
-    return OK
 
 
 @secret.command(name="delete")
 @click.argument("name", metavar="NAME")
 @click.pass_obj
-def delete_secret(url: str, name: str) -> int:
+def delete_secret(url: str, name: str) -> None:
     """Delete the secret NAME."""
     call(url, lambda client: client.delete_secret(name))
     click.echo(f"Deleted {name}.", err=True)
-    return OK
 
 
 @secret.command()
@@ -78,7 +73,7 @@ def delete_secret(url: str, name: str) -> int:
     help="How long links, webhook secrets, addresses of pages and signatures of the old key count. 0s: no more.",
 )
 @click.pass_obj
-def rekey(url: str, grace_s: float) -> int:
+def rekey(url: str, grace_s: float) -> None:
     """Change to the present key of the server, which also has the old one (WEFT_OLD_SECRET_KEY).
 
     Secrets are encrypted with the present key, and open waits get new links.
@@ -87,7 +82,6 @@ def rekey(url: str, grace_s: float) -> int:
     resealed, relinked = done["resealed"], done["relinked"]
     click.echo(f"{resealed} secrets are encrypted with the present key.", err=True)
     click.echo(f"{relinked} open waits have new links.", err=True)
-    return OK
 
 
 def _in(one: SecretView) -> str:

@@ -14,7 +14,7 @@ from threading import Thread
 
 import click
 
-from server.cli.common import OK, call
+from server.cli.common import call
 from server.variables import SettingsError
 
 
@@ -113,7 +113,7 @@ def _open_file_to(url: str) -> None:
 
 @click.command()
 @click.pass_obj
-def link(url: str) -> int:
+def link(url: str) -> None:
     """Print a link that signs a browser in.
 
     It works once, within 10 minutes.
@@ -121,7 +121,6 @@ def link(url: str) -> int:
     made = call(url, lambda client: client.sign_in_link())
     click.echo(made["url"])
     click.echo(f"It works once, within {made['expires_in_s'] // 60} minutes.", err=True)
-    return OK
 
 
 COMMANDS = (

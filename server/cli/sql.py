@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import ANY_DATABASE, OK, Refused, database_of, name_of, refused_by
+from server.cli.common import ANY_DATABASE, Refused, database_of, name_of, refused_by
 from server.cli.render import plain
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def sql(
     timeout_s: float,
     last: int | None,
     list_views: bool,
-) -> int:
+) -> None:
     """Ask the database with one SQL statement (- for stdin). Nothing can be changed.
 
     Tables and views are described in docs/reference/database.md. Each block with a known output has a view
@@ -68,7 +68,7 @@ def sql(
         with closing(open_asking(database, Registry.load(), last=last)) as asking:
             if list_views:
                 _print_views(asking.views, form)
-                return OK
+                return
             text = sys.stdin.read() if query == "-" else query or ""
             with _last_resort(timeout_s + LAST_RESORT_S):
                 found = asking.query(text, timeout_s=timeout_s, rows_max=limit)
@@ -79,7 +79,6 @@ def sql(
         raise Refused(f"{name_of(database)} cannot be read: {error}.") from None
     if found.more:
         click.echo(f"Only the first {limit} rows are shown. Use --limit for more.", err=True)
-    return OK
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import OK, call
+from server.cli.common import call
 from server.cli.render import plain
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ LONGEST_S = 3600.0
 @click.option("--once", is_flag=True, help="Print one frame and end, for scripts.")
 @click.option("--every", type=click.FloatRange(0.2, LONGEST_S), default=1.0, show_default=True, help="Seconds.")
 @click.pass_obj
-def top(url: str, once: bool, every: float) -> int:
+def top(url: str, once: bool, every: float) -> None:
     """Show running, waiting and queued runs, live.
 
     Rates are those of the server that answers; open runs are counted in the whole database. Ctrl+C ends it.
@@ -35,10 +35,9 @@ def top(url: str, once: bool, every: float) -> int:
     if once:
         shown = call(url, lambda client: client.stats())
         click.echo("\n".join(frame(shown, None)))
-        return OK
+        return
     dumb = not sys.stdout.isatty() or os.environ.get("TERM", "dumb") == "dumb"
     call(url, lambda client: _lines_for_ever(client, every) if dumb else _screen(client, every))
-    return OK
 
 
 async def _lines_for_ever(client: AsyncClient, every: float) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from executor.kernel.process.extras import install
-from server.cli.common import BAD_ARGUMENTS, OK, Refused, call
+from server.cli.common import BAD_ARGUMENTS, Refused, call, with_json
 from server.cli.render import error_text, plain, styled_status
 
 if TYPE_CHECKING:
@@ -25,9 +25,8 @@ PAGE = 1_000
 @click.argument("run_id", metavar="RUN")
 @click.option("--otlp", metavar="URL", help="Send the trace to this collector (OTLP over HTTP) instead.")
 @click.option("--header", "headers", multiple=True, metavar="NAME=VALUE", help="A header for --otlp. Repeatable.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def trace(url: str, run_id: str, otlp: str | None, headers: tuple[str, ...], as_json: bool) -> int:
+@with_json
+def trace(url: str, run_id: str, otlp: str | None, headers: tuple[str, ...], as_json: bool) -> None:
     """Show where the time of RUN went.
 
     Its nodes, attempts and steps as a tree, each with its time and a bar in the time of the run.
@@ -35,17 +34,16 @@ def trace(url: str, run_id: str, otlp: str | None, headers: tuple[str, ...], as_
     found = call(url, lambda client: _trace_of(client, run_id))
     if otlp is not None:
         _send(found, otlp, headers)
-        return OK
+        return
     if as_json:
         import msgspec
 
         click.echo(msgspec.json.format(msgspec.json.encode(found), indent=2))
-        return OK
+        return
     for line in tree_lines(found, int(time.time() * 1000)):
         click.echo(line)
     if found.left_out:
         click.echo(f"{found.left_out} more spans are left out.", err=True)
-    return OK
 
 
 async def _trace_of(client: AsyncClient, run_id: str) -> Trace:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from server.cli.common import OK, Database, Refused, check_variables, counted, refused_by
+from server.cli.common import Database, Refused, check_variables, counted, refused_by
 
 if TYPE_CHECKING:
     from executor.service.upkeep.transfer import Copied
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.command("migrate-store")
 @click.argument("source", type=Database())
 @click.argument("target", type=Database())
-def migrate_store(source: Path | str, target: Path | str) -> int:
+def migrate_store(source: Path | str, target: Path | str) -> None:
     """Copy a database from SQLite to PostgreSQL, or back.
 
     One of SOURCE and TARGET is a file, the other an address; a SOURCE from before weft 0.1.0 may be copied to either.
@@ -52,7 +52,6 @@ def migrate_store(source: Path | str, target: Path | str) -> int:
         click.echo(f'Links that were sent stay valid with the same key: WEFT_SECRET_KEY="hex:$(cat {key})"', err=True)
     else:
         click.echo("Links that were sent stay valid with the same WEFT_SECRET_KEY.", err=True)
-    return OK
 
 
 COMMANDS = (migrate_store,)

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from server.cli.common import OK, call, show
+from server.cli.common import OK, call, show, with_json
 from server.cli.reading import read_input
 from server.cli.render import plain
 
@@ -37,8 +37,7 @@ def cron() -> None:
 @click.option("--overlap", type=click.Choice(["skip", "queue", "allow"]), help="If a run is still open. Default: skip.")
 @click.option("--catch-up", type=click.Choice(["one", "none", "all"]), help="Which missed times to run. Default: one.")
 @click.option("--id", "schedule", help="Id of the schedule. Default: the workflow's name.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
+@with_json
 def add(
     url: str,
     workflow: str,
@@ -50,48 +49,42 @@ def add(
     catch_up: str | None,
     schedule: str | None,
     as_json: bool,
-) -> int:
+) -> None:
     """Run the workflow NAME on a schedule. An existing id is changed."""
     spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": read_input(input_text)}
     spec |= {"trigger": trigger, "overlap": overlap, "catch_up": catch_up}
     changes = {name: value for name, value in spec.items() if value is not None}
     made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), cast("ScheduleSpec", changes)))
     show(made, as_json, _schedule_lines(made))
-    return OK
 
 
 @cron.command(name="ls")
 @click.option("--workflow", help="Only for this workflow.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
+@with_json
+def list_schedules(url: str, workflow: str | None, as_json: bool) -> None:
     """List schedules with their next run."""
     found = call(url, lambda client: client.schedules(workflow))["schedules"]
     show(found, as_json, (_schedule_line(one) for one in found))
     if not found:
         click.echo("No schedules. Create one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
-    return OK
 
 
 @cron.command(name="show")
 @click.argument("schedule", metavar="ID")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def show_schedule(url: str, schedule: str, as_json: bool) -> int:
+@with_json
+def show_schedule(url: str, schedule: str, as_json: bool) -> None:
     """Show a schedule with its next and last runs."""
     found = call(url, lambda client: client.schedule(schedule))
     show(found, as_json, _schedule_lines(found))
-    return OK
 
 
 @cron.command(name="rm")
 @click.argument("schedule", metavar="ID")
 @click.pass_obj
-def remove_schedule(url: str, schedule: str) -> int:
+def remove_schedule(url: str, schedule: str) -> None:
     """Delete a schedule. Its runs are kept."""
     call(url, lambda client: client.delete_schedule(schedule))
     click.echo(f"Deleted schedule {schedule}.")
-    return OK
 
 
 @cron.command()
@@ -113,11 +106,10 @@ def disable(url: str, schedule: str) -> int:
 @cron.command(name="run")
 @click.argument("schedule", metavar="ID")
 @click.pass_obj
-def run_now(url: str, schedule: str) -> int:
+def run_now(url: str, schedule: str) -> None:
     """Start a run of a schedule now."""
     started = call(url, lambda client: client.run_schedule(schedule))
     click.echo(f"run {started['run']} {started['status']}")
-    return OK
 
 
 @click.group()
@@ -130,9 +122,8 @@ def hooks() -> None:
 
 @hooks.command(name="ls")
 @click.option("--workflow", help="Only for this workflow.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
+@with_json
+def list_hooks(url: str, workflow: str | None, as_json: bool) -> None:
     """List webhooks with their addresses."""
     found = call(url, lambda client: client.webhooks(workflow))["webhooks"]
     width = max((len(_id(one)) for one in found), default=0)
@@ -140,27 +131,23 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     show(found, as_json, lines)
     if not found:
         click.echo("No webhooks. Deploy a workflow with a `webhook` block to create one.", err=True)
-    return OK
 
 
 @hooks.command(name="show")
 @click.argument("hook", metavar="ID")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def show_hook(url: str, hook: str, as_json: bool) -> int:
+@with_json
+def show_hook(url: str, hook: str, as_json: bool) -> None:
     """Show a webhook with its secret and its last deliveries."""
     found = call(url, lambda client: client.webhook(hook))
     show(found, as_json, _hook_lines(found))
-    return OK
 
 
 @hooks.command()
 @click.argument("hook", metavar="ID")
 @click.pass_obj
-def rotate(url: str, hook: str) -> int:
+def rotate(url: str, hook: str) -> None:
     """Replace the secret of a webhook and print the new one."""
     click.echo(call(url, lambda client: client.rotate_webhook(hook))["secret"])
-    return OK
 
 
 def _kind(hook: Mapping[str, Any]) -> str:

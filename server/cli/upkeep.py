@@ -167,7 +167,7 @@ def gc(
     snapshots: bool,
     as_json: bool,
     db: Path | str | None,
-) -> int:
+) -> None:
     """Delete old runs, and data that only they used.
 
     The server does it, in small pieces beside its work, and continues if this command is interrupted; running the
@@ -189,7 +189,7 @@ def gc(
         deleted = _gc_server(url, older_than_s, keep, dry_run)
     if as_json:
         click.echo(json.dumps(deleted, indent=2))
-        return OK
+        return
     verb = "would be deleted" if dry_run else "deleted"
     click.echo(f"{counted(deleted['runs'], 'run')} with {counted(deleted['events'], 'event')} {verb}.")
     rest = [
@@ -207,14 +207,13 @@ def gc(
         click.echo(f"{', '.join(rest)} that nothing uses {verb}.")
     if deleted.get("snapshots"):
         click.echo(f"{counted(deleted['snapshots'], 'snapshot')} deleted.")
-    return OK
 
 
 @click.command()
 @click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
 @ANY_DATABASE
 @click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-def backup(file: Path, db: Path | str | None, force: bool) -> int:
+def backup(file: Path, db: Path | str | None, force: bool) -> None:
     """Copy the database to FILE, while the server works or not.
 
     The copy is one moment of the database, checked and on disk when this returns.
@@ -225,7 +224,6 @@ def backup(file: Path, db: Path | str | None, force: bool) -> int:
     made = _on_file(lambda: copies.backup(path, file, replace=force))
     click.echo(f"{made.path}: {counted(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
     click.echo(_about_key(path.with_suffix(".key")), err=True)
-    return OK
 
 
 @click.command()
@@ -499,11 +497,10 @@ def cache() -> None:
 @cache.command()
 @click.option("--workflow", help="Only results of this workflow.")
 @click.pass_obj
-def clear(url: str, workflow: str | None) -> int:
+def clear(url: str, workflow: str | None) -> None:
     """Delete cached results, so that the blocks run again next time."""
     cleared = call(url, lambda client: client.clear_cache(workflow))["cleared"]
     click.echo(f"{counted(cleared, 'result')} deleted.")
-    return OK
 
 
 COMMANDS = (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from server.cli.common import OK, call, show
+from server.cli.common import call, show, with_json
 from server.cli.render import usage_lines
 
 
@@ -15,13 +15,11 @@ from server.cli.render import usage_lines
 )
 @click.option("--to", metavar="DAY", help="Last day in UTC. Default: today.")
 @click.option("--workflow", metavar="NAME", help="Only this workflow.")
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def usage(url: str, by: str, first: str | None, to: str | None, workflow: str | None, as_json: bool) -> int:
+@with_json
+def usage(url: str, by: str, first: str | None, to: str | None, workflow: str | None, as_json: bool) -> None:
     """Show the tokens and costs of models."""
     found = call(url, lambda client: client.usage(by=by, first=first, to=to, workflow=workflow))
     show(found, as_json, usage_lines(found))
-    return OK
 
 
 COMMANDS = (usage,)

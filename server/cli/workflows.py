@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, show
+from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, show, with_json
 from server.cli.reading import check_free, read_documents, write_document
 from server.cli.render import plain, version_lines, workflow_lines
 
@@ -27,7 +27,7 @@ ACTIVATE_TRIGGERS = click.option(
 @click.option("--name", help="Name of the workflow. Default: the name in the document.")
 @ACTIVATE_TRIGGERS
 @click.pass_obj
-def deploy(url: str, file: str, name: str | None, activate_triggers: bool) -> int:
+def deploy(url: str, file: str, name: str | None, activate_triggers: bool) -> None:
     """Store the workflow in FILE as the active version of NAME.
 
     Workflow functions that it calls are stored before it, under their own names.
@@ -37,7 +37,6 @@ def deploy(url: str, file: str, name: str | None, activate_triggers: bool) -> in
         saved = call(url, partial(_deploy, each, under, activate_triggers))
         print_warnings(saved)
         click.echo(_stored_line(saved))
-    return OK
 
 
 def _deploy(document: Any, name: str | None, activate: bool, client: AsyncClient) -> Awaitable[SavedWorkflow]:
@@ -46,8 +45,7 @@ def _deploy(document: Any, name: str | None, activate: bool, client: AsyncClient
 
 @click.command()
 @click.argument("name", required=False)
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
+@with_json
 def workflows(url: str, name: str | None, as_json: bool) -> int:
     """List stored workflows, or the versions of NAME."""
     if name is not None:
@@ -79,7 +77,9 @@ def _versions(url: str, name: str, as_json: bool) -> int:
 @click.option("--python", "as_python", is_flag=True, help="As Python source, which `weft deploy` takes.")
 @click.option("--original", is_flag=True, help="As it was before the import, if it was imported.")
 @click.pass_obj
-def get(url: str, name: str, version: int | None, out: str | None, force: bool, as_python: bool, original: bool) -> int:
+def get(
+    url: str, name: str, version: int | None, out: str | None, force: bool, as_python: bool, original: bool
+) -> None:
     """Print the document of NAME as JSON, or as Python.
 
     A workflow that was imported is printed in the format weft/1.
@@ -90,7 +90,6 @@ def get(url: str, name: str, version: int | None, out: str | None, force: bool, 
     found = call(url, lambda client: client.workflow(name, version, converted=not original))
     if write_document(found["document"], out, as_python=as_python):
         click.echo(f"{found['name']} version {found['version']} written to {out}", err=True)
-    return OK
 
 
 @click.command()
@@ -98,7 +97,7 @@ def get(url: str, name: str, version: int | None, out: str | None, force: bool, 
 @click.argument("version", type=click.IntRange(1))
 @ACTIVATE_TRIGGERS
 @click.pass_obj
-def activate(url: str, name: str, version: int, activate_triggers: bool) -> int:
+def activate(url: str, name: str, version: int, activate_triggers: bool) -> None:
     """Make VERSION of NAME the active one.
 
     It runs from now on where no version is named, also by the workflow's schedules and webhooks. `weft workflows NAME`
@@ -110,7 +109,6 @@ def activate(url: str, name: str, version: int, activate_triggers: bool) -> int:
         click.echo(f"{saved['name']} version {saved['version']} is active instead of version {saved['replaced']}")
     else:
         click.echo(f"{saved['name']} version {saved['version']} is already active")
-    return OK
 
 
 @click.group()
