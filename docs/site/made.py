@@ -147,9 +147,9 @@ def _parameters(operation: Mapping[str, Any]) -> Iterator[str]:
 def commands() -> Iterator[str]:
     yield "# Commands\n"
     yield "What `--help` prints. [Command line](../cli.md) has all in one table, with exit codes and settings.\n"
-    for title, members in SECTIONS:
+    for title, members in SECTIONS.items():
         yield f"## {title}\n"
-        for name in members:
+        for name in members.split():
             yield from _command(weft.commands[name], f"weft {name}")
 
 

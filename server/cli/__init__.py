@@ -14,89 +14,42 @@ from typing import Any, NoReturn
 import click
 
 from server.cli import (
-    config,
-    connections,
+    agents,
     connectors,
-    demo,
-    dev,
-    dev_model,
+    credentials,
+    data,
     documents,
-    export,
     history,
     inbox,
-    lifecycle,
-    memory,
-    new_block,
     people,
+    processes,
     promote,
-    python,
     runs,
-    secrets,
-    serve,
-    sql,
     top,
-    trace,
     transfer,
     triggers,
     upkeep,
-    usage,
-    worker,
     workflows,
 )
 from server.cli.common import BAD_ARGUMENTS, OK, Refused
 from server.variables import DEFAULT_URL, server_url
 
+TOPICS = (
+    agents, connectors, credentials, data, documents, history, inbox, people, processes, promote, runs, top, transfer,
+    triggers, upkeep, workflows,
+)  # fmt: skip
 # The layout of `weft --help`: commands by purpose, in the order in which a newcomer needs them.
-SECTIONS = (
-    (
-        "Make workflows",
-        (
-            "validate",
-            "import",
-            "plan",
-            "deploy",
-            "run",
-            "workflows",
-            "get",
-            "activate",
-            "promote",
-            "connector",
-            "new-block",
-        ),
+SECTIONS = {
+    "Make workflows": "validate import plan deploy run workflows get activate promote connector new-block",
+    "Watch runs": "runs top events trace why state diff usage",
+    "Answer them": "inbox answer withdraw signal signals",
+    "Stop, repair and delete": "cancel retry fork migrate delete",
+    "Start runs automatically": "cron hooks",
+    "Run the server": (
+        "serve dev worker config demo dev-model link user token audit secret memory connection doctor backup restore "
+        "migrate-store gc cache sql export signing-key python"
     ),
-    ("Watch runs", ("runs", "top", "events", "trace", "why", "state", "diff", "usage")),
-    ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
-    ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
-    ("Start runs automatically", ("cron", "hooks")),
-    (
-        "Run the server",
-        (
-            "serve",
-            "dev",
-            "worker",
-            "config",
-            "demo",
-            "dev-model",
-            "link",
-            "user",
-            "token",
-            "audit",
-            "secret",
-            "memory",
-            "connection",
-            "doctor",
-            "backup",
-            "restore",
-            "migrate-store",
-            "gc",
-            "cache",
-            "sql",
-            "export",
-            "signing-key",
-            "python",
-        ),
-    ),
-)
+}
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -129,8 +82,8 @@ class Sections(click.Group):
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         width = max(map(len, self.commands))
         limit = formatter.width - 6 - width
-        for title, names in SECTIONS:
-            rows = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
+        for title, names in SECTIONS.items():
+            rows = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names.split()]
             with formatter.section(title):
                 formatter.write_dl(rows)
 
@@ -149,35 +102,6 @@ def weft(ctx: click.Context, url: str | None) -> None:
         ctx.color = False
 
 
-for _topic in (
-    config,
-    connections,
-    connectors,
-    demo,
-    dev,
-    dev_model,
-    documents,
-    export,
-    history,
-    inbox,
-    lifecycle,
-    memory,
-    new_block,
-    people,
-    promote,
-    python,
-    runs,
-    secrets,
-    serve,
-    sql,
-    top,
-    trace,
-    transfer,
-    triggers,
-    upkeep,
-    usage,
-    worker,
-    workflows,
-):
+for _topic in TOPICS:
     for _command in _topic.COMMANDS:
         weft.add_command(_command)

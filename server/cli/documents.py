@@ -1,24 +1,40 @@
-"""`weft validate`, `weft import` and `weft plan`: documents, checked, converted and compiled without a server."""
+"""`weft validate`, `import` and `plan`: documents, checked, converted and compiled without a server; `weft new-block`
+and `weft python`, which make what their blocks need."""
 
 from __future__ import annotations
 
 import json
+import keyword
 import os
+import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib.metadata import entry_points
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from server.cli.common import FAILED, OK, Refused, call, check_variables, counted
 from server.cli.reading import check_free, is_file, is_python, read_document, write_document
 from server.cli.render import diagnostic_lines
+from server.shipped import examples_folder
 
 if TYPE_CHECKING:
     from compiler.plan import Plan
     from compiler.render import Format
     from executor.blocks.types.registry import Registry
+
+MODEL: Final = "word_count"
+_FILES: Final = (
+    "README.md",
+    "pyproject.toml",
+    "tests/test_word_count.py",
+    "word_count/__init__.py",
+    "word_count/block.py",
+)
+_NAME: Final = re.compile(r"[a-z][a-z0-9_]{1,39}")
 
 
 @click.command()
@@ -155,4 +171,79 @@ def _count(found: list[dict[str, Any]]) -> str:
     return f"{counted(errors, 'error')}, {counted(len(found) - errors, 'warning')}"
 
 
-COMMANDS = (validate, import_document, plan)
+@click.command("new-block")
+@click.argument("name")
+@click.option("--folder", type=click.Path(file_okay=False, path_type=Path), help="Where to write it. Default: ./NAME.")
+def new_block(name: str, folder: Path | None) -> None:
+    """Write a package with a block type NAME, and its tests.
+
+    It is complete: `pip install -e FOLDER` makes the block available to a server of this environment, and
+    `pytest FOLDER` passes. Files that are there are never overwritten.
+    """
+    if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in ("tests", "weft"):
+        raise Refused(
+            f"{name!r} cannot be the name of a block: use 2 to 40 small letters, digits and _, as in fetch_price."
+        )
+    if name in sys.stdlib_module_names or name in {point.name for point in entry_points(group="weft.blocks")}:
+        raise Refused(f"There is a block type or a module of Python called {name}.", "Choose another name.")
+    target = folder or Path(name)
+    if target.exists() and any(target.iterdir()):
+        raise Refused(f"{target} is not empty. Choose another folder with --folder.")
+    for source in _FILES:
+        text = (examples_folder() / "block-package" / source).read_text(encoding="utf-8")
+        path = target / _named(source, name)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with path.open("x", encoding="utf-8") as file:
+            file.write(_named(text, name))
+        click.echo(path)
+    click.echo(f"Next: pip install -e {target}, then edit {target / name / 'block.py'}", err=True)
+
+
+def _named(text: str, name: str) -> str:
+    return text.replace(MODEL, name).replace(MODEL.replace("_", "-"), name.replace("_", "-"))
+
+
+@click.group()
+def python() -> None:
+    """Build the Python of function blocks (extra `python`)."""
+
+
+@python.command()
+@click.option("--force", is_flag=True, help="Build it even if it is there.")
+@click.option("--held", is_flag=True, hidden=True, help="For `weft serve --build-python`, which has the lock.")
+def build(force: bool, held: bool) -> None:
+    """Build CPython for the sandbox, once on each machine: half a minute and 450 MB of memory.
+
+    It is built from the package componentize-py, of the extra `python`; nothing is downloaded. The result is in
+    the cache folder of this user; a server of the same user finds it there, without a restart.
+    """
+    from executor.blocks.sandbox.python import component
+    from executor.errors import SandboxError
+
+    try:
+        component.component()
+    except SandboxError:
+        is_there = False
+    else:
+        is_there = True
+    if is_there and not force:
+        click.echo(f"{component.compiled_file()} is there.", err=True)
+        return
+    with component.building() as is_ours:
+        if not (is_ours or held) and component.is_being_built():
+            raise Refused("Another process builds it already.", "Wait for half a minute.")
+        if not held:
+            click.echo("Building. This takes about half a minute.", err=True)
+        try:
+            click.echo(component.build())
+        except component.BuildFailed as error:
+            raise Refused(str(error)) from None
+
+
+COMMANDS = (
+    validate,
+    import_document,
+    plan,
+    new_block,
+    python,
+)

@@ -8,7 +8,6 @@ those of an older version keep its plan.
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 import sys
 from collections.abc import Callable, Mapping
@@ -121,9 +120,3 @@ class _Development:
                     if self._show is not None:
                         self._show(link)
                         self._show = None
-
-
-def environment(db: str | None, port: int | None) -> dict[str, str]:
-    """Return the environment of this process, on loopback, with these options."""
-    given = {"WEFT_HOST": "127.0.0.1", "WEFT_DB": db, "WEFT_PORT": port, "WEFT_DATA": None if db is None else ""}
-    return {**os.environ, **{name: str(value) for name, value in given.items() if value is not None}}

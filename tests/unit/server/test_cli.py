@@ -75,10 +75,10 @@ def test_help_names_every_command(weft: Weft) -> None:
 
 
 def test_help_has_each_command_in_one_section_and_no_summary_is_cut(weft: Weft) -> None:
-    listed = [name for _, names in SECTIONS for name in names]
+    listed = [name for names in SECTIONS.values() for name in names.split()]
     assert sorted(listed) == sorted(cli.weft.commands)
     shown = weft("--help").out
-    assert all(f"{title}:" in shown for title, _ in SECTIONS)
+    assert all(f"{title}:" in shown for title in SECTIONS)
     assert not any(line.endswith("...") for line in shown.split("Make workflows:")[1].splitlines())
 
 

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 import httpx
 import pytest
 
-from server.cli import serve
+from server.cli import processes
 from server.keys import with_token
 from server.settings import Settings, load_settings
 from server.tokens import find, read_or_make, token_path
@@ -212,7 +212,7 @@ def test_the_link_is_in_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     url = "http://127.0.0.1:8765/sign-in#the-code"
-    serve._open_file_to(url)
+    processes._open_file_to(url)
     (address,) = opened
     file = Path(unquote(urlsplit(address).path))
     assert "the-code" not in address and stat.S_IMODE(file.stat().st_mode) == 0o600

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 from click.testing import CliRunner
 
-from server.cli.dev_model import dev_model as command
+from server.cli.processes import dev_model as command
 from tests.support.dev_model import dev_model
 
 

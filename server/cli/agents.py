@@ -1,10 +1,11 @@
-"""`weft memory`: what agents remember between runs."""
+"""`weft memory` and `weft usage`: what agents remember between runs, and what models cost."""
 
 from __future__ import annotations
 
 import click
 
 from server.cli.common import call, show, with_json
+from server.cli.render import usage_lines
 
 
 @click.group()
@@ -44,4 +45,21 @@ def delete_memory(url: str, key: str, workflow: str, scope: str) -> None:
     click.echo(f"Deleted {turns} turns.", err=True)
 
 
-COMMANDS = (memory,)
+@click.command()
+@click.option("--by", type=click.Choice(["day", "workflow", "model"]), default="day", show_default=True)
+@click.option(
+    "--from", "first", metavar="DAY", help="First day in UTC, such as 2026-11-01. Default: 29 days before --to."
+)
+@click.option("--to", metavar="DAY", help="Last day in UTC. Default: today.")
+@click.option("--workflow", metavar="NAME", help="Only this workflow.")
+@with_json
+def usage(url: str, by: str, first: str | None, to: str | None, workflow: str | None, as_json: bool) -> None:
+    """Show the tokens and costs of models."""
+    found = call(url, lambda client: client.usage(by=by, first=first, to=to, workflow=workflow))
+    show(found, as_json, usage_lines(found))
+
+
+COMMANDS = (
+    memory,
+    usage,
+)

@@ -14,8 +14,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from server import cli
-from server.cli import flow_file
 from server.cli.common import Refused
+from server.cli.reading import read_flow
 
 NUMBERS = count(1)
 Write = Callable[[str], Path]
@@ -47,18 +47,18 @@ ONE = 'import weft\nflow = weft.Workflow("one", weft.Set(1))\n'
 
 def test_the_only_workflow_of_a_file(write: Write) -> None:
     file = write(ONE + "also = flow\n_other = weft.Workflow('x')\nkind = weft.Workflow\n")
-    assert names(flow_file.read(str(file))[0]) == ("one", ["start", "set"])
-    assert names(flow_file.read(f"{file}:flow")[0]) == ("one", ["start", "set"])
+    assert names(read_flow(str(file))[0]) == ("one", ["start", "set"])
+    assert names(read_flow(f"{file}:flow")[0]) == ("one", ["start", "set"])
 
 
 def test_one_of_several(write: Write) -> None:
     file = write(ONE + 'two = weft.Workflow("two", weft.Set(2))\n')
-    assert names(flow_file.read(f"{file}:two")[0])[0] == "two"
+    assert names(read_flow(f"{file}:two")[0])[0] == "two"
     with pytest.raises(Refused, match="has several workflows") as refused:
-        flow_file.read(str(file))
+        read_flow(str(file))
     assert refused.value.hint == f"Name one: {file}:flow, {file}:two."
     with pytest.raises(Refused, match="has no 'three'") as refused:
-        flow_file.read(f"{file}:three")
+        read_flow(f"{file}:three")
     assert f"{file}:two" in refused.value.hint
 
 
@@ -72,7 +72,7 @@ def test_one_of_several(write: Write) -> None:
 )
 def test_a_function_that_returns_a_tree(write: Write, made: str) -> None:
     file = write(f"import weft\ndef workflow():\n    return {made}\n")
-    document = flow_file.read(str(file))[0]
+    document = read_flow(str(file))[0]
     assert names(document) == (file.stem, ["start", "set"])
     assert document["variables"] == {"seen": None}
 
@@ -82,7 +82,7 @@ def test_functions_that_are_traced(write: Write) -> None:
         "import weft\n@weft.step\ndef double(n: int) -> int:\n    return 2 * n\n"
         "@weft.workflow\ndef twice(n: int):\n    return double(double(n))\n"
     )
-    assert names(flow_file.read(str(file))[0])[0] == "twice"
+    assert names(read_flow(str(file))[0])[0] == "twice"
     ran = weft("validate", str(file))
     assert (ran.return_value, ran.stdout) == (0, ""), ran.output
 
@@ -100,13 +100,13 @@ WRONG = [
 @pytest.mark.parametrize(("text", "message"), WRONG)
 def test_what_is_wrong_with_a_file(write: Write, text: str, message: str) -> None:
     with pytest.raises(Refused, match=message):
-        flow_file.read(str(write(text)))
+        read_flow(str(write(text)))
 
 
 def test_an_error_is_shown_with_the_lines_of_the_file_alone(write: Write) -> None:
     file = write("import json\n\ndef read(text):\n    return json.loads(text)\n\nrows = read('[1,')\n")
     with pytest.raises(Refused) as refused:
-        flow_file.read(str(file))
+        read_flow(str(file))
     assert refused.value.message.startswith(f"{file} fails: json.decoder.JSONDecodeError: ")
     assert refused.value.hint.splitlines() == [
         "line 6, in <module>: rows = read('[1,')",
@@ -116,13 +116,13 @@ def test_an_error_is_shown_with_the_lines_of_the_file_alone(write: Write) -> Non
 
 def test_there_is_no_such_file(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="There is no file"):
-        flow_file.read(f"{tmp_path}/none.py:flow")
+        read_flow(f"{tmp_path}/none.py:flow")
 
 
 def test_a_file_imports_what_is_beside_it(write: Write, tmp_path: Path) -> None:
     (tmp_path / "beside_the_flow.py").write_text("URL = 'http://127.0.0.1/x'\n")
     file = write("import weft\nfrom beside_the_flow import URL\nflow = weft.Workflow('x', weft.Http(URL))\n")
-    assert flow_file.read(str(file))[0]["blocks"]["http"]["params"] == {"url": "http://127.0.0.1/x"}
+    assert read_flow(str(file))[0]["blocks"]["http"]["params"] == {"url": "http://127.0.0.1/x"}
 
 
 def test_commands_take_python(write: Write) -> None:
