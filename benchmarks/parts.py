@@ -31,13 +31,12 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.clock import SystemClock
 from executor.kernel.run import snapshots
 from executor.kernel.run.links import Links
-from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.recover import recover
-from executor.kernel.run.replay import replay
 from executor.kernel.run.snapshots import snapshot_of
 from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from executor.service.parts import Parts
 
 BLOCKS, EVENTS, COMMITTERS, COMMITS, EXPRESSIONS = 1_000, 100_000, 64, 150, 300

@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from executor.kernel.process.doing import doing
+from executor.kernel.process.observe import doing
 from executor.kernel.values.redact import Redactor
 from server.variables import LogFormat
 

@@ -10,7 +10,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from executor.errors import WeftError
-from executor.kernel.process.tracing import Served, parent_of, with_parent
+from executor.kernel.process.observe import Served, parent_of, with_parent
 from server.http.call import Call
 from server.http.errors import status_of
 

@@ -14,7 +14,7 @@ from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.kernel.process.histogram import Histogram
+from executor.kernel.process.observe import Histogram
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.store.topics.load import DatabaseLoad
 from executor.open.engine import Engine

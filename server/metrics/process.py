@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from executor.kernel.process.histogram import Histogram
+from executor.kernel.process.observe import Histogram
 from executor.kernel.run.meters import SECONDS, Counts, Times, now_s
 
 LAG_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from compiler.javascript import rewrite
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.kernel.values.bound import Bound
-from executor.kernel.values.payload import render
+from executor.kernel.values.payload import Bound, render
 from tests.fuzz.budget import examples
 from tests.support.cost import computes_within
 

@@ -16,7 +16,7 @@ from executor.blocks.types.agent.calls import filled, params_of
 from executor.blocks.types.agent.condition import is_asked
 from executor.blocks.types.agent.tools import read_tools
 from executor.kernel.handler.base import Context
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 OUT = 'x","amount":9999,"z":"'
 

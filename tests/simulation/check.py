@@ -6,9 +6,9 @@ import re
 from random import Random
 
 from compiler.plan import Plan
-from executor.kernel.core.cut import fork_point
 from executor.kernel.core.events import NodeFailed, RunCancelling, RunFinished
 from executor.kernel.core.evolve import fold
+from executor.kernel.core.fork import fork_point
 from executor.kernel.core.state import RunPhase
 from tests.simulation.document import compiled_plan
 from tests.simulation.reference import Verdict, judge

@@ -14,8 +14,7 @@ from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of
 from executor.kernel.core.state import State
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.run import snapshots
-from executor.kernel.run.loaded import LoadedRun, Saved
-from executor.kernel.run.replay import replay
+from executor.kernel.run.loaded import LoadedRun, Saved, replay
 from executor.kernel.store.topics import claims
 from executor.kernel.store.topics import snapshots as stored
 from executor.kernel.store.topics.store import Store

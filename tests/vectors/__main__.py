@@ -15,8 +15,7 @@ import orjson
 
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import Context, Suspend
-from executor.kernel.handler.steps import Stepped
+from executor.kernel.handler.base import Context, Stepped, Suspend
 from executor.open.engine import Engine
 from server.wire.events import encode_record
 from tests.support.blocks import Step

@@ -12,8 +12,6 @@ from tests.words.texts import ROOT, Text, no_sentences
 LEFT: dict[str, int] = {
     "executor": 1,
     "executor/blocks/sandbox": 2,
-    "executor/kernel/core": 1,
-    "executor/kernel/journal": 1,
 }
 
 

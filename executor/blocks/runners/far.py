@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from executor.blocks.runners.call import Answer, Call, Failure, Said, decode_call, encode, failure_of, found
 from executor.errors import BlockError, Fenced
-from executor.kernel.process.doing import inside
+from executor.kernel.process.observe import inside
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.values.payload import encode as encode_payload
 

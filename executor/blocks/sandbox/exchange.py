@@ -14,7 +14,7 @@ import orjson
 
 from executor.blocks.sandbox import Language, Reason
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 _REPORTED = {"index": int, "stdout": str}
 # The integers up to here are doubles; it has 16 digits.

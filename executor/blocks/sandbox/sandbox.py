@@ -19,7 +19,7 @@ from executor.blocks.sandbox.exchange import encoded, program_result_of, request
 from executor.blocks.sandbox.simple import Closure, Closures, Unsure, evaluate_simple
 from executor.blocks.sandbox.workers import Waiting, Workers
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 if TYPE_CHECKING:
     from executor.blocks.sandbox.guest import Guest

@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import chain
 from typing import Any, Final
 
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 # Far below the guest's limits of time and memory, so that its bounds need no imitation.
 _CALLS_MAX = 64

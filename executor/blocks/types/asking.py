@@ -19,8 +19,7 @@ from executor.blocks.types.model_files import FILES, loader, with_files
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param
 from executor.blocks.vault.connection import Credential
 from executor.errors import BadRequest, BlockError
-from executor.kernel.handler.base import Context
-from executor.kernel.handler.steps import Stepped
+from executor.kernel.handler.base import Context, Stepped
 from executor.kernel.values.money import nanos_of, usd_of
 from executor.kernel.values.schema import Matches, violations
 

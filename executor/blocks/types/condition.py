@@ -8,8 +8,8 @@ from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, param
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy
+from executor.kernel.values.payload import Bound
 
 
 class _Case(TypedParams):

@@ -18,7 +18,7 @@ from executor.blocks.types.file_contents import with_contents
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param, seconds
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 _DEFAULT_S = 5
 _LOOK_S = 0.5

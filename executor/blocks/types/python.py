@@ -26,7 +26,7 @@ from executor.blocks.types.params import invalid
 from executor.blocks.types.python_modules import load_module, steps_of
 from executor.errors import BlockError, Fenced
 from executor.kernel.handler.base import Block, Context, Done
-from executor.kernel.process.doing import inside
+from executor.kernel.process.observe import inside
 from executor.kernel.process.tracebacks import log_raised, traceback_of
 from executor.kernel.values.payload import encode
 

@@ -25,7 +25,7 @@ from executor.blocks.services import services_of
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError, Fenced
 from executor.kernel.handler.base import Context, Done, Outcome, Suspend
-from executor.kernel.process.doing import inside
+from executor.kernel.process.observe import inside
 from executor.kernel.process.tracebacks import log_raised, traceback_of
 
 P = ParamSpec("P")

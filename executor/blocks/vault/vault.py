@@ -18,8 +18,7 @@ from executor.blocks.vault.sealing import Keys
 from executor.errors import BlockError, StoreError
 from executor.kernel.store.topics.secrets import SecretRow
 from executor.kernel.store.topics.store import Store
-from executor.kernel.values.live_redactor import LiveRedactor
-from executor.kernel.values.redact import Redactor
+from executor.kernel.values.redact import LiveRedactor, Redactor
 
 log = logging.getLogger("weft.secrets")
 

@@ -20,7 +20,6 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Node, Plan
 from executor.kernel.core import commands as c
 from executor.kernel.core import facts as f
-from executor.kernel.core.dues import Due, deferred_pause_ms, delay_ms
 from executor.kernel.core.events import (
     Caught,
     CleanupOpened,
@@ -52,7 +51,7 @@ from executor.kernel.core.events import (
     WaitOutcome,
 )
 from executor.kernel.core.evolve import FORKED, LOST, cleanup_of, evolve
-from executor.kernel.core.state import Cleanup, RunPhase, State, Wait
+from executor.kernel.core.state import Cleanup, Due, RunPhase, State, Wait, deferred_pause_ms, delay_ms
 
 # A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.
 PARK_MIN_MS = 2_000

@@ -118,8 +118,8 @@ class NodeFailed(Struct, frozen=True, gc=False, tag="node.failed", omit_defaults
     route None      it is not caught at the node: `caught` says who does. ("branch", path): the branch scope `path` of
                     a parallel with on_branch_error continue or collect is aborted; ("container", path): the container
                     whose body scope is `path` is aborted and then fails (its error handle is wired, or it has a
-                    cleanup that runs first); ("cleanup", path): the cleanup scope `path` is aborted; None: the run
-                    fails.
+                    cleanup that runs first); ("cleanup", path): the cleanup scope `path` is aborted; or None, and the
+                    run fails.
     """
 
     key: NodeKey

@@ -72,13 +72,13 @@ from executor.kernel.core.state import (
     Cleanup,
     Container,
     ContainerKey,
+    NodeSteps,
     RunPhase,
     Scope,
     State,
     Status,
     Wait,
 )
-from executor.kernel.core.steps import NodeSteps
 
 # ErrorInfo.code of attempts that do not count against max_attempts: the process is gone, or stayed with another run
 LOST, FORKED = "attempt_lost", "run_forked"

@@ -16,8 +16,19 @@ from typing import Any
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
 from executor.kernel.core.events import ErrorInfo, RunEnd, StepEffect, StepKind, WaitKind
-from executor.kernel.core.state import Abort, AbortKey, Cleanup, Container, ContainerKey, RunPhase, Scope, State, Wait
-from executor.kernel.core.steps import NodeSteps, Step
+from executor.kernel.core.state import (
+    Abort,
+    AbortKey,
+    Cleanup,
+    Container,
+    ContainerKey,
+    NodeSteps,
+    RunPhase,
+    Scope,
+    State,
+    Step,
+    Wait,
+)
 
 _Ending = tuple[RunEnd, ErrorInfo | None]
 _Head = tuple[str, int, int, bool, int, list[int], int | None, int, bool, ErrorInfo | None, RunEnd | None]

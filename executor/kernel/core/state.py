@@ -1,24 +1,215 @@
 """State of one run: what the journal folds to. Only `evolve.py` writes it.
 
 Everything here is a plain value, bounded by what is open: a closed scope leaves no trace, so a loop of a million
-iterations has the state of one.
+iterations has the state of one. Steps belong to the node key and not to an attempt: an attempt that follows finds
+what the ones before it finished, by the number of the call (`n`), and does not do it again.
+
+Due times are heaps beside the dicts that hold what is open, so the first of thousands of retries is found without a
+look at all: an entry that is over, or has another time by now, is passed over when it comes first.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import astuple, dataclass, field
 from enum import IntEnum
-from typing import Any
+from heapq import heapify, heappop, heappush
+from typing import Any, Protocol
 
 import msgspec
 
 from compiler.keys import NodeKey, Path
-from compiler.plan import Plan
-from executor.kernel.core.dues import Dues
-from executor.kernel.core.events import ErrorInfo, RunEnd, WaitKind
-from executor.kernel.core.steps import NodeSteps, Steps
+from compiler.plan import Plan, Retry
+from executor.kernel.core.events import ErrorInfo, RunEnd, StepEffect, StepKind, StepStarted, WaitKind
+
+Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
+
+COMPACT_MIN = 64
+
+# An attempt that does not count may be repeated so often, and wait so long in all; then it counts like any other.
+DEFERRED_MAX = 100
+DEFERRED_TOTAL_MS = 24 * 3600 * 1000
+# "Come back in 0 seconds" is no reason to ask again and again without a pause.
+DEFERRED_PAUSE_MIN_MS = 1_000
+
+
+class Waiting(Protocol):
+    attempt: int
+    due_ms: int | None
+
+
+class Open(Protocol):
+    """The open retries and waits in the state of a run: next attempt and time of each retry; the waits by their
+    numbers."""
+
+    @property
+    def retries(self) -> Mapping[NodeKey, tuple[int, int]]: ...
+
+    @property
+    def waits(self) -> Mapping[NodeKey, Mapping[int, Waiting]]: ...
+
+
+class Dues:
+    """The due times of one run. Retries of inline nodes are apart: they need no slot."""
+
+    __slots__ = ("_inline", "_retries", "_waits")
+
+    def __init__(self) -> None:
+        self._inline: list[Due] | None = None  # until there is one; most runs have none
+        self._retries: list[Due] | None = None
+        self._waits: list[Due] | None = None
+
+    def add_retry(self, state: Open, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
+        heap = self._retry_heap(inline)
+        heappush(heap, (due_ms, key, attempt))
+        if len(heap) > COMPACT_MIN and len(heap) > 2 * len(state.retries):
+            _compact(heap, lambda due: _is_retry(state, due))
+
+    def add_wait(self, state: Open, key: NodeKey, attempt: int, due_ms: int) -> None:
+        if self._waits is None:
+            self._waits = []
+        heappush(self._waits, (due_ms, key, attempt))
+        if len(self._waits) > COMPACT_MIN and len(self._waits) > 2 * len(state.waits):
+            _compact(self._waits, lambda due: _is_wait(state, due))
+
+    def first_ms(self, state: Open) -> int | None:
+        """Return the earliest time of all."""
+        firsts = [
+            heap[0][0]
+            for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
+            if heap is not None and _trim(state, heap, is_open)
+        ]
+        return min(firsts, default=None)
+
+    def pop_retry(self, state: Open, at_ms: int, inline_only: bool) -> Due | None:
+        """Remove and return the first retry, if it is due: it is to start, or to be put back."""
+        found: list[Due] | None = None
+        for heap in (self._inline,) if inline_only else (self._inline, self._retries):
+            if (
+                heap is not None
+                and _trim(state, heap, _is_retry)
+                and heap[0][0] <= at_ms
+                and (found is None or heap[0] < found[0])
+            ):
+                found = heap
+        return None if found is None else heappop(found)
+
+    def put_back(self, due: Due, inline: bool) -> None:
+        heappush(self._retry_heap(inline), due)
+
+    def _retry_heap(self, inline: bool) -> list[Due]:
+        if inline:
+            self._inline = heap = self._inline or []
+        else:
+            self._retries = heap = self._retries or []
+        return heap
+
+
+def _is_retry(state: Open, due: Due) -> bool:
+    return state.retries.get(due[1]) == (due[2], due[0])
+
+
+def _is_wait(state: Open, due: Due) -> bool:
+    waits = state.waits.get(due[1])
+    wait = None if waits is None else waits.get(due[2])
+    return wait is not None and wait.due_ms == due[0]
+
+
+def _trim(state: Open, heap: list[Due], is_open: Callable[[Open, Due], bool]) -> bool:
+    """Drop entries that are over from the front. Returns True if an open one comes first now."""
+    while heap and not is_open(state, heap[0]):
+        heappop(heap)
+    return bool(heap)
+
+
+def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
+    heap[:] = [due for due in heap if is_open(due)]
+    heapify(heap)
+
+
+def deferred_pause_ms(asked_ms: int | None, back_off_ms: int, times: int, waited_ms: int) -> int | None:
+    """Return the pause in ms before an attempt that does not count as a failed one, or None if it counts. `asked_ms` is
+    the pause that the other side asked for; `times` and `waited_ms` are what the node has had already."""
+    pause_ms = back_off_ms if asked_ms is None else max(asked_ms, DEFERRED_PAUSE_MIN_MS)
+    return None if times >= DEFERRED_MAX or waited_ms + pause_ms > DEFERRED_TOTAL_MS else pause_ms
+
+
+def delay_ms(retry: Retry, run: str, key: NodeKey, attempt: int) -> int:
+    """Milliseconds to wait after attempt number `attempt` (1 is the first) has failed. Jitter comes from a hash, so
+    that a replay computes the same times."""
+    steps = attempt - 1
+    match retry.backoff:
+        case "fixed":
+            base = float(retry.initial_ms)
+        case "linear":
+            base = retry.initial_ms * (1.0 + steps)
+        case "exponential":
+            # 64 doublings overflow nothing and are far over every cap
+            base = retry.initial_ms * retry.factor ** min(steps, 64)
+    base = min(base, float(retry.max_ms))
+    spread = retry.jitter * (2.0 * _unit(run, key, attempt) - 1.0)
+    return max(0, int(base * (1.0 + spread)))
+
+
+def _unit(run: str, key: NodeKey, attempt: int) -> float:
+    """Return a number in [0, 1) that depends only on its arguments."""
+    digest = hashlib.blake2b(repr((run, key, attempt)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") / 2**64
+
+
+@dataclass(slots=True)
+class Step:
+    """`failed`: it finished with an error. `lost`: nothing is known of its end, and it must not be done again unasked.
+    Seq: number of the event; 0: not yet."""
+
+    kind: StepKind
+    name: str
+    input_hash: str
+    effect: StepEffect
+    started_seq: int
+    finished_seq: int = 0
+    failed: bool = False
+    lost: bool = False
+
+    @property
+    def under_way(self) -> bool:
+        return not self.finished_seq and not self.lost
+
+
+@dataclass(slots=True)
+class NodeSteps:
+    """The steps of one node key that is not decided. `entries` is the number of attempts that do not count as failed
+    ones, because the handler waited. `last_wait` is the last number of the waits that are open side by side, or 0."""
+
+    by_n: dict[int, Step] = field(default_factory=dict)
+    entries: int = 0
+    last_wait: int = 0
+
+    def started(self, event: StepStarted, seq: int) -> None:
+        self.by_n[event.n] = Step(event.kind, event.name, event.input_hash, event.effect, seq)
+
+    def finished(self, n: int, failed: bool, seq: int) -> None:
+        step = self.by_n[n]
+        step.finished_seq, step.failed, step.lost = seq, failed, False
+
+    def lose(self, n: int, again: bool) -> None:
+        """`again`: it may be done as if it had not begun."""
+        if again:
+            del self.by_n[n]
+        else:
+            self.by_n[n].lost = True
+
+    def try_again(self) -> None:
+        """The node is tried again after an error: a failed step is done again if no step began after it had failed. A
+        handler that continued after a failure depends on it."""
+        last_start = max((step.started_seq for step in self.by_n.values()), default=0)
+        self.by_n = {n: s for n, s in self.by_n.items() if not (s.failed and s.finished_seq > last_start)}
+
+
+Steps = dict[NodeKey, NodeSteps]
+
 
 ContainerKey = tuple[Path, int]  # path of the scope that holds the container, index of its body region
 AbortKey = tuple[Path, int, int]  # (path, region, index of the branch); index -1: every scope of the container

@@ -1,13 +1,18 @@
-"""The run-time side of a block type: a spec (compiler.catalog) and an async handler. One file per block type in this
-folder.
+"""The run-time side of a block type: a spec (compiler.catalog) and an async handler.
 
 A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels
-only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`. It must
-not keep state between calls: attempts may run in any process, more than once.
+only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`. It
+must not keep state between calls: attempts may run in any process, more than once.
+
+A handler that is entered again (its process ended, it is tried again, a wait of it is over) begins at its first line.
+Its calls of `ctx.step` and `ctx.wait` are numbered in the order in which they are made, and finished ones return
+their recorded results at once. So a handler must make the same calls with the same inputs each time: times, random
+numbers and data from outside belong in steps.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -19,14 +24,68 @@ from compiler.plan import RunnerName
 from executor.errors import BlockError
 from executor.kernel.core.events import StepEffect, WaitKind
 from executor.kernel.handler.needs import Connections, Http, Services
-from executor.kernel.handler.over import NEVER, Over
-from executor.kernel.handler.steps import Kind as StepKind
-from executor.kernel.process.doing import current
-from executor.kernel.values.bound import Bound
+from executor.kernel.process.observe import current
 from executor.kernel.values.files import FilesOfRun
+from executor.kernel.values.payload import Bound
 
 if TYPE_CHECKING:
     from executor.kernel.store.run_rows import NewRun
+
+_making = threading.Lock()
+
+
+class Over:
+    """True once the attempt has ended: its run was cancelled, its time is over, or its run is another worker's.
+    Whatever the code returns then is ignored. Can be read in any thread.
+
+    while not ctx.cancelled:
+        work()
+    """
+
+    __slots__ = ("_event", "_over")
+
+    def __init__(self) -> None:
+        self._over = False
+        self._event: threading.Event | None = None  # made by the first that waits: most attempts have none
+
+    def __bool__(self) -> bool:
+        return self._over
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Wait in a thread until the attempt is over, or for so many seconds. Return True if it is over."""
+        with _making:
+            if self._event is None:
+                self._event = threading.Event()
+        if not self._over:  # `end` sees the event, or this sees the end
+            self._event.wait(timeout_s)
+        return self._over
+
+    def end(self) -> None:
+        self._over = True
+        if self._event is not None:
+            self._event.set()
+
+
+NEVER = Over()
+
+
+StepKind = Literal["model", "tool", "step"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A step's output with its usage and cost (see StepFinished); `work` may return it instead of a plain output."""
+
+    output: Any = None
+    usage: Mapping[str, int] = field(default_factory=dict)
+    cost: float | None = None
+    prices: str = ""
+
+
+class Leaving(BaseException):
+    """Ends the handler, which is entered again when its wait is over. Not an Exception, so `except Exception` lets it
+    pass; anything the handler does after it is ignored."""
+
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
 

@@ -10,10 +10,10 @@ from typing import Any, Protocol, Self
 from msgspec import Struct
 
 from compiler.plan import Plan
-from executor.kernel.process.tracing import Tracing
+from executor.kernel.process.observe import Tracing
 from executor.kernel.store.topics.families import FamilyMax
-from executor.kernel.values.bound import Bound
 from executor.kernel.values.files import BYTES_MAX, Files
+from executor.kernel.values.payload import Bound
 
 RulesOf = Mapping[str, Any]  # by the name of a secret: where it may be sent, which blocks alone read
 Waiting = Callable[[], AbstractContextManager[Any]]

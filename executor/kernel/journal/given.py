@@ -16,8 +16,8 @@ from msgspec import Struct
 from compiler.keys import NodeKey
 from compiler.plan import Node, Plan
 from executor.errors import Conflict
-from executor.kernel.core.after import before, follows, root_of
 from executor.kernel.core.events import RunStarted
+from executor.kernel.core.fork import before, follows, root_of
 from executor.kernel.journal.codec import Codec
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow

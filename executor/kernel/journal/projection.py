@@ -1,8 +1,9 @@
-"""The meaning of events for people: the status, attempts, route and times of each node key, and the status of the run.
+"""The meaning of events for people: the status, attempts, route and times of each node key, its steps, and the status
+of the run.
 
 This is the only meaning. Views, comparison, the doctor, the command line and the question why all read it from here;
-the editor has the same fold in TypeScript (`web/src/run/fold.ts`), and both are tested against the streams in
-`tests/vectors`. What runs next is decided by `executor.kernel.core.evolve`.
+the editor has the same fold in TypeScript (`web/src/run/fold.ts` and `steps.ts`), and both are tested against the
+streams in `tests/vectors`. What runs next is decided by `executor.kernel.core.evolve`.
 
 A new event type that only informs (`events.TELLS_ONLY`) needs nothing here. One that changes a node has a line in
 `meaning`.
@@ -16,13 +17,106 @@ from typing import Any, Final, Literal
 import orjson
 from msgspec import Struct, field
 
-from executor.kernel.core.events import TELLS_ONLY
+from executor.kernel.core.events import TELLS_ONLY, StepEffect, StepKind
 from executor.kernel.core.evolve import LOST
 from executor.kernel.journal.codec import data_of
-from executor.kernel.journal.steps import TYPES as OF_STEPS
-from executor.kernel.journal.steps import NodeSteps
 from executor.kernel.store.run_rows import Record
 from executor.kernel.values import variables as paths
+from executor.kernel.values.money import nanos_of, usd_of
+
+StepStatus = Literal["running", "waiting", "succeeded", "failed", "lost", "cancelled"]
+OF_STEPS = frozenset({"step.started", "step.finished", "step.lost"})
+
+
+class StepState(Struct, gc=False):
+    """Step `n`, as it was when it last began. `times`: how often it did. lost: nothing is known of its end.
+
+    output_seq  the event that has its output"""
+
+    n: int
+    kind: StepKind
+    name: str
+    input_hash: str
+    effect: StepEffect
+    attempt: int
+    started_seq: int
+    started_at_ms: int
+    status: StepStatus = "running"
+    times: int = 1
+    finished_seq: int | None = None
+    finished_at_ms: int | None = None
+    usage: dict[str, int] = {}
+    cost: float | None = None
+    prices: str = ""
+    error: dict[str, Any] | None = None
+
+    @property
+    def output_seq(self) -> int | None:
+        return self.finished_seq if self.status == "succeeded" else None
+
+
+class NodeSteps(Struct):
+    """The steps of one node key. `waits_in` are the steps that its open waits are."""
+
+    by_n: dict[int, StepState] = {}
+    waits_in: set[int] = set()
+
+    def apply(self, type: str, data: Mapping[str, Any], attempt: int, seq: int, at_ms: int) -> bool:
+        """Apply an event of a step. Returns True if it ends its attempt: the handler has left, and the last of its
+        waits is over."""
+        n = data["n"]
+        match type:
+            case "step.started":
+                before = self.by_n.get(n)
+                self.waits_in.discard(n)  # a wait for what became of it is over
+                self.by_n[n] = StepState(
+                    n, data["kind"], data["name"], data["input_hash"], data["effect"], attempt, seq, at_ms,
+                    times=1 if before is None else before.times + 1,
+                )  # fmt: skip
+            case "step.finished" if (step := self.by_n.get(n)) is not None:
+                step.error = data.get("error")
+                stopped = step.error is not None and step.error["code"] == "cancelled"
+                step.status = "succeeded" if step.error is None else "cancelled" if stopped else "failed"
+                step.finished_seq, step.finished_at_ms = seq, at_ms
+                step.usage, step.cost = data.get("usage", {}), data.get("cost")
+                step.prices = data.get("prices", "")
+                return self._wait_over(n)
+            case "step.lost" if (step := self.by_n.get(n)) is not None:
+                step.status = "lost"
+                step.finished_at_ms = at_ms
+        return False
+
+    def in_order(self) -> list[StepState]:
+        return [self.by_n[n] for n in sorted(self.by_n)]
+
+    def total(self) -> tuple[dict[str, int] | None, float | None, int]:
+        """Return usage and cost of all steps, each None if no step has any, and the number of steps with usage whose
+        price is not known."""
+        usage: dict[str, int] = {}
+        for step in self.by_n.values():
+            for name, count in step.usage.items():
+                usage[name] = usage.get(name, 0) + count
+        costs = [nanos_of(step.cost) for step in self.by_n.values() if step.cost is not None]
+        unpriced = sum(bool(step.usage) and step.cost is None for step in self.by_n.values())
+        return usage or None, usd_of(sum(costs)) if costs else None, unpriced
+
+    def wait_opened(self, n: int) -> None:
+        self.waits_in.add(n)
+        if n in self.by_n:
+            self.by_n[n].status = "waiting"
+
+    def end(self) -> None:
+        """End the run: what has no end of its own was cancelled with it."""
+        for step in self.by_n.values():
+            if step.status in ("running", "waiting"):
+                step.status = "cancelled"
+
+    def _wait_over(self, n: int) -> bool:
+        if n not in self.waits_in:
+            return False
+        self.waits_in.remove(n)
+        return not self.waits_in
+
 
 Status = Literal[
     "running", "retrying", "waiting", "needs_attention", "succeeded", "failed", "skipped", "cancelled"
@@ -62,7 +156,7 @@ class Entry(Struct, frozen=True, gc=False):
 
 class Meaning(Struct, frozen=True):
     """The effect of an event on its node. If `decides`, the node's edges resolve by it, and those of handle `route` are
-    live (None: no handle)."""
+    live, or none if it is None."""
 
     status: Status
     decides: bool = False

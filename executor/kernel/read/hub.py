@@ -1,16 +1,180 @@
-"""Wake-ups by run id, and live-only deltas. Carries no durable data: a missed wake-up costs time, never an event."""
+"""Wake-ups by run id, the last events of runs that are being read, and live text. Nothing here is durable or
+promised.
+
+A missed wake-up costs time, never an event. Readers take the events that this process has committed from memory; one
+that is further back, or reads a run that another process executes or whose tail was dropped for its size, reads the
+disk. Live text is kept for readers who join late until the run leaves memory; it is in the journal when the attempt
+ends.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import Final, Protocol
+
+from msgspec import Struct
 
 from executor.kernel.read.elsewhere import Elsewhere
-from executor.kernel.read.live_text import LiveTexts
-from executor.kernel.read.tail import Tails
 from executor.kernel.store.run_rows import Record
+
+TEXT_MAX: Final = 16 * 1024  # characters of one node, the last ones
+TOTAL_MAX: Final = 4 * 1024 * 1024  # characters of all, then the runs that were silent for longest are forgotten
+
+
+class _Said(Struct):
+    text: str
+    seq: int
+
+
+class LiveTexts:
+    def __init__(self) -> None:
+        self._runs: OrderedDict[str, dict[str, _Said]] = OrderedDict()  # by run and node key, the latest at the end
+        self._total = 0
+
+    def add(self, run: str, key: str, text: str, seq: int) -> None:
+        """Add text. `seq` is that of the append that recorded the start of the attempt. A new attempt begins anew."""
+        nodes = self._runs.setdefault(run, {})
+        self._runs.move_to_end(run)
+        said = nodes.setdefault(key, _Said("", seq))
+        before = len(said.text)
+        # One character more than is shown marks that it was cut.
+        said.text = ((said.text if said.seq == seq else "") + text)[-TEXT_MAX - 1 :]
+        said.seq = seq
+        self._total += len(said.text) - before
+        while self._total > TOTAL_MAX:
+            self.forget(next(iter(self._runs)))
+
+    def of(self, run: str) -> list[tuple[str, str, int]]:
+        """Return node keys, their texts, and the seqs after which they belong."""
+        nodes = self._runs.get(run, {})
+        return [(key, _shown(said.text), said.seq) for key, said in nodes.items()]
+
+    def forget(self, run: str) -> None:
+        """Forget a run that has left memory: it ended, or waits."""
+        self._total -= sum(len(said.text) for said in self._runs.pop(run, {}).values())
+
+
+def _shown(text: str) -> str:
+    return text if len(text) <= TEXT_MAX else f"…{text[-TEXT_MAX:]}"
+
+
+# The tail of one run keeps at most these events and bytes. A reader that lags further reads pages from disk.
+EVENTS_MAX = 1_000
+BYTES_MAX = 1024 * 1024
+# All tails together.
+ALL_BYTES_MAX = 16 * 1024 * 1024
+
+
+def size_of(records: Sequence[Record]) -> int:
+    """About as many bytes as they take in memory."""
+    return sum(200 + len(record.data or b"") + len(record.output or b"") for record in records)
+
+
+class _Tail:
+    """The last appends of a run, without a gap. The journal has at least the event number `heard`."""
+
+    __slots__ = ("appends", "events", "first", "heard", "last", "size")
+
+    def __init__(self) -> None:
+        self.heard = 0
+        self.appends: deque[tuple[list[Record], int]] = deque()
+        self.first = self.last = self.events = self.size = 0
+
+    def clear(self) -> None:
+        self.appends.clear()
+        self.first = self.last = self.events = self.size = 0
+
+    def add(self, records: Sequence[Record], size: int) -> None:
+        if records[0].seq != self.last + 1:
+            self.clear()
+            self.first = records[0].seq
+        self.appends.append((list(records), size))
+        self.last = records[-1].seq
+        self.events += len(records)
+        self.size += size
+
+    def shrink(self) -> None:
+        while self.events > EVENTS_MAX or self.size > BYTES_MAX:
+            records, size = self.appends.popleft()
+            self.events -= len(records)
+            self.size -= size
+            self.first = records[-1].seq + 1
+
+    def behind(self, after: int) -> list[Record] | None:
+        if not self.appends or not self.first - 1 <= after <= self.last:
+            return None
+        newest = self.appends[-1][0]
+        if newest[0].seq == after + 1:  # nearly always, and it is the same list for all readers
+            return newest
+        found: list[Record] = []
+        for records, _ in self.appends:
+            if records[-1].seq > after:
+                found += records[max(0, after + 1 - records[0].seq) :]
+        return found
+
+
+class Tails:
+    """The tails of one process; the run that was added to longest ago is dropped first."""
+
+    def __init__(self, bytes_max: int = ALL_BYTES_MAX) -> None:
+        self._bytes_max = bytes_max
+        self._size = 0
+        self._tails: OrderedDict[str, _Tail] = OrderedDict()
+
+    def begin(self, run: str) -> None:
+        """Note that the run has a reader now."""
+        self._tails.setdefault(run, _Tail())
+
+    def end(self, run: str) -> None:
+        """Note that the run has no reader any more."""
+        self.forget(run)
+        del self._tails[run]
+
+    def add(self, run: str, records: Sequence[Record]) -> None:
+        """Add records that are on the disk. Nothing is kept of a run without readers."""
+        tail = self._tails.get(run)
+        if tail is None or not records:
+            return
+        size = size_of(records)
+        if records[-1].seq < tail.heard or size > BYTES_MAX:
+            self.forget(run)  # others have committed since, or it is too large: there is a gap
+            return
+        before = tail.size
+        tail.add(records, size)
+        tail.shrink()
+        self._size += tail.size - before
+        self._tails.move_to_end(run)
+        if self._size > self._bytes_max:
+            self._shrink()
+
+    def behind(self, run: str, after: int) -> list[Record] | None:
+        """Return all events after `after`, or None if this process does not have them. Do not change the list."""
+        tail = self._tails.get(run)
+        return None if tail is None else tail.behind(after)
+
+    def heard(self, run: str, seq: int) -> None:
+        """Note that the journal has event `seq`: this process or another one has committed it."""
+        tail = self._tails.get(run)
+        if tail is not None and seq > tail.heard:
+            tail.heard = seq
+            if tail.last < seq:
+                self.forget(run)
+
+    def forget(self, run: str) -> None:
+        """There is more, and it is not known what."""
+        tail = self._tails.get(run)
+        if tail is not None and tail.appends:
+            self._size -= tail.size
+            tail.clear()
+
+    def _shrink(self) -> None:
+        for run in list(self._tails):
+            self.forget(run)
+            if self._size <= self._bytes_max:
+                return
+
 
 # Deltas that may wait for a slow reader before the oldest are dropped: they are a view of what the journal will hold.
 DELTAS_MAX = 1_000

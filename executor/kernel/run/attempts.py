@@ -21,7 +21,7 @@ from compiler.keys import NodeKey
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide import CANCELLED
 from executor.kernel.core.events import ErrorInfo
-from executor.kernel.process.doing import begin as begin_doing
+from executor.kernel.process.observe import begin as begin_doing
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.parts import Parts

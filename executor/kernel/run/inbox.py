@@ -1,20 +1,25 @@
-"""Messages to one run, made into facts: answers, ends of children, cancels. Signals are matched with waits here."""
+"""Makes facts for one run in memory of messages (answers, ends of children, cancels, signals that match waits) and of
+due times (retries, timer waits, expiries of other waits).
+"""
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import orjson
 
 from compiler.keys import NodeKey, parse_key
-from executor.errors import BlockError
+from executor.errors import BlockError, StoreError
+from executor.kernel.core import commands as c
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.core.decide import route_of_action
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.core.state import Wait
+from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.run import attention
 from executor.kernel.run.answers import answer_output, refusal_error, withdrawal_error
 from executor.kernel.run.children import error_of_end
@@ -246,3 +251,78 @@ class Inbox:
         key = parse_key(self._run.plan, text)
         if key in self._state.retries:
             self._arrivals.add(f.RetryWanted(self._clock.now_ms(), key, self._state.retries[key][0]))
+
+
+RETRY_EXPIRY_MS = 1_000
+
+
+class Deadlines:
+    def __init__(self, run: LoadedRun, parts: Parts, inbox: Inbox, arrivals: Arrivals) -> None:
+        self._run = run
+        self._store = parts.store
+        self._timers = parts.timers
+        self._clock = parts.clock
+        self._inbox = inbox
+        self._arrivals = arrivals
+        self._numbers: set[int] | None = None  # of the timers that are set; most runs have none
+        self._expiries: set[asyncio.Task[None]] = set()
+
+    def set(self, command: c.SetTimer) -> None:
+        """The result comes when it is due."""
+        self._set(command.due_ms, lambda: self._due(command))
+
+    def close(self) -> None:
+        for number in self._numbers or ():
+            self._timers.cancel(number)
+        for task in self._expiries:
+            task.cancel()
+
+    def _set(self, due_ms: int, callback: Callable[[], None]) -> None:
+        number = 0
+        if self._numbers is None:
+            self._numbers = set()
+        numbers = self._numbers
+
+        def fire() -> None:
+            numbers.discard(number)
+            callback()
+
+        number = self._timers.set(due_ms, fire)
+        numbers.add(number)
+
+    def _due(self, command: c.SetTimer) -> None:
+        key = command.key
+        wait = self._run.state.wait_of(key, command.attempt)
+        if wait is not None and wait.due_ms != command.due_ms:
+            return  # of the retry that led to this attempt, which began sooner; the wait has a timer of its own
+        if wait is not None and wait.kind != "timer":
+            # An answer may be on its way: the row decides which was first, and a message brings its decision.
+            wait_id = self._run.codec.wait_id(key, wait.attempt)
+            task = asyncio.create_task(self._expire(command, wait_id, by_row=wait.kind != "signal"))
+            self._expiries.add(task)
+            task.add_done_callback(self._expiries.discard)
+            return
+        at_ms = max(self._clock.now_ms(), command.due_ms)
+        payload = Payload()
+        if wait is not None:
+            output = {"status": "completed", "due_ms": command.due_ms, "resumed_ms": at_ms}
+            payload = Payload(encode_payload(output))
+            if wait.step is None:
+                payload.patches = assigned(self._run.plan.nodes[key[1]], output)
+        self._arrivals.add(f.TimerFired(at_ms, key, command.attempt), payload)
+
+    async def _expire(self, command: c.SetTimer, wait_id: str, by_row: bool) -> None:
+        """Not `by_row`: the run itself takes signals, so the order of its own facts decides, and its append closes the
+        row."""
+        now_ms = self._clock.now_ms()
+        expired = m.encode(m.Expired(wait_id, now_ms))
+        try:
+            if by_row:
+                await self._store.expire_wait(self._run.id, wait_id, expired, now_ms)
+            else:
+                await self._store.post_message(self._run.id, expired, now_ms)
+        except StoreError as error:
+            OUTAGE.log(log, error, "waits could not be expired")
+            self._set(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
+            return
+        self._inbox.changed()

@@ -23,36 +23,39 @@ from compiler.plan import Node
 from executor.errors import BlockError, Fenced, Lost, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import Deferred, ErrorInfo
-from executor.kernel.handler.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested, holds_handles
+from executor.kernel.handler.base import (
+    ChildRequest,
+    Context,
+    Done,
+    Outcome,
+    Over,
+    Sized,
+    Suspend,
+    Tested,
+    holds_handles,
+)
 from executor.kernel.handler.needs import RulesOf
-from executor.kernel.handler.over import Over
 from executor.kernel.handler.secret_places import environment_names, names_elsewhere
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import read
-from executor.kernel.process.doing import Doing
+from executor.kernel.process.observe import Doing, with_parent
 from executor.kernel.process.tracebacks import shortened, traceback_of
-from executor.kernel.process.tracing import with_parent
 from executor.kernel.run.ahead import Ahead
-from executor.kernel.run.attempt_log import AttemptLog, Keep, unicode
-from executor.kernel.run.cached import ResultCache
-from executor.kernel.run.checkpoints import Begun, Checkpoints, CheckpointWriter
+from executor.kernel.run.attempt import AttemptLog, Keep, NoHeartbeat, OutOfTime, StepNote, TimeLimit, unicode
+from executor.kernel.run.kept import Begun, Checkpoints, CheckpointWriter, ResultCache, RunMemory
 from executor.kernel.run.loaded import LoadedRun
-from executor.kernel.run.memory import RunMemory
+from executor.kernel.run.new_run import as_key
 from executor.kernel.run.parts import Parts
-from executor.kernel.run.placement import as_key
 from executor.kernel.run.places import Place, Waiting
 from executor.kernel.run.results import Payload, Result, assigned, run_error
-from executor.kernel.run.step_note import StepNote
 from executor.kernel.run.steps import AttemptSteps, Border, Left, StepJournal, left_by, refused_in
-from executor.kernel.run.time_limit import NoHeartbeat, OutOfTime, TimeLimit
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.contents import files_in, names_files
 from executor.kernel.store.topics.places import Ask
-from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import truthy
-from executor.kernel.values.payload import check, dump
+from executor.kernel.values.payload import Bound, check, dump
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.redact import seal
 from executor.kernel.values.resolve import Template, compile_template

@@ -28,22 +28,20 @@ from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.core.decide import ATTEMPT_ENDED, commands_of
 from executor.kernel.core.events import ErrorInfo
-from executor.kernel.run.admission import SMALL_BYTES
 from executor.kernel.run.adoption import Adoption
 from executor.kernel.run.ahead import Ahead
+from executor.kernel.run.attempt import StepNote
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
-from executor.kernel.run.deadlines import Deadlines
-from executor.kernel.run.inbox import Inbox
+from executor.kernel.run.inbox import Deadlines, Inbox
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.loaded import LoadedRun, Saved
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.move import move, translator
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
-from executor.kernel.run.results import Log, Payload, Result, family_error, run_error, without_output
+from executor.kernel.run.results import SMALL_BYTES, Log, Payload, Result, family_error, run_error, without_output
 from executor.kernel.run.snapshots import Snapshots
-from executor.kernel.run.step_note import StepNote
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.inbox import InboxRow

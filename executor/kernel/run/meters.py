@@ -1,7 +1,7 @@
-"""Counts of what this process has done: plain numbers, which `server/metrics` reads.
+"""Counts of what this process has done, plain numbers which `server/metrics` reads, and the usage rows of steps.
 
-Names of workflows, blocks and models are the only texts here; what workflows work with is never a label. Of names that
-people make up, such as those of workflows, the first NAMES_MAX have numbers of their own.
+Names of workflows, blocks and models are the only texts here; what workflows work with is never a label. Of names
+that people make up, such as those of workflows, the first NAMES_MAX have numbers of their own.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from typing import Final, Generic, TypeVar
 
 from executor.kernel.core import facts as f
-from executor.kernel.process.histogram import Histogram
+from executor.kernel.core.events import StepFinished
+from executor.kernel.process.observe import Histogram
 from executor.kernel.run.results import Result
 from executor.kernel.store.run_rows import Append, RunRow
-from executor.kernel.store.topics.usage import UsageRow
+from executor.kernel.store.topics.usage import Spent, UsageRow
+from executor.kernel.values.money import nanos_of
 
 NAMES_MAX: Final = 200
 OTHERS: Final = "(others)"  # no workflow and no block can have this name
@@ -139,3 +141,17 @@ class RunMeters:
                 self.tokens.add((model, kind), count)
         if spent.cost_nanos:
             self.cost.add(model, spent.cost_nanos / 1e9)
+
+
+DAY_MS: Final = 86_400_000
+# Counts that have a column; a step may have others, which its event has alone.
+_TOKENS: Final = ("input_tokens", "cached_tokens", "cache_write_tokens", "output_tokens", "reasoning_tokens")
+_TOKENS_MAX: Final = 10**12  # of one step: sums of many stay whole numbers in JSON
+
+
+def usage_row(run: str, workflow: str, name: str, event: StepFinished, at_ms: int) -> UsageRow:
+    """`name`: of the step, which for a call of a model is the model."""
+    counts = {count: min(max(event.usage.get(count, 0), 0), _TOKENS_MAX) for count in _TOKENS}
+    cost = 0 if event.cost is None else nanos_of(event.cost)
+    spent = Spent(calls=1, unpriced=int(event.cost is None), cost_nanos=cost, **counts)
+    return UsageRow(run, at_ms // DAY_MS, workflow, name, "" if event.cost is None else event.prices, spent)

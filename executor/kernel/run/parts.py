@@ -9,18 +9,16 @@ from executor.kernel.handler.needs import Connections, Connectors, Services, Vau
 from executor.kernel.process.clock import Clock, Timers
 from executor.kernel.read.elsewhere import Elsewhere
 from executor.kernel.read.hub import Hub
-from executor.kernel.run.children import ChildRuns
+from executor.kernel.run.children import ChildRuns, Continuations
 from executor.kernel.run.compiler import Compiler
-from executor.kernel.run.continuation import Continuations
-from executor.kernel.run.key_times import KeyTimes
-from executor.kernel.run.links import Links
+from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
 from executor.kernel.run.owned import OwnedRuns
 from executor.kernel.run.places import Places
 from executor.kernel.run.turns import Turns
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.files import Files
-from executor.kernel.values.live_redactor import LiveRedactor
+from executor.kernel.values.redact import LiveRedactor
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,16 +39,13 @@ from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.run.alerts import alerts_of_failure, alerts_of_wait
 from executor.kernel.run.answers import ASK_PEOPLE
-from executor.kernel.run.attempt_log import Stream
+from executor.kernel.run.attempt import StepNote, Stream
 from executor.kernel.run.attention import question
-from executor.kernel.run.children import cancel_message, end_message
-from executor.kernel.run.continuation import begun_at
+from executor.kernel.run.children import begun_at, cancel_message, end_message
 from executor.kernel.run.loaded import LoadedRun, WaitKey
-from executor.kernel.run.meters import now_s
+from executor.kernel.run.meters import now_s, usage_row
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Payload, Result
-from executor.kernel.run.step_note import StepNote
-from executor.kernel.run.usage import usage_row
 from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow

@@ -14,11 +14,10 @@ from executor.kernel.core.events import ErrorInfo
 from executor.kernel.journal.reader import InHand, load_plan
 from executor.kernel.run.adoption import Adoption
 from executor.kernel.run.attempts import Attempts
-from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.loop import RunLoop
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
-from executor.kernel.run.replay import replay
 from executor.kernel.run.results import Arrivals
 from executor.kernel.run.snapshots import ignored, load_snapshot
 from executor.kernel.store.run_rows import Resumed, RunRow

@@ -22,9 +22,8 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import RunLimits
-from executor.kernel.run.attempt_log import Stream
+from executor.kernel.run.attempt import StepNote, Stream
 from executor.kernel.run.places import Place
-from executor.kernel.run.step_note import StepNote
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.cache import CacheRow
 
@@ -99,6 +98,7 @@ class Arrivals:
 
 
 MIB = 1024 * 1024
+SMALL_BYTES = 64 * 1024  # a run that holds less is not measured, and never waits for room
 HINT = "Return less data, for example a URL instead of a file, or split the work into several runs."
 
 

@@ -30,14 +30,14 @@ from compiler.keys import NodeKey
 from executor.errors import BlockError, Fenced, Lost
 from executor.kernel.core.events import ErrorInfo, StepEffect, StepFinished, StepKind, StepStarted
 from executor.kernel.core.facts import WaitStep
-from executor.kernel.core.steps import Step
-from executor.kernel.handler.base import Context, MakeSuspend, Suspend
-from executor.kernel.handler.steps import Kind, Leaving, Stepped
+from executor.kernel.core.state import Step
+from executor.kernel.handler.base import Context, Leaving, MakeSuspend, Stepped, Suspend
+from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.process.tracebacks import traceback_of
+from executor.kernel.run.attempt import StepNote
 from executor.kernel.run.attention import step_question
-from executor.kernel.run.step_note import StepNote
 from executor.kernel.run.step_order import StepOrder
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.store import Store

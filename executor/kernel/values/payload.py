@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
@@ -151,3 +153,12 @@ def _refuse(value: Any) -> None:
             raise BlockError(
                 f"the value at {place[:200]} is not JSON: {problem}", code="payload_invalid", retryable=False
             )
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """`source` reads its references as `__v["..."]` (typed) or `__t["..."]` (rendered text)."""
+
+    source: str
+    values: Mapping[str, Any]
+    texts: Mapping[str, str] = field(default_factory=dict)

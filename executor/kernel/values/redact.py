@@ -1,12 +1,13 @@
 """Keeps secrets out of what leaves the process: errors, logs, the journal, streams and exports.
 
-A secret is looked for in every spelling of encoders (`values/spelling.py`), in hexadecimal digits and in base64, there
-also as a part of something longer (`user:secret`). What a program does to it, as reversing, compressing or encrypting
-it, is not found. Secrets under 6 characters are left alone: they would hit ordinary words.
+A secret is looked for in every spelling of encoders (`values/spelling.py`), in hexadecimal digits and in base64,
+there also as a part of something longer (`user:secret`). What a program does to it, as reversing, compressing or
+encrypting it, is not found. Secrets under 6 characters are left alone: they would hit ordinary words. `LiveRedactor`
+learns the values of secrets that become known while a process runs.
 
-A message on disk must not hold secrets, and must hold them when it goes out. Sealed, it names them instead: sealed JSON
-is a list of texts, in which even places are JSON as it is, and odd places are names of environment values that stood
-there. No text is read as a name, whatever people write, so no one can get a secret by writing its name.
+A message on disk must not hold secrets, and must hold them when it goes out. Sealed, it names them instead: sealed
+JSON is a list of texts, in which even places are JSON as it is, and odd places are names of environment values that
+stood there. No text is read as a name, whatever people write, so no one can get a secret by writing its name.
 """
 
 from __future__ import annotations
@@ -313,3 +314,47 @@ def unsealed_names(sealed: bytes) -> Any:
 def _written(secret: str) -> str:
     """As it stands inside a JSON text."""
     return orjson.dumps(secret).decode()[1:-1]
+
+
+class LiveRedactor(Redactor):
+    """A redactor that learns secrets. Its inner redactor is replaced as a whole, so any thread may use it meanwhile. It
+    keeps what it has learned: an old value may still occur in an answer."""
+
+    def __init__(self, secrets: Mapping[str, str]) -> None:
+        super().__init__(secrets)
+        self._texts = dict(secrets)
+        self._now = Redactor(self._texts)
+
+    def learn(self, name: str, version: int, secret: str) -> None:
+        self.learn_all([(name, version, secret)])
+
+    def learn_all(self, secrets: Iterable[tuple[str, int, str]]) -> None:
+        """Learn secrets, each a name, a version and a value."""
+        labelled = {name if version == 1 else f"{name}.{version}": secret for name, version, secret in secrets}
+        if not labelled.items() <= self._texts.items():
+            self._texts |= labelled
+            self._now = Redactor(self._texts)
+
+    def redact(self, text: str) -> str:
+        return self._now.redact(text)
+
+    def redact_cut(self, text: str) -> str:
+        return self._now.redact_cut(text)
+
+    def stream(self, send: Callable[[str], None]) -> RedactedStream:
+        return RedactedStream(self, send)
+
+    def redact_json(self, data: bytes) -> bytes:
+        return self._now.redact_json(data)
+
+    def redact_value(self, value: Any) -> Any:
+        return self._now.redact_value(value)
+
+    def named(self, value: Any) -> tuple[Any, list[str]]:
+        return self._now.named(value)
+
+    def label(self, text: str) -> str:
+        return self._now.label(text)
+
+    def _tail(self, text: str) -> tuple[int, int]:
+        return self._now._tail(text)

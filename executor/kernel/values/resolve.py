@@ -20,9 +20,8 @@ from compiler.references import escape, find
 from compiler.schema import is_python
 from executor.errors import BlockError
 from executor.kernel.values import variables as paths
-from executor.kernel.values.bound import Bound
 from executor.kernel.values.coerce import literal
-from executor.kernel.values.payload import MISSING, SIZE_MAX_BYTES, render, trimmed
+from executor.kernel.values.payload import MISSING, SIZE_MAX_BYTES, Bound, render, trimmed
 from executor.kernel.values.scope import Values
 
 _Place = tuple[str | int, ...]

@@ -13,9 +13,9 @@ from typing import Any
 import orjson
 
 from compiler.keys import Path
-from executor.kernel.values.cells import Cell, ContainerCells, ScopeCells
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.payload import trimmed
+from executor.kernel.values.scope import Cell, ContainerCells, ScopeCells
 
 ROWS_MAX = 500  # in one part
 BYTES_MAX = 256 * 1024  # and about so much of outputs

@@ -22,23 +22,22 @@ from executor.errors import Fenced, StoreError
 from executor.kernel.core import facts as f
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.journal.reader import load_plan
-from executor.kernel.process.doing import Doing
-from executor.kernel.process.doing import begin as begin_doing
+from executor.kernel.process.observe import Doing
+from executor.kernel.process.observe import begin as begin_doing
 from executor.kernel.process.repeated import OUTAGE, Repeated
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import DUE
-from executor.kernel.run.admission import Admission
 from executor.kernel.run.adoption import Adoption, NotAdopted
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.loop import Ended, RunLoop
+from executor.kernel.run.owned import Watched
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recover import begin, recover
-from executor.kernel.run.watched import Watched
 from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, Resumed, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow
+from executor.kernel.worker.admission import Admission, Load, Pace
 from executor.kernel.worker.lacking import Lacking
-from executor.kernel.worker.pace import Load, Pace
 
 log = logging.getLogger("weft.worker")
 

@@ -13,8 +13,6 @@ from msgspec import Struct
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
 from executor.errors import Conflict
-from executor.kernel.core.after import root_of
-from executor.kernel.core.cut import fork_point
 from executor.kernel.core.events import (
     Event,
     NodeFailed,
@@ -26,6 +24,7 @@ from executor.kernel.core.events import (
     WaitClosed,
     WaitOpened,
 )
+from executor.kernel.core.fork import fork_point, root_of
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import ASKS, answers_in, below, bounds_of, is_changed_for
 from executor.kernel.store.run_rows import Record

@@ -22,7 +22,6 @@ from compiler.keys import NodeKey, Path, format_key, join_key, parse_key, split_
 from compiler.plan import Plan
 from executor.errors import BadRequest, BlockError, Conflict
 from executor.kernel.core import facts as f
-from executor.kernel.core.cut import fork_point
 from executor.kernel.core.decide import decide
 from executor.kernel.core.events import (
     CleanupStopped,
@@ -35,12 +34,13 @@ from executor.kernel.core.events import (
     WaitOpened,
 )
 from executor.kernel.core.evolve import evolve
+from executor.kernel.core.fork import fork_point
 from executor.kernel.core.state import DECIDED, RunPhase, State
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import is_same
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.run.links import Links
-from executor.kernel.run.placement import placement_of
+from executor.kernel.run.new_run import placement_of
 from executor.kernel.store.run_rows import NewRun, Record, RunRow
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.inbox import SignalRow

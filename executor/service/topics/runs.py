@@ -19,18 +19,18 @@ from executor.errors import BadRequest, Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.messages import Cancel, encode
 from executor.kernel.journal.reader import keep_plan, load_plan
+from executor.kernel.read.cursor import Ends
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
-from executor.kernel.read.lookout import Ends
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, origin_of, request_hash
-from executor.kernel.run.watched import Watched
+from executor.kernel.run.owned import Watched
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.store.topics.workflows import WorkflowRow
-from executor.kernel.worker.pressure import Pressure
+from executor.kernel.worker.admission import Pressure
 from executor.service.parts import Parts
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows

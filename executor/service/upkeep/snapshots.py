@@ -11,8 +11,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from compiler.plan import Plan
-from executor.kernel.run.loaded import LoadedRun
-from executor.kernel.run.replay import replay
+from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.snapshots import checksum_of, differs, unfit
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.topics import contents, journal, runs, snapshots

@@ -10,8 +10,7 @@ from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.kernel.core.events import StepEffect, StepKind, WaitKind
-from executor.kernel.journal.projection import Status
-from executor.kernel.journal.steps import Status as StepStatus
+from executor.kernel.journal.projection import Status, StepStatus
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.waits import WaitStatus
 from executor.service.views.usage import UsageView

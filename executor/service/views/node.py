@@ -24,8 +24,8 @@ from executor.kernel.journal.reader import output_of, read
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.store import Store
-from executor.kernel.values.bound import Bound
 from executor.kernel.values.fold import Fold
+from executor.kernel.values.payload import Bound
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.redact import MARK, Redactor
 from executor.kernel.values.resolve import compile_template

@@ -11,7 +11,7 @@ from msgspec import Struct
 from compiler.keys import NodeKey, parse_path
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
-from executor.kernel.core.after import followers, follows, root_of
+from executor.kernel.core.fork import followers, follows, root_of
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import Continued, kept
 from executor.kernel.journal.projection import decision

@@ -12,7 +12,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 CITIES = ["Berlin", "Lima", "Osaka", "Accra", "Perth"]
 NOTE = "shorter, please"
 # Runs of runs are killed in test_children.py, agents in test_agents.py, files in test_files.py, runs that continue as
-# new in tests/unit/executor/kernel/run/test_continuation_crashes.py. The others are started
+# new in tests/unit/executor/kernel/run/test_children_continuation_crashes.py. The others are started
 # by a clock, by a person in a chat or by another system.
 ELSEWHERE = {
     "agent",

@@ -23,7 +23,7 @@ from executor.blocks.types.registry import Registry
 from executor.errors import BlockError
 from executor.kernel.handler.base import Block as BlockType
 from executor.kernel.handler.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.simulation.document import Blocks, document_of
 from tests.simulation.reference import Verdict, judge
 from tests.simulation.world.disk import Disk

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.process.doing import Doing, begin
+from executor.kernel.process.observe import Doing, begin
 from executor.open.engine import Engine
 from server.logs import JsonFormatter
 from server.settings import load_settings

@@ -21,8 +21,7 @@ from executor.blocks.types.params import invalid
 from executor.errors import BadRequest, BlockError
 from executor.kernel.core.events import StepEffect
 from executor.kernel.handler.base import ChildRequest, Context, Done, Suspend
-from executor.kernel.values.bound import Bound
-from executor.kernel.values.payload import render
+from executor.kernel.values.payload import Bound, render
 from executor.kernel.values.places import fill, form_of
 from executor.kernel.values.schema import violations
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from executor.blocks.sandbox.simple import Unsure, compile_alike
 from executor.kernel.handler.base import Context
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 NAME: Final = "\0args"
 # The arguments are passed as a value and never become a part of the program. Besides its result, the program returns if

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.kernel.read import lookout
+from executor.kernel.read import cursor as lookout
 from executor.kernel.store.topics.runs import LAST_SEQS
 from executor.open.engine import Engine
 from server.app import build_engine, create_app

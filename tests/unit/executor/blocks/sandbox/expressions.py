@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 _TEXTS = ["", "a", "b", "B", "pass", "fail", "10", " 5 ", "-0", "NaN", "true", "null", "0", "é", "ÿ", "\uffff", "😀"]
 _TEXTS += ["a😀", "\u2028", "\x00", "\x7f", "x" * 300, "é" * 40, "toString", "length", "<b>", "'"]

@@ -12,7 +12,7 @@ from executor.blocks.runners.process import ProcessRunner
 from executor.blocks.sandbox import Limits
 from executor.blocks.sandbox.elsewhere import PLACE
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.unit.executor.blocks.runners.heard import Heard
 
 NOW_MS = 1_700_000_000_123

@@ -11,7 +11,7 @@ from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from executor.open.engine import Engine
 
 

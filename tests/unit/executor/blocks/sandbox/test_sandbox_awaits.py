@@ -6,7 +6,7 @@ import pytest
 
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 
 async def _run(anywhere: Sandbox, source: str, timeout_ms: int = 60_000) -> object:

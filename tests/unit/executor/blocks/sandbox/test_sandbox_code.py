@@ -7,7 +7,7 @@ import pytest
 
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.unit.executor.blocks.sandbox.run import PATIENT, evaluate, program
 
 # Stopped means stopped by a deadline of 0.3 s; the rest is room for a busy machine.

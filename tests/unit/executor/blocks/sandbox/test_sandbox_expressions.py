@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.unit.executor.blocks.sandbox.run import NOW_MS, PATIENT, evaluate
 
 # Numbers as JavaScript has them; texts with everything a text can hold, lone surrogates included.

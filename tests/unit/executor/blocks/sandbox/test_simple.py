@@ -8,7 +8,7 @@ import pytest
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.sandbox.simple import Closures, Unsure, compile_simple, evaluate_simple
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.support.cost import computes_within
 from tests.unit.executor.blocks.sandbox.expressions import random_call
 from tests.unit.executor.blocks.sandbox.run import NOW_MS

@@ -8,7 +8,7 @@ from typing import Any, cast
 from executor.blocks.services import Services
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 
 class Throws:

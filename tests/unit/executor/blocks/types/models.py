@@ -10,8 +10,7 @@ from executor.blocks.http.client import GuardedClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
-from executor.kernel.handler.base import Context
-from executor.kernel.handler.steps import Stepped
+from executor.kernel.handler.base import Context, Stepped
 from tests.support.dev_model import DevModel, dev_model
 from tests.unit.executor.blocks.types.flow import context
 

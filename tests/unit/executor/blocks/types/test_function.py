@@ -13,7 +13,7 @@ from executor.blocks.services import Services
 from executor.blocks.types.function import block
 from executor.errors import BlockError
 from executor.kernel.handler.base import Done
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.support.python_guest import built_python
 from tests.unit.executor.blocks.types.flow import context
 

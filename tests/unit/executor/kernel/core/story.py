@@ -23,8 +23,7 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.decide import commands_of, decide, outstanding
 from executor.kernel.core.evolve import evolve, fold
 from executor.kernel.core.explain import explain
-from executor.kernel.core.state import State, encode
-from executor.kernel.core.steps import Step
+from executor.kernel.core.state import State, Step, encode
 from tests.support.core.generator import Block, Rates, Workflow, plan_of
 
 T0 = 1_000_000  # the time at which stories start, in ms

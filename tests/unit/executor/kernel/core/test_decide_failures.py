@@ -8,7 +8,7 @@ import pytest
 
 from executor.kernel.core import events as e
 from executor.kernel.core.decide import LOST_ATTEMPTS_MAX, LOST_TOGETHER_MAX
-from executor.kernel.core.dues import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
+from executor.kernel.core.state import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
 from tests.support.core.generator import Block
 from tests.unit.executor.kernel.core.story import T0, Story, block, loop, parallel
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from executor.kernel.core import facts as f
-from executor.kernel.core.cut import fork_point
 from executor.kernel.core.events import ErrorInfo, StepLost, WaitClosed, WaitKind, WaitOpened
+from executor.kernel.core.fork import fork_point
 from tests.unit.executor.kernel.core.story import T0, Story, block
 
 ASKED = f.WaitStep(2, "ok?", "hash")

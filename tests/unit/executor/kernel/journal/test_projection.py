@@ -8,7 +8,7 @@ from typing import Any, get_args
 import pytest
 
 from executor.kernel.core.events import Event
-from executor.kernel.journal import steps
+from executor.kernel.journal import projection as steps
 from executor.kernel.journal.projection import ASIDE, Entry, Meaning, NodeState, Projection, decision, meaning
 from executor.kernel.store.run_rows import Record
 
@@ -46,7 +46,7 @@ def test_every_type_of_event_means_something_or_only_tells() -> None:
     changes_a_node = {type for type in types if meaning(type, DATA) is not None}
     about_the_course = {"run.started", "run.cancelling", "run.finished", "scope.opened", "variables.patched"}
     about_the_course |= {"cleanup.opened", "cleanup.stopped"}
-    assert changes_a_node | steps.TYPES | ASIDE | about_the_course == types
+    assert changes_a_node | steps.OF_STEPS | ASIDE | about_the_course == types
     assert not changes_a_node & (ASIDE | about_the_course)
     assert {type for type in types if decision(type, DATA) is not None} <= changes_a_node
 

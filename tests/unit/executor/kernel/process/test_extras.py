@@ -36,4 +36,4 @@ def test_all_commands_are_made_here() -> None:
         text = path.read_text()
         assert "weft[" not in text, path
         named |= set(re.findall(r"\binstall\([\"'](\w+)[\"']\)", text))
-    assert named == {"llm", "mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask", "demo"}
+    assert named == {"llm", "mcp", "postgres", "python", "oidc", "otel", "kubernetes", "dask"}

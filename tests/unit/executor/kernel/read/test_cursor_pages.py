@@ -8,9 +8,8 @@ from collections.abc import Sequence
 import pytest
 
 from executor.errors import DatabaseUnavailable
-from executor.kernel.read.cursor import PAGE, Cursor, Pages
+from executor.kernel.read.cursor import PAGE, Cursor, Lookout, Pages
 from executor.kernel.read.hub import Hub
-from executor.kernel.read.lookout import Lookout
 from executor.kernel.store.run_rows import Record
 from tests.support.model_store.store import ModelStore
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from executor.kernel.read import lookout as lookout_module
+from executor.kernel.read import cursor as lookout_module
+from executor.kernel.read.cursor import Lookout
 from executor.kernel.read.hub import Bell, Hub
-from executor.kernel.read.lookout import Lookout
 from tests.support.model_store.store import ModelStore
 from tests.support.until import until
-from tests.unit.executor.kernel.read.test_tail import records, seqs
+from tests.unit.executor.kernel.read.test_hub_tail import records, seqs
 
 
 class Reader:

@@ -19,11 +19,10 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.links import Links
-from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.loop import RunLoop
 from executor.kernel.run.new_run import new_run, origin_of
 from executor.kernel.run.recorder import Recorder
-from executor.kernel.run.replay import replay
 from executor.kernel.run.results import Arrivals, Payload, Result
 from executor.kernel.store.run_rows import Append, RunRow
 from executor.service.parts import Parts

@@ -17,7 +17,7 @@ from compiler.diagnostics import CompileError
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.run.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
+from executor.kernel.run.attempt import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.reading import open_reading
 from executor.kernel.values.redact import Redactor

@@ -10,8 +10,8 @@ import pytest
 
 from compiler.keys import NodeKey
 from executor.kernel.core import facts as f
-from executor.kernel.process.doing import Doing
-from executor.kernel.run.attempt_log import Keep
+from executor.kernel.process.observe import Doing
+from executor.kernel.run.attempt import Keep
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.results import Payload, Result
 from executor.kernel.run.turns import STEPS_MAX

@@ -160,7 +160,7 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
     named = set(snapshots._CODE)
     assert all(snapshots.get_source(name) for name in named)
     assert snapshots.get_source("executor.no_such_module") is None
-    found, left = set[str](), ["executor.kernel.run.replay", "executor.kernel.run.snapshots"]
+    found, left = set[str](), ["executor.kernel.run.loaded", "executor.kernel.run.snapshots"]
     while left:
         name = left.pop()
         if name in found:

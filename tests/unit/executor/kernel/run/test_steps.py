@@ -12,8 +12,7 @@ import pytest
 
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
-from executor.kernel.handler.base import ChildRequest, Context, Suspend
-from executor.kernel.handler.steps import Stepped
+from executor.kernel.handler.base import ChildRequest, Context, Stepped, Suspend
 from executor.kernel.run import steps as runtime_steps
 from executor.kernel.values.payload import INLINE_MAX_BYTES
 from executor.open.engine import Engine

@@ -9,8 +9,7 @@ from msgspec import Raw
 
 from compiler.plan import Node, Plan, Policy, Ref, Region
 from executor.errors import BlockError
-from executor.kernel.values.bound import Bound
-from executor.kernel.values.payload import SIZE_MAX_BYTES, encode, render
+from executor.kernel.values.payload import SIZE_MAX_BYTES, Bound, encode, render
 from executor.kernel.values.resolve import compile_template
 from executor.kernel.values.scope import Values
 

@@ -10,9 +10,8 @@ from msgspec.structs import replace
 from compiler.keys import Path
 from compiler.plan import Plan, Ref
 from executor.errors import BlockError
-from executor.kernel.values.cells import ScopeCells
 from executor.kernel.values.payload import MISSING
-from executor.kernel.values.scope import Values
+from executor.kernel.values.scope import ScopeCells, Values
 
 Nested = Callable[..., Plan]
 ERROR = {"code": "block_failed", "message": "no"}

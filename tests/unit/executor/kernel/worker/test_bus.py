@@ -88,8 +88,8 @@ async def process(file: Path, wire: Wire, *blocks: Any, work: bool = True) -> As
 @pytest.fixture
 def no_looks(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("executor.kernel.worker.worker.IDLE_MAX_S", NEVER_S)
-    monkeypatch.setattr("executor.kernel.read.lookout.LOOK_S", NEVER_S)
-    monkeypatch.setattr("executor.kernel.read.lookout.QUICK_S", NEVER_S)
+    monkeypatch.setattr("executor.kernel.read.cursor.LOOK_S", NEVER_S)
+    monkeypatch.setattr("executor.kernel.read.cursor.QUICK_S", NEVER_S)
     for name in ("WAIT_POLL_S", "FIRST_POLL_S"):
         monkeypatch.setattr(f"executor.service.topics.runs.{name}", NEVER_S)
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced, NotFound
-from executor.kernel.read import lookout
+from executor.kernel.read import cursor as lookout
 from executor.kernel.read.cursor import Cursor
 from executor.kernel.store.run_rows import Append, Record
 from executor.open.engine import Engine

@@ -1,7 +1,7 @@
 from typing import Any
 
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 
 NOW_MS = 1_700_000_000_123
 

@@ -7,7 +7,7 @@ import pytest
 from executor.blocks.sandbox import Limits
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.errors import SandboxError
-from executor.kernel.values.bound import Bound
+from executor.kernel.values.payload import Bound
 from tests.unit.executor.blocks.sandbox.python.run import NOW_MS, program
 from tests.unit.executor.blocks.sandbox.run import Apart
 
