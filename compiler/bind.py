@@ -135,7 +135,7 @@ class Binder:
         """Fields of a container around the reader: by `loop` and `parallel`, or by its name."""
         first = normalize(str(parsed.segments[0]))
         if first in ("loop", "parallel"):
-            around = next((c for c in self._around(reader) if self._kind(c) == first), None)
+            around = next((c for c in self._around(reader) if self._wiring.kind(c) == first), None)
             used = 1
             if around is None:
                 fields = LOOP_FIELDS if first == "loop" else PARALLEL_FIELDS
@@ -153,7 +153,7 @@ class Binder:
             around = block if block is not None and block in self._around(reader) else None
         if around is None:
             return None
-        kind = self._kind(around)
+        kind = self._wiring.kind(around)
         fields = LOOP_FIELDS if kind == "loop" else PARALLEL_FIELDS
         path = parsed.segments[used:]
         field = ALIASES.get(str(path[0]), path[0]) if path else ""
@@ -218,10 +218,10 @@ class Binder:
         crossed = False
         positions = self._positions(reader)
         while holder not in positions:
-            if self._kind(holder) == "parallel":
+            if self._wiring.kind(holder) == "parallel":
                 inside = self._wiring.called(holder)
                 message = f"<{found.text}> reads a block inside {inside}, which has one result per branch."
-                hint = f"Use <{self._name(holder)}.results>, a list with one entry per branch."
+                hint = f"Use <{self._wiring.blocks[holder].name}.results>, a list with one entry per branch."
                 self._report.add("reference_into_parallel", pointer, message, hint=hint, block=reader.block)
                 return None
             holder, seen, crossed = self._wiring.parent[holder], holder.removesuffix(CLEANUP_SUFFIX), True
@@ -240,7 +240,7 @@ class Binder:
                 self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
             return read(mode="last" if crossed else "current")
         loop = holder
-        while loop != ROOT and self._kind(loop) != "loop":
+        while loop != ROOT and self._wiring.kind(loop) != "loop":
             loop = self._wiring.parent[loop]
         if loop == ROOT:
             if block == reader.block:
@@ -418,20 +418,9 @@ class Binder:
         """Containers around the reader, innermost first."""
         chain = self._chains.get(reader.container)
         if chain is None:
-            around: list[str] = []
-            at = reader.container
-            while at != ROOT:
-                around.append(at)
-                at = self._wiring.parent[at]
-            chain = self._chains[reader.container] = tuple(around)
+            chain = (reader.container, *self._wiring.above(reader.container))
+            self._chains[reader.container] = chain
         return chain
-
-    def _kind(self, container: str) -> str | None:
-        spec = self._wiring.specs[container]
-        return spec.container if spec is not None else None
-
-    def _name(self, block: str) -> str:
-        return self._wiring.blocks[block].name
 
 
 def is_env_name(name: str, known: Collection[str]) -> bool:

@@ -1,25 +1,25 @@
-"""Rules a sound graph must still keep: one small function and one code each. `check` runs them all.
+"""Rules a sound graph must still keep: one small function and one code each. `check` runs those of blocks,
+`check_queue` those of the settings about the queue.
 
 Rules about single blocks see every enabled block; findings in blocks that this trigger does not reach only warn.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from compiler.catalog import LOOP_MAX_DEFAULT, BlockSpec, Catalog
-from compiler.continues import PARAM, problems_of_input
 from compiler.diagnostics import Report, suggest
-from compiler.document import BlockDoc, Limits
+from compiler.document import BlockDoc, Limits, SettingsDoc
 from compiler.flow import Flow
 from compiler.graph import Graph
 from compiler.keys import CLEANUP_SUFFIX
-from compiler.references import escape, normalize
-from compiler.schema import checker_of, is_open, schema_error
+from compiler.references import escape, find, normalize, parse
+from compiler.schema import admits, checker_of, is_open, schema_error
 from compiler.variables import parse_path
-from compiler.wiring import OUT, ROOT, Wiring, called
+from compiler.wiring import OUT, Wiring, called
 from compiler.wording import is_blank, title_of
 
 # What each mode of a container needs.
@@ -27,6 +27,8 @@ _NEEDS = {
     "loop": {"for": "count", "each": "items", "while": "condition", "until": "condition", "do_while": "condition"},
     "parallel": {"count": "count", "each": "items"},
 }
+
+_INPUT: Final = "input"  # the param of a block that continues the workflow
 
 # Policies that containers, and blocks that run within the run loop, do not look at.
 _UNREAD = {
@@ -103,13 +105,37 @@ def _input_schema(wiring: Wiring, report: Report) -> bool:
 
 
 def _next_input(block: BlockDoc, wiring: Wiring, report: Report) -> None:
+    """Report the errors that are certain in the input of the next run of the workflow. The rest is checked when the
+    block runs, because the next run may be of a later version."""
     trigger = None if wiring.trigger is None else wiring.specs[wiring.trigger]
-    if trigger is None or not trigger.by_document:
+    value, schema = block.params.get(_INPUT), wiring.document.input or {}
+    value = {} if value is None else value
+    if trigger is None or not trigger.by_document or is_open(value):
         return
-    for code, pointer, said in problems_of_input(block, wiring.document.input or {}):
-        where = pointer_to(block.id, "params") + pointer
+
+    def add(code: str, where: str, message: str) -> None:
         hint = "`input` of the workflow describes what a run starts with."
-        report.add(code, where, f"{wiring.called(block.id)}: {said}", hint=hint, block=block.id, field=PARAM)
+        pointer = pointer_to(block.id, "params", _INPUT) + where
+        report.add(code, pointer, f"{wiring.called(block.id)}: {message}", hint=hint, block=block.id, field=_INPUT)
+
+    if not isinstance(value, dict):
+        if not admits(schema, value):
+            add("param_invalid", "", "the input of the new run is not what the workflow describes.")
+        return
+    fields = schema["properties"] if isinstance(schema.get("properties"), dict) else {}
+    for name in schema.get("required") or ():
+        field = fields.get(name)
+        if name not in value and not (isinstance(field, dict) and "default" in field):
+            add("required", "", f"the input of the new run has no `{str(name)[:80]}`, which is required.")
+    for name, each in value.items():
+        where = f"/{escape(name)}"
+        if name not in fields:
+            if schema.get("additionalProperties") is False:
+                add("param_invalid", where, f"the input of the workflow has no `{name[:80]}`.")
+        elif _differs(fields[name], each):
+            wanted = fields[name]["type"]
+            shown = wanted if isinstance(wanted, str) else " or ".join(wanted)
+            add("param_invalid", where, f"`{name[:80]}` of the input must be of type {shown}.")
 
 
 def _unknown_type(block: BlockDoc, catalog: Catalog, report: Report) -> None:
@@ -161,21 +187,14 @@ def _params(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) ->
 
 
 def _inside(block: BlockDoc, kind: str, wiring: Wiring, report: Report) -> None:
-    around = wiring.parent[block.id]
-    while around != ROOT:
-        spec = wiring.specs[around]
-        if spec is not None and spec.container == kind:
-            return
-        around = wiring.parent[around]
+    if any(wiring.kind(around) == kind for around in wiring.above(block.id)):
+        return
     message = f"{wiring.called(block.id)} is not inside a {kind}."
     report.add("break_outside_loop", pointer_to(block.id), message, block=block.id)
 
 
 def _in_cleanup(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) -> None:
-    at = wiring.parent[block.id]
-    while at != ROOT and not at.endswith(CLEANUP_SUFFIX):
-        at = wiring.parent[at]
-    if at == ROOT:
+    if not any(around.endswith(CLEANUP_SUFFIX) for around in wiring.above(block.id)):
         return
     if spec.ends_run:
         message = f"{wiring.called(block.id)} ends the run, but a cleanup runs because something has ended."
@@ -336,3 +355,30 @@ def whole_number(value: Any) -> int | None:
     if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 40:
         return int(value)
     return None
+
+
+def check_queue(settings: SettingsDoc, report: Report) -> None:
+    if settings.fair is not None:
+        _check_key(settings.fair, "/settings/fair", report)
+    for index, limit in enumerate(settings.limits):
+        if limit.of == "block":
+            message = "A limit in the settings is of runs. That of a block is in its policy."
+            report.add("limit_of_block", f"/settings/limits/{index}/of", message)
+        _check_key(limit.key, f"/settings/limits/{index}/key", report)
+    for index, rate in enumerate(settings.rates):
+        _check_key(rate.key, f"/settings/rates/{index}/key", report)
+
+
+def _check_key(text: str, pointer: str, report: Report) -> None:
+    for found in find(text):
+        shown = found.key if found.env else f"<{found.text}>"
+        parsed = None if found.env else parse(found.text)
+        if parsed is None and not found.env and "??" in found.text:
+            report.add("reference_default_invalid", pointer, f"The default in {shown} is not JSON.")
+        elif parsed is None or normalize(str(parsed.segments[0])) != "input":
+            report.add("setting_reference", pointer, f"{shown} cannot be read here: no block has run yet.")
+
+
+def _differs(schema: Any, value: Any) -> bool:
+    """Return whether it is of another type, whatever the values of references in it. 3.0 is an integer."""
+    return isinstance(schema, dict) and not (is_open(value) or isinstance(value, float) or admits(schema, value))

@@ -17,17 +17,15 @@ from msgspec.structs import replace
 
 from compiler.bind import Binder
 from compiler.catalog import Catalog
-from compiler.check import check, check_cycles
+from compiler.check import check, check_cycles, check_queue
 from compiler.diagnostics import Diagnostic, Report
 from compiler.document import AlertsDoc, Document, Limits, decode
 from compiler.flow import Flow
 from compiler.imports import Imported, Source, accept, not_imported
 from compiler.keys import CLEANUP_SUFFIX
-from compiler.needs import Gatherer
+from compiler.needs import Gatherer, check_secrets
 from compiler.plan import Alerts, Group, Limit, Plan, Rate, Settings
-from compiler.queue import check_queue
 from compiler.regions import lay_out, make_regions
-from compiler.secrets import check_secrets
 from compiler.variables import Variables
 from compiler.wiring import ROOT, Wiring, choose_trigger, too_many_triggers, wire
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from functools import partial
+from functools import cache, partial
 from typing import Annotated, Any, Final, Literal, Protocol, TypeVar
 
 import msgspec
 import orjson
-from msgspec import Meta, Struct, field
+from msgspec import Meta, Struct
 
 from compiler.catalog import BRANCHES_MAX, ITERATIONS_MAX
 from compiler.diagnostics import Report, suggest
@@ -105,9 +105,9 @@ class PolicyDoc(Struct, frozen=True):
 class BlockDoc(Struct, frozen=True):
     """One block. `name` is its id when the document gives none. `output_schema`: a JSON Schema its output must fit."""
 
-    id: str
     type: str
-    name: str
+    id: str = ""
+    name: str = ""
     parent: str | None = None
     params: dict[str, Any] = {}
     policy: PolicyDoc = PolicyDoc()
@@ -196,18 +196,6 @@ class Document(Struct, frozen=True):
     input: dict[str, Any] | None = None
 
 
-class _Block(Struct):
-    """The wire form of BlockDoc; positions are the editor's business."""
-
-    type: str
-    name: str | None = None
-    parent: str | None = None
-    params: dict[str, Any] = field(default_factory=dict)
-    enabled: bool = True
-    assign: str | None = None
-    output_schema: dict[str, Any] | None = None
-
-
 class _Edge(Struct):
     source: str
     target: str
@@ -217,37 +205,13 @@ class _Edge(Struct):
 _ENVELOPE = (
     "format", "name", "description", "input", "variables", "settings", "blocks", "edges", "notes", "version", "id"
 )  # fmt: skip
-_BLOCK = frozenset(
-    [
-        "type",
-        "name",
-        "parent",
-        "params",
-        "policy",
-        "enabled",
-        "assign",
-        "output_schema",
-        "at",
-        "size",
-        "description",
-        "color",
-        "collapsed",
-    ]
-)
-_EDGE = frozenset(["source", "target", "handle", "id", "at", "label"])
-_POLICY = frozenset(PolicyDoc.__struct_fields__)
-_RETRY = frozenset(RetryDoc.__struct_fields__)
-_CACHE = frozenset(CacheDoc.__struct_fields__)
-_BLOCK_LIMIT = frozenset(BlockLimitDoc.__struct_fields__)
-_SETTINGS = frozenset(SettingsDoc.__struct_fields__)
-_LIMIT = frozenset(LimitDoc.__struct_fields__)
-_ALERTS = frozenset(AlertsDoc.__struct_fields__)
-_RETENTION = frozenset(RetentionDoc.__struct_fields__)
-_RATE = frozenset(RateDoc.__struct_fields__)
+_OWN = frozenset(BlockDoc.__struct_fields__) - {"id", "policy"}  # of a block in a document; its id is its key
+_BLOCK = _OWN | {"policy", "at", "size", "description", "color", "collapsed"}
+_EDGE = frozenset(_Edge.__struct_fields__) | {"id", "at", "label"}
 
 _APART: Final = ("limits", "rates", "alerts", "retention")  # settings that are decoded by themselves
 
-T = TypeVar("T")
+T = TypeVar("T", bound=Struct)
 
 
 class Described(Protocol):
@@ -349,23 +313,23 @@ def _settings(raw: Any, report: Report) -> SettingsDoc:
         return _convert(raw, SettingsDoc, "/settings", report) or SettingsDoc()
     plain = {key: value for key, value in raw.items() if key not in _APART}
     settings = _convert(plain, SettingsDoc, "/settings", report) or SettingsDoc()
-    _unknown_fields(raw, _SETTINGS, "/settings", report)
-    limits = _listed(raw.get("limits"), LimitDoc, _LIMIT, "/settings/limits", report)
-    rates = _listed(raw.get("rates"), RateDoc, _RATE, "/settings/rates", report)
-    alerts = _part(raw.get("alerts"), AlertsDoc, _ALERTS, "/settings/alerts", report)
-    retention = _part(raw.get("retention"), RetentionDoc, _RETENTION, "/settings/retention", report)
+    _unknown_fields(raw, _fields(SettingsDoc), "/settings", report)
+    limits = _listed(raw.get("limits"), LimitDoc, "/settings/limits", report)
+    rates = _listed(raw.get("rates"), RateDoc, "/settings/rates", report)
+    alerts = _part(raw.get("alerts"), AlertsDoc, "/settings/alerts", report)
+    retention = _part(raw.get("retention"), RetentionDoc, "/settings/retention", report)
     return msgspec.structs.replace(settings, limits=limits, rates=rates, alerts=alerts, retention=retention)
 
 
-def _part(raw: Any, kind: type[T], known: frozenset[str], pointer: str, report: Report) -> T | None:
+def _part(raw: Any, kind: type[T], pointer: str, report: Report, block: str | None = None) -> T | None:
     if raw is None:
         return None
-    _unknown_fields(raw, known, pointer, report)
-    made: T | None = _convert(raw, kind, pointer, report)
+    _unknown_fields(raw, _fields(kind), pointer, report, block)
+    made: T | None = _convert(raw, kind, pointer, report, block)
     return made
 
 
-def _listed(raw: Any, kind: type[T], known: frozenset[str], pointer: str, report: Report) -> list[T]:
+def _listed(raw: Any, kind: type[T], pointer: str, report: Report) -> list[T]:
     if raw is None:
         return []
     if not isinstance(raw, list) or len(raw) > KEYS_MAX:
@@ -374,7 +338,7 @@ def _listed(raw: Any, kind: type[T], known: frozenset[str], pointer: str, report
     made = []
     for index, item in enumerate(raw):
         one = _convert(item, kind, f"{pointer}/{index}", report)
-        _unknown_fields(item, known, f"{pointer}/{index}", report)
+        _unknown_fields(item, _fields(kind), f"{pointer}/{index}", report)
         if one is not None:
             made.append(one)
     return made
@@ -402,29 +366,22 @@ def _blocks(value: Any, limits: Limits, report: Report) -> dict[str, BlockDoc]:
 
 
 def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | None:
-    decoded = _convert(raw, _Block, pointer, report, block_id)
+    own = raw
+    if isinstance(raw, dict):
+        own = {key: value for key, value in raw.items() if key in _OWN and (key != "name" or value is not None)}
+    decoded: BlockDoc | None = _convert(own, BlockDoc, pointer, report, block_id)
     if decoded is None:
         return None
-    policy = PolicyDoc()
     _unknown_fields(raw, _BLOCK, pointer, report, block_id)
-    if raw.get("policy") is not None:
-        policy = _convert(raw["policy"], PolicyDoc, f"{pointer}/policy", report, block_id) or policy
-        _unknown_fields(raw["policy"], _POLICY, f"{pointer}/policy", report, block_id)
-        _unknown_fields(policy.retry and raw["policy"]["retry"], _RETRY, f"{pointer}/policy/retry", report, block_id)
-        _unknown_fields(policy.cache and raw["policy"]["cache"], _CACHE, f"{pointer}/policy/cache", report, block_id)
-        limit = policy.limit and raw["policy"]["limit"]
-        _unknown_fields(limit, _BLOCK_LIMIT, f"{pointer}/policy/limit", report, block_id)
-    return BlockDoc(
-        id=block_id,
-        type=decoded.type,
-        name=(decoded.name or "").strip() or block_id,
-        parent=decoded.parent,
-        params=decoded.params,
-        policy=policy,
-        enabled=decoded.enabled,
-        assign=decoded.assign,
-        output_schema=decoded.output_schema,
-    )
+    policy = PolicyDoc()
+    if (given := raw.get("policy")) is not None:
+        where = f"{pointer}/policy"
+        policy = _convert(given, PolicyDoc, where, report, block_id) or policy
+        _unknown_fields(given, _fields(PolicyDoc), where, report, block_id)
+        for name, kind in (("retry", RetryDoc), ("cache", CacheDoc), ("limit", BlockLimitDoc)):
+            if getattr(policy, name) is not None:
+                _unknown_fields(given[name], _fields(kind), f"{where}/{name}", report, block_id)
+    return msgspec.structs.replace(decoded, id=block_id, name=decoded.name.strip() or block_id, policy=policy)
 
 
 def _edges(value: Any, limits: Limits, report: Report) -> list[EdgeDoc]:
@@ -465,6 +422,11 @@ def _named(pointer: str) -> str:
 def _pointer_of(place: str) -> str:
     """Convert msgspec's `$.retry.max_attempts` or `$[...]` to a pointer such as `/retry/max_attempts`."""
     return "".join(f"/{part}" for part in re.findall(r"\.(\w+)", place))
+
+
+@cache
+def _fields(kind: type[Struct]) -> frozenset[str]:
+    return frozenset(kind.__struct_fields__)
 
 
 def _unknown_fields(raw: Any, known: Any, pointer: str, report: Report, block: str | None = None) -> None:

@@ -1,5 +1,5 @@
 """Needs of blocks: every reference in their params and policy, bound, with their JavaScript checked for syntax; and the
-environment names in a document, which may be invalid.
+environment names, stored secrets and connections that a document names.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from compiler import javascript, python
 from compiler.bind import Binder, Reader, is_env_name
 from compiler.catalog import Catalog, CodeKind
 from compiler.check import pointer_to
-from compiler.diagnostics import Report
+from compiler.diagnostics import Diagnostic, Report, suggest
 from compiler.document import BlockDoc, Limits
 from compiler.plan import Ref
 from compiler.references import ENV, Found, find, texts
@@ -296,3 +297,71 @@ def _names_in_code(source: str, known: Collection[str], kind: CodeKind = "code")
         return found.env and is_env_name(found.text, known) and not declares(source, found.text)
 
     return [found.text for _, found in reading.references(source, is_environment)]
+
+
+# What a URL is dialled by: all in front of its path. A backslash is read as a slash by some; `${NAME}` may stand in it.
+_AUTHORITY = re.compile(r"\s*(?:[^/?#\\:]*:)?(?:[/\\]{2})?[^/?#\\]*")
+
+
+def check_secrets(wiring: Wiring, catalog: Catalog, stored: Collection[str], report: Report) -> None:
+    """Report one finding for each place. `stored` are the names of stored secrets."""
+    if not stored:
+        return
+    for id, block in wiring.blocks.items():
+        spec = wiring.specs[id]
+        if spec is None:
+            continue
+        checker = checker_of(spec)
+        permitted = {f"/params{place}" for place in checker.secret_places(block.params)}
+        for place, url in checker.urls(block.params):
+            found = _AUTHORITY.match(url)
+            for name in dict.fromkeys(ENV.findall(found[0]) if found is not None else ()):
+                if name in stored:
+                    message = f"{wiring.called(id)}: The secret {name} cannot be in the scheme, host or port of a URL."
+                    report.add("secret_in_address", pointer_to(id, "params") + place, message, block=id)
+        for pointer, name in dict.fromkeys(names_of(msgspec.to_builtins(block), catalog, stored)):
+            if name in stored and pointer not in permitted:
+                message = f"{wiring.called(id)}: The secret {name} cannot be used here; the block fails."
+                report.add("secret_misplaced", pointer_to(id) + pointer, message, block=id)
+
+
+Place = tuple[str, str]  # the pointer in the params, and the name
+
+
+def missing_connections(document: Any, catalog: Catalog, known: Collection[str]) -> list[Diagnostic]:
+    """Return a warning for each name that is not in `known`. `document` is of weft/1; errors in its form are
+    ignored.
+    """
+    report = Report()
+    blocks = document.get("blocks") if isinstance(document, dict) else None
+    for id, block in blocks.items() if isinstance(blocks, dict) else ():
+        type = block.get("type") if isinstance(block, dict) else None
+        for pointer, name in _places(block.get("params"), type, catalog, True) if isinstance(type, str) else ():
+            if name not in known:
+                message = f'There is no connection "{name[:80]}" on this server.'
+                hint = suggest(name, known) or "An administrator can add it in Settings, Connections."
+                report.add("connection_unknown", f"{pointer_to(id)}/params{pointer}", message, hint=hint, block=id)
+    return report.sorted()
+
+
+def _places(params: Any, type: str, catalog: Catalog, tools: bool) -> Iterator[Place]:
+    """`tools`: these are looked into, too."""
+    spec = catalog.get(type)
+    if spec is not None:
+        yield from _within(params, spec.params, "", catalog, tools)
+
+
+def _within(value: Any, schema: Mapping[str, Any], pointer: str, catalog: Catalog, tools: bool) -> Iterator[Place]:
+    if isinstance(value, str):
+        if value and (schema.get("x-ui") or {}).get("widget") == "connection":
+            yield pointer, value
+    elif isinstance(value, dict):
+        for name, inner in (schema.get("properties") or {}).items():
+            if name in value:
+                yield from _within(value[name], inner, f"{pointer}/{name}", catalog, tools)
+        block, params = value.get("block"), value.get("params")
+        if tools and isinstance(block, str) and isinstance(params, dict):
+            yield from ((f"{pointer}/params{place}", name) for place, name in _places(params, block, catalog, False))
+    elif isinstance(value, list):
+        for at, item in enumerate(value):
+            yield from _within(item, schema.get("items") or {}, f"{pointer}/{at}", catalog, tools)

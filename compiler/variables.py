@@ -15,7 +15,7 @@ from compiler.document import BlockDoc
 from compiler.flow import Flow
 from compiler.keys import CLEANUP_SUFFIX
 from compiler.references import escape, normalize
-from compiler.wiring import ROOT, Wiring
+from compiler.wiring import Wiring
 
 # Operations that several blocks may do at the same time without losing anything.
 ATOMIC: Final = frozenset(["append", "increment"])
@@ -107,7 +107,7 @@ class Variables:
 
 def _first_clash(blocks: list[str], wiring: Wiring, flows: Mapping[str, Flow]) -> tuple[str, str] | None:
     for i, other in enumerate(blocks):
-        if _in_parallel(other, wiring):
+        if any(wiring.kind(container) == "parallel" for container in wiring.above(other)):
             return other, other
         for one in blocks[:i]:
             here, there, container = _siblings(one, other, wiring)
@@ -122,29 +122,10 @@ def _first_clash(blocks: list[str], wiring: Wiring, flows: Mapping[str, Flow]) -
     return None
 
 
-def _in_parallel(block: str, wiring: Wiring) -> bool:
-    return any(_is_parallel(container, wiring) for container in _above(block, wiring))
-
-
-def _is_parallel(container: str, wiring: Wiring) -> bool:
-    spec = wiring.specs[container]
-    return spec is not None and spec.container == "parallel"
-
-
-def _above(block: str, wiring: Wiring) -> list[str]:
-    """Containers around a block, innermost first."""
-    above: list[str] = []
-    at = wiring.parent[block]
-    while at != ROOT:
-        above.append(at)
-        at = wiring.parent[at]
-    return above
-
-
 def _siblings(one: str, other: str, wiring: Wiring) -> tuple[str, str, str]:
     """Return the two blocks, or the containers they lie in, as seen from the innermost container that holds both."""
-    chain_one = [one, *_above(one, wiring)]
-    chain_other = [other, *_above(other, wiring)]
+    chain_one = [one, *wiring.above(one)]
+    chain_other = [other, *wiring.above(other)]
     while len(chain_one) > 1 and len(chain_other) > 1 and chain_one[-1] == chain_other[-1]:
         chain_one.pop()
         chain_other.pop()

@@ -9,7 +9,7 @@ The blocks that the `finally` handle of a container leads to are a container of 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 
 from msgspec import Struct
@@ -49,10 +49,17 @@ class Wiring(Struct):
         """The block's name for people: `HTTP request "Fetch"`, for findings."""
         return called(self.document.blocks[block_id], self.specs[block_id])
 
-    def handles(self, block_id: str) -> tuple[str, ...]:
-        """All handles an edge may leave this block by; () when its type is unknown."""
-        spec = self.specs[block_id]
-        return handles_of(spec, self.blocks[block_id].params) if spec else ()
+    def kind(self, container: str) -> str | None:
+        """`loop` or `parallel`; None for ROOT, cleanups and blocks."""
+        spec = self.specs.get(container)
+        return spec.container if spec is not None else None
+
+    def above(self, block_id: str) -> Iterator[str]:
+        """Containers around a block, innermost first, without ROOT."""
+        at = self.parent[block_id]
+        while at != ROOT:
+            yield at
+            at = self.parent[at]
 
     def around(self, block_id: str) -> str:
         """The container block that it lies in, in its body or its cleanup; ROOT."""

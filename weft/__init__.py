@@ -22,10 +22,9 @@ _PLACES = {
         "Http Loop Note Response Router RunWorkflow Schedule SendEmail Set Signal Sleep Sql Start Variables Webhook"
     ),
     "compiler.builder.errors": "BuildError TraceError",
-    "compiler.builder.step": "Block Container Edge End Graph Parallel Sequence",
-    "compiler.builder.values": "Ref ref",
+    "compiler.builder.step": "Block Container Edge End Graph Parallel Ref Sequence ref",
     "compiler.builder.workflow": "Workflow",
-    "compiler.schema_of": "Param",
+    "compiler.signature": "Param",
     "compiler.tracing.calls": "approve continue_as_new http in_order sleep",
     "compiler.tracing.steps": "step",
     "compiler.tracing.ways": "attempt each otherwise when",

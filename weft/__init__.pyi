@@ -8,10 +8,9 @@ from compiler.builder.blocks import (
     Start, Variables, Webhook
 )
 from compiler.builder.errors import (BuildError, TraceError)
-from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel, Sequence)
-from compiler.builder.values import (Ref, ref)
+from compiler.builder.step import (Block, Container, Edge, End, Graph, Parallel, Ref, Sequence, ref)
 from compiler.builder.workflow import (Workflow)
-from compiler.schema_of import (Param)
+from compiler.signature import (Param)
 from compiler.tracing.calls import (approve, continue_as_new, http, in_order, sleep)
 from compiler.tracing.steps import (step)
 from compiler.tracing.ways import (attempt, each, otherwise, when)

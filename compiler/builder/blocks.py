@@ -13,8 +13,7 @@ from typing import Any, ClassVar, Literal, TypeAlias, Unpack
 from msgspec import UNSET, UnsetType
 
 from compiler.builder.errors import BuildError
-from compiler.builder.step import Block, Container, Options, Step, as_step
-from compiler.builder.values import Ref
+from compiler.builder.step import Block, Container, Options, Ref, Step, as_step
 
 Text: TypeAlias = str | Ref
 Number: TypeAlias = float | str | Ref

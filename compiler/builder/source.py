@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from compiler.builder.errors import BuildError
 from compiler.builder.recover import Call, recover
-from compiler.builder.step import OUT
-from compiler.builder.values import ref
+from compiler.builder.step import OUT, ref
 
 _WIDTH: Final = 100
 _INDENT: Final = "    "

@@ -19,9 +19,8 @@ from typing import Any, Final
 
 from compiler.builder.blocks import Start
 from compiler.builder.errors import BuildError
-from compiler.builder.step import FINALLY, OUT, TRIGGERS, Block, Exits, Graph, Step, as_step, edge
+from compiler.builder.step import FINALLY, OUT, TRIGGERS, Block, Exits, Graph, Step, as_step, edge, plain
 from compiler.builder.step import Sequence as InTurn
-from compiler.builder.values import plain
 from compiler.document import BLOCKS_MAX, FORMAT, ID_PATTERN
 
 _VARIABLE: Final = re.compile(r"\$\.([^.\[\]]+)")

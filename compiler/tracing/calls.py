@@ -11,7 +11,7 @@ from msgspec import UNSET
 
 from compiler.builder.blocks import Approval, ContinueAsNew, Http, Sleep
 from compiler.builder.errors import TraceError
-from compiler.schema_of import TypeUnknown, schema_of
+from compiler.signature import TypeUnknown, schema_of
 from compiler.tracing.trace import current
 from compiler.tracing.values import Traced
 

@@ -16,8 +16,7 @@ from compiler.builder.errors import TraceError
 from compiler.builder.step import Block, Options
 from compiler.document import PolicyDoc
 from compiler.plan import Effect
-from compiler.schema_of import TypeUnknown, Unfit, read, schema_of, write
-from compiler.signature import Signature, SignatureUnusable, signature_of
+from compiler.signature import Signature, SignatureUnusable, TypeUnknown, Unfit, read, schema_of, signature_of, write
 from compiler.tracing.trace import Trace, active
 from compiler.tracing.values import Condition, Traced, kind_of, reference
 

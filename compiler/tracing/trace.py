@@ -18,7 +18,7 @@ from compiler.builder.errors import TraceError, raised, user_place
 from compiler.builder.step import OUT, Block
 from compiler.document import BLOCKS_MAX
 from compiler.references import find, normalize, parse
-from compiler.schema_of import Unfit, write
+from compiler.signature import Unfit, write
 from compiler.tracing.graph import Item, Junction, Node, Scope, edges_of, nodes_of
 from compiler.tracing.source import Sources
 from compiler.tracing.values import Condition, Traced, reference, written

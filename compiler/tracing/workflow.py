@@ -21,8 +21,7 @@ from msgspec import UNSET
 from compiler.builder.blocks import RunWorkflow, Set, Start
 from compiler.builder.errors import TraceError
 from compiler.document import FORMAT
-from compiler.schema_of import TypeUnknown
-from compiler.signature import Signature, SignatureUnusable, signature_of
+from compiler.signature import Signature, SignatureUnusable, TypeUnknown, signature_of
 from compiler.tracing.source import refuse_silent
 from compiler.tracing.steps import Step
 from compiler.tracing.trace import Trace, active, current, finished

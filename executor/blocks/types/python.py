@@ -17,7 +17,7 @@ from compiler.builder.errors import TraceError
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.diagnostics import suggest
 from compiler.references import escape
-from compiler.schema_of import Unfit, write
+from compiler.signature import Unfit, write
 from compiler.tracing.steps import Step
 from executor.blocks.runners.call import place_of
 from executor.blocks.services import services_of

@@ -19,8 +19,17 @@ from typing import Any, Final, Generic, Literal, ParamSpec, TypeVar, get_args, o
 
 from compiler.catalog import BlockSpec
 from compiler.plan import Effect
-from compiler.schema_of import Unfit, write
-from compiler.signature import CONTEXT, Signature, fields_of, is_struct, output_of, returns_of, signature_of
+from compiler.signature import (
+    CONTEXT,
+    Signature,
+    Unfit,
+    fields_of,
+    is_struct,
+    output_of,
+    returns_of,
+    signature_of,
+    write,
+)
 from executor.blocks.services import services_of
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError, Fenced

@@ -10,10 +10,10 @@ from typing import Any, Final
 import orjson
 
 from compiler.compile import Compiled
-from compiler.connections import missing_connections
 from compiler.diagnostics import Diagnostic
 from compiler.document import as_document
 from compiler.imports import Imported, not_imported
+from compiler.needs import missing_connections
 from compiler.plan import Plan
 from compiler.tracing.workflow import FunctionWorkflow, called_by
 from executor.blocks.vault.connection import PREFIX, is_connection

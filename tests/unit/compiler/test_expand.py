@@ -5,10 +5,9 @@ import re
 import orjson
 import pytest
 
-from compiler.expand import expand
 from compiler.keys import parse_key
 from compiler.plan import Plan, decode, encode
-from compiler.render import FORMATS, render
+from compiler.render import FORMATS, expand, render
 
 from .support import CONDITION, block, plan_of
 

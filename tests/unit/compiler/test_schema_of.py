@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from compiler.metaschema import problem_of
-from compiler.schema_of import TypeUnknown, Unfit, read, schema_of, write
+from compiler.signature import TypeUnknown, Unfit, read, schema_of, write
 from executor.kernel.values.schema import violations
 
 

@@ -8,8 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 import pytest
 
-from compiler.schema_of import Param, TypeUnknown, Unfit
-from compiler.signature import SignatureUnusable, fields_of, is_struct, output_of, signature_of, words_of
+from compiler.signature import (
+    Param,
+    SignatureUnusable,
+    TypeUnknown,
+    Unfit,
+    fields_of,
+    is_struct,
+    output_of,
+    signature_of,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from executor.kernel.handler.base import Context

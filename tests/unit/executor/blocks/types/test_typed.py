@@ -13,7 +13,7 @@ import pydantic
 import pytest
 
 from compiler.compile import compile_document
-from compiler.schema_of import Param
+from compiler.signature import Param
 from executor.blocks.types.registry import Registry
 from executor.blocks.types.typed import TypedBlock, block
 from executor.errors import BlockError
