@@ -34,6 +34,8 @@ from executor.kernel.worker.bus import Bus
 from executor.open.engine import Engine
 from executor.service.upkeep.opening import open_reading
 from server import ui
+from server.api import table_of
+from server.api.demo import Calls
 from server.http import errors
 from server.http.auth import Auth, watch_streams
 from server.http.rates import HookRates, LinkRates
@@ -43,8 +45,6 @@ from server.http.table import routes
 from server.keys import old_secrets, read_secret, secrets_command
 from server.metrics.process import ProcessMeters
 from server.oidc.sign_in import SignIn
-from server.routes import table_of
-from server.routes.demo import Calls
 from server.settings import LOST, Settings
 from server.variables import SettingsError
 

@@ -20,7 +20,7 @@ WIRE = "e2e/test_security_wire.py"
 CONNECTIONS = "unit/server/http/test_connections.py"
 SECURITY = "unit/server/http/test_security.py"
 SESSIONS = "unit/server/http/test_sessions.py"
-HOOKS = "unit/server/routes/test_hooks_limits.py"
+HOOKS = "unit/server/api/test_hooks_limits.py"
 CLIENT = "unit/executor/blocks/http/test_client.py"
 SECRETS = "unit/executor/service/topics/test_secrets.py"
 AGENT = "unit/executor/blocks/types/test_agent.py"
@@ -93,8 +93,8 @@ BROKEN: dict[str, tuple[str, ...]] = {
     ),
     "B16 tokens of links in the log": ("e2e/test_links_in_the_log.py::test_the_access_log_has_no_tokens",),
     "B17 approvals under any name": (
-        "unit/server/routes/test_resume_people.py::test_only_those_who_are_named_answer",
-        "unit/server/routes/test_resume_people.py::test_not_who_started_the_run",
+        "unit/server/api/test_resume_people.py::test_only_those_who_are_named_answer",
+        "unit/server/api/test_resume_people.py::test_not_who_started_the_run",
     ),
     "B18 answers that hold nothing and never end": (
         "unit/executor/blocks/http/test_client_endless_answers.py::test_an_endless_answer_of_nothing_is_cut_off",
@@ -130,7 +130,7 @@ BROKEN: dict[str, tuple[str, ...]] = {
         "promises/test_secrets_arguments.py::test_a_condition_that_compares_what_cannot_be_compared_asks",
     ),
     "B27 a chat that names the memory of another workflow": (
-        "unit/server/routes/test_chats.py::test_a_visitor_does_not_choose_what_runs_know_a_conversation_by",
+        "unit/server/api/test_chats.py::test_a_visitor_does_not_choose_what_runs_know_a_conversation_by",
     ),
     "B28 headers of a thousand parameters": (
         "unit/server/http/test_multipart.py::test_what_is_no_form_is_refused",
@@ -181,12 +181,12 @@ MODEL: dict[str, tuple[str, ...]] = {
     ),
     "runs of others, V and E: guessed ids, no check of scope": (
         "unit/server/http/test_principals.py::test_a_token_for_some_workflows_reaches_those_alone",
-        "unit/server/routes/test_people.py::test_a_token_for_one_workflow_gets_no_links_of_another",
+        "unit/server/api/test_people.py::test_a_token_for_one_workflow_gets_no_links_of_another",
     ),
     "paused run, A: guess, replay or alter a resume link": (
-        "unit/server/routes/test_resume.py::test_looking_changes_nothing",
-        "unit/server/routes/test_resume.py::test_unknown_links_are_404",
-        "unit/server/routes/test_resume.py::test_a_second_press_says_who_and_when",
+        "unit/server/api/test_resume.py::test_looking_changes_nothing",
+        "unit/server/api/test_resume.py::test_unknown_links_are_404",
+        "unit/server/api/test_resume.py::test_a_second_press_says_who_and_when",
         "e2e/crash/test_resume.py::test_a_second_press_learns_who_was_first_and_when",
     ),
     "trigger, A: forge or replay a webhook": (
@@ -223,7 +223,7 @@ MODEL: dict[str, tuple[str, ...]] = {
         CANARY,
         f"{WIRE}::test_a_secret_never_comes_out",
         f"{WIRE}::test_deltas_hide_a_secret_that_comes_in_pieces",
-        "unit/server/routes/test_secrets.py::test_secrets_are_set_listed_and_deleted_and_never_read",
+        "unit/server/api/test_secrets.py::test_secrets_are_set_listed_and_deleted_and_never_read",
         "unit/executor/blocks/vault/test_sealing.py::test_a_sealed_value_belongs_to_its_name_and_version",
     ),
     "secrets, E: put them where an allowed host returns or stores them": (
@@ -246,7 +246,7 @@ MODEL: dict[str, tuple[str, ...]] = {
     "event stream, V: memory, runs of others": (
         "unit/server/http/test_sse.py::test_a_reader_that_takes_nothing_is_closed",
         "unit/server/http/test_sse.py::test_places_are_counted_in_all_and_for_each_run",
-        "unit/server/routes/test_people.py::test_revoking_a_token_ends_its_streams",
+        "unit/server/api/test_people.py::test_revoking_a_token_ends_its_streams",
         f"{SESSIONS}::test_a_stream_ends_with_the_session_that_opened_it",
     ),
     "editor, E and X: markup in outputs": (
@@ -260,9 +260,9 @@ MODEL: dict[str, tuple[str, ...]] = {
         f"{SECURITY}::test_path_tricks_reach_nothing",
         f"{CLIENT}::test_a_small_packed_body_cannot_become_a_large_one",
         "unit/executor/blocks/sandbox/test_artifact.py::test_a_link_instead_of_the_folder_is_not_used",
-        "unit/server/routes/test_files.py::test_names_are_labels",
-        "unit/server/routes/test_files.py::test_a_page_that_was_uploaded_is_no_page_of_this_server",
-        "unit/server/routes/test_files.py::test_what_is_too_large_is_refused_by_its_length_and_while_it_arrives",
+        "unit/server/api/test_files.py::test_names_are_labels",
+        "unit/server/api/test_files.py::test_a_page_that_was_uploaded_is_no_page_of_this_server",
+        "unit/server/api/test_files.py::test_what_is_too_large_is_refused_by_its_length_and_while_it_arrives",
     ),
     "HTTP, N: headers, ranges, chunks, slow clients": (
         f"{SECURITY}::test_headers_are_bounded",
@@ -271,14 +271,14 @@ MODEL: dict[str, tuple[str, ...]] = {
         "e2e/test_stolen_copies.py::test_a_thousand_ranges_of_a_file_are_no_work",
     ),
     "availability, A: floods": (
-        "unit/server/routes/test_hooks.py::test_a_flood",
+        "unit/server/api/test_hooks.py::test_a_flood",
         f"{CONNECTIONS}::test_too_many_requests_get_503",
         f"{SESSIONS}::test_guesses_are_slowed_down",
     ),
     "audit, E: deny an approval or a deletion": (
-        "unit/server/routes/test_people.py::test_each_route_that_changes_something_has_one_row",
-        "unit/server/routes/test_people.py::test_the_audit_shows_when_a_row_was_changed",
-        "unit/server/routes/test_people.py::test_the_audit_notices_that_its_head_is_gone_and_rows_behind_it",
+        "unit/server/api/test_people.py::test_each_route_that_changes_something_has_one_row",
+        "unit/server/api/test_people.py::test_the_audit_shows_when_a_row_was_changed",
+        "unit/server/api/test_people.py::test_the_audit_notices_that_its_head_is_gone_and_rows_behind_it",
     ),
     "dependencies, S: bad releases": (
         "web/test_build_chain.py::test_every_locked_package_has_a_hash",

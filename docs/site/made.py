@@ -14,11 +14,11 @@ from docs.site.python_names import names
 from executor import errors
 from executor.blocks.types.registry import Registry
 from executor.errors import WeftError
+from server.api import TABLE
 from server.cli import SECTIONS, weft
 from server.effective import effective
 from server.http.errors import STATUS
 from server.http.openapi import openapi
-from server.routes import TABLE
 from server.variables import OTHERS, PREFIXES, ROWS
 
 FOLDER = "reference/made"

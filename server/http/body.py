@@ -19,8 +19,8 @@ from starlette.requests import ClientDisconnect, Request
 
 from compiler.wording import of_field
 from server.http.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
+from server.http.shapes import USER_ID
 from server.settings import Limits
-from server.wire.people import USER_ID
 
 T = TypeVar("T")
 # What a text of a pattern is.

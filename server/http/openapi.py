@@ -13,8 +13,8 @@ from msgspec import UNSET, Struct, inspect
 
 from server.http.errors import PROBLEM_JSON, phrase
 from server.http.query import INTEGER_MAX, Parameter, parameters_of
+from server.http.shapes import Problem
 from server.http.table import Link, Param, RouteSpec
-from server.wire.server import Problem
 
 _OTHER = {
     "text/event-stream": {"description": "Server-sent events; `data` of each is an EventOnWire."},

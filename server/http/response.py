@@ -16,7 +16,7 @@ from msgspec import Struct
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from server.wire import to_json
+from server.http.shapes import to_json
 
 _ALLOWED = frozenset(
     {

@@ -14,9 +14,9 @@ from collections.abc import Container, Iterator
 
 from executor.kernel.read.hub import Bell
 from executor.kernel.store.run_rows import Record
+from server.http.encoded import encode_record
 from server.http.errors import TooManyStreams, TooManyStreamsOfRun
 from server.settings import Limits
-from server.wire.events import encode_record
 
 CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
 LOOK_S = 0.25  # so often the timer looks

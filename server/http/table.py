@@ -9,8 +9,8 @@ Changes that a route makes are recorded in the audit, in the same transaction as
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Sequence
+from typing import Any, Concatenate, Generic, Literal, ParamSpec
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -32,6 +32,8 @@ from server.http.principals import ANYONE
 from server.http.security import ROUTE
 from server.http.traced import Handler, traced
 from server.settings import Limits
+
+P = ParamSpec("P")
 
 
 class Param(Struct, frozen=True):
@@ -56,6 +58,7 @@ class Link(Struct, frozen=True):
 class RouteSpec(Struct, frozen=True):
     """One method of one path.
 
+    tag       the topic in OpenAPI; empty for that of its Routes
     needs     the least role that may call it
     public    asks for no credential
     audit     whether its changes are recorded with their actor; by default all methods but GET. Starts of runs
@@ -75,11 +78,11 @@ class RouteSpec(Struct, frozen=True):
     signs     it signs in or out, and is there on a read-only server too, which refuses all else but GET
     """
 
+    handler: Handler
     method: str
     path: str
-    handler: Handler
     summary: str
-    tag: str = "runs"
+    tag: str = ""
     needs: Role = "admin"
     public: bool = False
     audit: bool | None = None
@@ -100,6 +103,23 @@ class RouteSpec(Struct, frozen=True):
     @property
     def is_audited(self) -> bool:
         return self.method not in ("GET", "HEAD") if self.audit is None else self.audit
+
+
+class Routes(Generic[P]):
+    """The routes of one topic, in the order of their handlers. It is the decorator that adds one: its parameters are
+    those of RouteSpec without the handler."""
+
+    def __init__(self, tag: str, make: Callable[Concatenate[Handler, P], RouteSpec]) -> None:
+        self.table: list[RouteSpec] = []
+        self._tag, self._make = tag, make
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[Handler], Handler]:
+        def add(handler: Handler) -> Handler:
+            spec = self._make(handler, *args, **kwargs)
+            self.table.append(spec if spec.tag else replace(spec, tag=self._tag))
+            return handler
+
+        return add
 
 
 def routes(table: Sequence[RouteSpec]) -> list[BaseRoute]:

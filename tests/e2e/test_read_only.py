@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from server.routes import TABLE
+from server.api import TABLE
 from server.settings import Settings
 from tests.support.server import SyncServerProcess
 

@@ -30,9 +30,9 @@ from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.open.engine import Engine
 from executor.service.triggers.requests import sign
+from server.api import TABLE
 from server.http.security import FILE_FORM_PREFIXES
 from server.http.table import RouteSpec
-from server.routes import TABLE
 from tests.support.blocks import Speak
 from tests.support.model_store.store import ModelStore
 from tests.support.server import ROOT, SyncServerProcess

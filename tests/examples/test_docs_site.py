@@ -13,8 +13,8 @@ import pytest
 import weft
 from compiler.diagnostics import CODES
 from executor.blocks.types.registry import Registry
+from server.api import TABLE
 from server.cli import weft as command
-from server.routes import TABLE
 from server.variables import KNOWN
 
 pytest.importorskip("zensical", reason="`make docs` needs it")

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from server.routes import TABLE
+from server.api import TABLE
 from server.settings import Settings
 from tests.support.application import application
 from tests.support.documents import document

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from executor.kernel.core.events import Event
+from server.api import TABLE
 from server.http.openapi import openapi
-from server.routes import TABLE
 
 OUT = Path(__file__).parents[2] / "web" / "src" / "api" / "schemas.ts"
 HEAD = """\
@@ -28,8 +28,8 @@ export type JsonObject = { [key: string]: Json }
 """
 CHECKS = OUT.with_name("checks.ts")
 CHECKS_HEAD = """\
-// Checks of what the server answers, made from openapi.json by `npm run types`: change the structs of the server, not this
-// file. A text with a fixed set of values may have another one, of a newer server.
+// Checks of what the server answers, made from openapi.json by `npm run types`: change the structs of the server, not
+// this file. A text with a fixed set of values may have another one, of a newer server.
 
 import type * as api from './schemas'
 import { any, flag, list, maybe, number, record, shape, text } from './check'

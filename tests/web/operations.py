@@ -10,8 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from server.api import TABLE
 from server.http.openapi import openapi
-from server.routes import TABLE
 from tests.web.api_types import OUT as SCHEMAS
 from tests.web.api_types import type_of
 

@@ -13,8 +13,8 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
+from server.api import TABLE
 from server.http.openapi import openapi
-from server.routes import TABLE
 
 OUT = Path(__file__).parents[2] / "server" / "client" / "answers.py"
 HEAD = '''\

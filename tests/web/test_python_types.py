@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from server.api import TABLE
 from server.client import answers
 from server.http.openapi import openapi
-from server.routes import TABLE
 from tests.web.python_types import OUT, module, type_of
 
 TEXT: dict[str, Any] = {"type": "string"}

@@ -12,9 +12,9 @@ import orjson
 import pytest
 
 from executor.blocks.types.registry import Registry
+from server.api import TABLE
 from server.cli import weft
 from server.http.openapi import openapi
-from server.routes import TABLE
 from tests.words.texts import PACKAGES, ROOT, Text, all_texts, find, python_texts, typescript_texts, words
 
 

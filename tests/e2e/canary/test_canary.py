@@ -22,7 +22,7 @@ import psycopg
 import pytest
 from psycopg.sql import SQL, Identifier
 
-from server.routes import TABLE
+from server.api import TABLE
 from tests.e2e.canary.spellings import SPELLINGS, forms_of
 from tests.e2e.canary.workflows import CHILD, CONNECTIONS, HOOK, workflows
 from tests.support.dev_model import dev_model

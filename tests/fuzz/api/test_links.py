@@ -11,7 +11,7 @@ import pytest
 import schemathesis
 from schemathesis import BaseSchema, Config, Response
 
-from server.routes import TABLE
+from server.api import TABLE
 from tests.fuzz.api.conftest import well
 from tests.fuzz.api.world import ASKING, BEARER, ENDING, TIMEOUT_S, World
 from tests.support.server import SyncServerProcess

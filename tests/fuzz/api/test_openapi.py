@@ -14,7 +14,7 @@ import schemathesis
 from schemathesis import BaseSchema, Config
 from schemathesis.engine import Status, events, from_schema
 
-from server.routes import TABLE
+from server.api import TABLE
 from tests.fuzz.api.promises import filter_failure, meet
 from tests.fuzz.api.world import BEARER, TIMEOUT_S, World
 from tests.support.server import SyncServerProcess

@@ -675,12 +675,47 @@ export interface Operations {
     body: SignInAnswer
     answer: ConnectionView
   }
-  /** List the tools of an MCP server. */
-  'POST /api/mcp/check': {
+  /** Health. */
+  'GET /healthz': {
     path: Record<never, never>
     query: Record<never, never>
-    body: ToolServerAsked
-    answer: ToolServerChecked
+    body: undefined
+    answer: Health
+  }
+  /** Readiness. */
+  'GET /readyz': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: Health
+  }
+  /** The OpenAPI description. */
+  'GET /api/openapi.json': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: JsonObject
+  }
+  /** Version of the server. */
+  'GET /api/version': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: Version
+  }
+  /** Example workflows. */
+  'GET /api/examples': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: Examples
+  }
+  /** Environment names and where they are used. */
+  'GET /api/env': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: EnvNames
   }
   /** Delete old runs. */
   'POST /api/upkeep/gc': {
@@ -703,48 +738,6 @@ export interface Operations {
     body: undefined
     answer: CacheCleared
   }
-  /** Health. */
-  'GET /healthz': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: Health
-  }
-  /** Readiness. */
-  'GET /readyz': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: Health
-  }
-  /** Version of the server. */
-  'GET /api/version': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: Version
-  }
-  /** The OpenAPI description. */
-  'GET /api/openapi.json': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: JsonObject
-  }
-  /** Example workflows. */
-  'GET /api/examples': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: Examples
-  }
-  /** Environment names and where they are used. */
-  'GET /api/env': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: EnvNames
-  }
   /** Metrics for Prometheus. */
   'GET /metrics': {
     path: Record<never, never>
@@ -765,27 +758,6 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: Me
-  }
-  /** Sign out of all browsers. */
-  'DELETE /api/me/sessions': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: SessionsEnded
-  }
-  /** Your open sessions. */
-  'GET /api/me/sessions': {
-    path: Record<never, never>
-    query: Record<never, never>
-    body: undefined
-    answer: SessionList
-  }
-  /** Sign out of one browser. */
-  'DELETE /api/me/sessions/{id}': {
-    path: { id: string }
-    query: Record<never, never>
-    body: undefined
-    answer: SessionsEnded
   }
   /** Users. */
   'GET /api/users': {
@@ -843,8 +815,29 @@ export interface Operations {
     body: undefined
     answer: SessionsEnded
   }
+  /** Your open sessions. */
+  'GET /api/me/sessions': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: SessionList
+  }
+  /** Sign out of all browsers. */
+  'DELETE /api/me/sessions': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: undefined
+    answer: SessionsEnded
+  }
   /** Sign one browser out. */
   'DELETE /api/sessions/{id}': {
+    path: { id: string }
+    query: Record<never, never>
+    body: undefined
+    answer: SessionsEnded
+  }
+  /** Sign out of one browser. */
+  'DELETE /api/me/sessions/{id}': {
     path: { id: string }
     query: Record<never, never>
     body: undefined
@@ -884,6 +877,13 @@ export interface Operations {
     query: Record<never, never>
     body: undefined
     answer: Verified
+  }
+  /** List the tools of an MCP server. */
+  'POST /api/mcp/check': {
+    path: Record<never, never>
+    query: Record<never, never>
+    body: ToolServerAsked
+    answer: ToolServerChecked
   }
   /** Create a sign-in link. */
   'POST /api/sign-in-links': {

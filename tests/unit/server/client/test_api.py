@@ -13,6 +13,7 @@ import msgspec
 import pytest
 from msgspec import Struct
 
+from server.api import TABLE
 from server.client import Client, ClientError, answers
 from server.client.api import Api, address
 from server.client.call import UPLOAD, Call
@@ -20,7 +21,6 @@ from server.client.errors import ApiError
 from server.client.run_calls import token_of
 from server.http.query import parameters_of
 from server.http.table import RouteSpec
-from server.routes import TABLE
 
 # Routes without a method, and why.
 LEFT_OUT = {

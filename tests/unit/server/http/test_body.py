@@ -8,11 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.errors import WeftError
+from server.api.people import InviteRequest
+from server.api.runs import RunDocumentRequest
 from server.http.body import convert, parse_json
 from server.http.errors import BodyInvalid, MalformedBody, status_of
 from server.settings import Limits
-from server.wire.people import InviteRequest
-from server.wire.runs import RunDocumentRequest
 
 JSON = {"content-type": "application/json"}
 LIMITS = Limits()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-import server.routes  # noqa: F401 - all modules that may define an error
+import server.api  # noqa: F401 - all modules that may define an error
 from executor import errors
 from executor.errors import StoreError, WeftError
 from server.http import errors as http_errors

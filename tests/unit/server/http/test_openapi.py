@@ -9,8 +9,8 @@ import httpx
 import orjson
 import pytest
 
+from server.api import TABLE
 from server.http.openapi import openapi, openapi_bytes
-from server.routes import TABLE
 
 
 def references(value: Any) -> set[str]:

@@ -11,9 +11,9 @@ from starlette.applications import Starlette
 
 from executor.kernel.store.topics.people import ROLES, Role, includes
 from executor.open.engine import Engine
+from server.api import TABLE
 from server.app import create_app
 from server.http.table import RouteSpec
-from server.routes import TABLE
 from server.settings import Settings
 from tests.unit.server.conftest import BASE
 
@@ -157,7 +157,7 @@ LEAST_ROLE = {
     "GET /runs": "public",
     "GET /approvals": "public",
     "GET /settings": "public",
-    "POST /mcp": "viewer",  # and each tool for its own: tests/unit/server/routes/test_mcp.py
+    "POST /mcp": "viewer",  # and each tool for its own: tests/unit/server/api/test_mcp.py
     "GET /demo/echo": "public",
     "POST /demo/echo": "public",
 }

@@ -7,9 +7,9 @@ import pytest
 from msgspec.structs import replace
 
 from executor.open.engine import Engine
+from server.api import TABLE
 from server.app import create_app
 from server.http.security import ANY_BODY_PREFIXES, FILE_FORM_PREFIXES, FORM_PREFIXES
-from server.routes import TABLE
 from server.settings import Settings
 
 ALL = [pytest.param(spec.method, spec.path, id=f"{spec.method} {spec.path}") for spec in TABLE]

@@ -209,8 +209,8 @@ def test_circles_and_other_files_end() -> None:
 
 
 def test_the_description_of_this_server() -> None:
+    from server.api import TABLE
     from server.http.openapi import openapi as describe
-    from server.routes import TABLE
 
     description = openapi.parse(orjson.dumps(describe(TABLE, True)))
     offered = openapi.operations(description)

@@ -1,0 +1,143 @@
+"""Public chat pages. The token in the address is the credential, and the conversation's id after it selects the
+conversation: the id is random, and its stream shows that conversation alone.
+"""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from starlette.responses import RedirectResponse, Response
+
+from executor.errors import Conflict, InputInvalid, NotFound, WeftError
+from executor.service.topics.chats import ChatTurn, ChatView, new_conversation, streamed
+from server import ui
+from server.http.body import decode_form, read_bytes
+from server.http.call import Call
+from server.http.chat_stream import ChatFrames
+from server.http.errors import CrossSite, UnsupportedMedia
+from server.http.response import json_response
+from server.http.security import is_cross_site
+from server.http.sse import EventStream
+from server.http.table import Routes, RouteSpec
+from server.pages import chat as pages
+from server.pages.instead import instead
+
+
+class ChatTurns(Struct, frozen=True):
+    """The last messages of a conversation, in their order."""
+
+    turns: list[ChatTurn]
+
+
+class ChatSent(Struct, frozen=True):
+    """The number of the message."""
+
+    n: int
+
+
+BODY_BYTES_MAX = 64 * 1024
+
+
+_ANY = "/chat/{name}/{token}"
+
+
+_ONE = f"{_ANY}/{{conversation}}"
+
+
+_HTML = ("text/html",)
+
+
+route = Routes("triggers", RouteSpec)
+
+
+@route("GET", _ANY, "Begin a conversation", public=True, media=_HTML, documented=False)
+async def begin(call: Call) -> Response:
+    """Redirect to a new conversation. Nothing is stored before its first message."""
+    try:
+        await _find(call)
+    except WeftError as error:
+        return instead(error, "chat")
+    return RedirectResponse(f"{call.request.url.path}/{new_conversation()}", 303)
+
+
+@route("GET", _ONE, "A conversation", public=True, media=_HTML, documented=False)
+async def show(call: Call) -> Response:
+    try:
+        chat = await _find(call)
+        turns = await call.engine.chats.turns(*_place(call))
+    except WeftError as error:
+        return instead(error, "chat")
+    if call.accepts("application/json"):
+        return json_response(ChatTurns(turns))
+    read_only = call.settings.read_only
+    return pages.show(chat, turns, another=_another(call), extras=_extras(call), read_only=read_only)
+
+
+@route("POST", _ONE, "Send a message", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
+async def say(call: Call) -> Response:
+    """A form post leads back to the page; a script gets JSON."""
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media != "application/x-www-form-urlencoded":
+        raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
+    wants_json = call.accepts("application/json")
+    try:
+        chat = await _find(call)
+        call.link_rates.answering(f"{chat.id}\0{call.address}")
+        call.hook_rates.proved(chat.id, "token", call.address)
+        typed = decode_form(await read_bytes(call.request, call.limits))
+        message, number = typed.get("message", "").replace("\r\n", "\n").strip(), typed.get("n", "")
+        n = int(number) if number.isascii() and number.isdecimal() and len(number) <= 6 else 0
+        try:
+            await call.engine.chats.say(*_place(call), n, message)
+        except (Conflict, InputInvalid) as error:
+            if wants_json:
+                raise
+            turns = await call.engine.chats.turns(*_place(call))
+            return pages.show(chat, turns, another=_another(call), typed=message, error=error, extras=_extras(call))
+    except WeftError as error:
+        if wants_json:
+            raise
+        return instead(error, "chat")
+    return json_response(ChatSent(n), 202) if wants_json else RedirectResponse(call.request.url.path, 303)
+
+
+@route(
+    "GET",
+    f"{_ONE}/{{n}}/events",
+    "The answer while it is written",
+    public=True,
+    media=("text/event-stream",),
+    documented=False,
+)
+async def stream(call: Call) -> Response:
+    """The text and the open questions of one message, until its run has ended. Nothing else of the run is sent to
+    visitors."""
+    if is_cross_site(call.request.headers):
+        raise CrossSite()
+    n = call.path("n")
+    await _find(call)
+    if not (n.isascii() and n.isdecimal() and len(n) <= 6):
+        raise NotFound("there is no such message", code="chat_not_found")
+    row, plan = await call.engine.chats.run_of(*_place(call), int(n))
+    return EventStream(call.engine, call.streams, row, 0, {}, encode=ChatFrames(streamed(plan)), so_far=True)
+
+
+def _another(call: Call) -> str:
+    return call.request.url.path.rpartition("/")[0]
+
+
+def _place(call: Call) -> tuple[str, str, str]:
+    return call.path("name"), call.path("token"), call.path("conversation")
+
+
+async def _find(call: Call) -> ChatView:
+    """Raises NotFound, TooManyTries, WebhookDisabled, WebhookNotReady."""
+    try:
+        return await call.engine.chats.find(call.path("name"), call.path("token"))
+    except NotFound:
+        call.link_rates.missed(call.address)
+        raise
+
+
+def _extras(call: Call) -> ui.Extras:
+    """The fonts of the interface, if it was built."""
+    return ui.Extras(None, ui.extras(call.interface, "resume").fonts)

@@ -1,0 +1,159 @@
+"""Connections: what there is, never a credential; sign-in at OAuth 2 providers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from executor.blocks.vault.connection import Connection, Kind, Provider
+from executor.blocks.vault.providers import KnownProvider, known_providers
+from executor.service.topics.connections import ConnectionView, SignIn
+from executor.service.topics.environment import EnvUse
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import Routes, RouteSpec
+
+
+class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`hosts`: where it may be sent to. `secret`: the API key, the token, the password of `username`, or the secret of
+    the OAuth client. `where`, `name` and `prefix`: where an API key goes. The rest is about an OAuth 2 provider:
+    `client_auth`: whether the client's secret goes in the body or in the header of a request for a token; `parameters`:
+    more of them for `authorize_url`; `pkce`: false for a provider without it."""
+
+    kind: Kind
+    hosts: tuple[str, ...]
+    secret: str = ""
+    username: str = ""
+    where: Literal["header", "query"] = "header"
+    name: str = "Authorization"
+    prefix: str = ""
+    authorize_url: str = ""
+    token_url: str = ""
+    client_id: str = ""
+    scopes: str = ""
+    issuer: str = ""
+    client_auth: Literal["body", "header"] = "body"
+    parameters: Annotated[dict[str, Annotated[str, Meta(max_length=500)]], Meta(max_length=20)] = {}
+    pkce: bool = True
+
+
+class ConnectionList(Struct, frozen=True):
+    """The connections, by name. Credentials never leave the server. `redirect_uri`: the address to register at OAuth
+    providers; `providers`: well-known ones, with the settings that a connection to them begins with."""
+
+    connections: list[ConnectionView]
+    redirect_uri: str
+    providers: tuple[KnownProvider, ...]
+
+
+class ConnectionUses(Struct, frozen=True):
+    """The active versions and drafts that name it."""
+
+    used_by: list[EnvUse]
+
+
+class ConnectionDeleted(Struct, frozen=True):
+    name: str
+    deleted: bool
+
+
+class SignInAnswer(Struct, frozen=True, forbid_unknown_fields=True):
+    """The parameters with which the provider sent the browser back. `iss`: the issuer of the provider."""
+
+    state: Annotated[str, Meta(max_length=500)]
+    code: Annotated[str, Meta(max_length=8_000)] = ""
+    error: Annotated[str, Meta(max_length=500)] = ""
+    iss: Annotated[str, Meta(max_length=2_000)] = ""
+
+
+_ONE = "/api/connections/{name}"
+
+
+route = Routes("secrets", RouteSpec)
+
+
+@route("GET", "/api/connections", "List connections", needs="editor", answer=ConnectionList)
+async def list_all(call: Call) -> Response:
+    """Names, kinds, hosts and states; and the well-known OAuth providers."""
+    connections = call.engine.connections
+    return json_response(ConnectionList(await connections.all(), connections.redirect_uri, known_providers()))
+
+
+@route(
+    "PUT",
+    _ONE,
+    "Add or replace a connection",
+    needs="admin",
+    body=ConnectionSpec,
+    answer=ConnectionView,
+    statuses=(400, 409, 422),
+)
+async def put(call: Call) -> Response:
+    """Add a connection, or replace the one of this name, with its credential; people must then sign in again."""
+    spec = await read_as(call.request, call.limits, ConnectionSpec)
+    connections = call.engine.connections
+    return json_response(await connections.put(call.path("name"), _made(spec), spec.hosts, by=call.who.actor))
+
+
+@route("GET", f"{_ONE}/uses", "List what uses a connection", needs="editor", answer=ConnectionUses, statuses=(404, 409))
+async def uses(call: Call) -> Response:
+    """The workflows and drafts that name it."""
+    return json_response(ConnectionUses(await call.engine.connections.used_by(call.path("name"))))
+
+
+@route("DELETE", _ONE, "Delete a connection", needs="admin", answer=ConnectionDeleted, statuses=(404,))
+async def delete(call: Call) -> Response:
+    """Blocks that name it fail from now on."""
+    await call.engine.connections.delete(call.path("name"))
+    return json_response(ConnectionDeleted(call.path("name"), True))
+
+
+@route("POST", f"{_ONE}/connect", "Begin to sign in to a connection", needs="admin", answer=SignIn, statuses=(404, 409))
+async def connect(call: Call) -> Response:
+    """Begin to sign in at its provider. The address is valid for 10 minutes, once, and only for the session or token
+    that asked for it."""
+    return json_response(await call.engine.connections.begin(call.path("name"), _session(call)))
+
+
+@route(
+    "POST",
+    "/api/oauth/code",
+    "End a sign-in to a connection",
+    needs="admin",
+    body=SignInAnswer,
+    answer=ConnectionView,
+    statuses=(400, 409, 502),
+)
+async def connected(call: Call) -> Response:
+    """End a sign-in with the parameters that the provider gave the browser."""
+    said = await read_as(call.request, call.limits, SignInAnswer)
+    connections = call.engine.connections
+    made = await connections.end(said.state, _session(call), code=said.code, said=said.error, issuer=said.iss)
+    call.note(made.name)
+    return json_response(made)
+
+
+def _session(call: Call) -> str:
+    """The session or token that began a sign-in; only it may finish the sign-in."""
+    return f"{call.who.actor} {call.who.key or ''}"
+
+
+def _made(spec: ConnectionSpec) -> Connection:
+    provider = None
+    if spec.kind in ("oauth2_code", "oauth2_client"):
+        provider = Provider(
+            spec.token_url,
+            spec.client_id,
+            spec.authorize_url if spec.kind == "oauth2_code" else "",
+            spec.scopes,
+            spec.issuer,
+            spec.client_auth,
+            spec.parameters,
+            spec.pkce,
+        )
+    return Connection(
+        spec.kind, spec.secret, spec.username, spec.where, spec.name or "Authorization", spec.prefix, provider
+    )

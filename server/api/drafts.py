@@ -1,0 +1,286 @@
+"""Drafts: the documents that an editor saves while a person works on them. A change names the revision it was made to
+(If-Match), so two tabs cannot write over each other: the second gets a 409 with the stored draft."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from compiler.diagnostics import Diagnostic
+from executor.errors import BadRequest
+from executor.kernel.store.topics.drafts import LastRun
+from executor.service.topics.drafts import DraftView
+from executor.service.views import SavedWorkflow, view_of
+from server.api.runs import (
+    KEY,
+    LINKS,
+    MEDIA,
+    REFUSALS,
+    DraftRunAccepted,
+    InputList,
+    RunResult,
+    StartQuery,
+    idempotency_key,
+    started,
+)
+from server.api.workflows import workflow_url
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.errors import PreconditionRequired
+from server.http.response import json_response
+from server.http.shapes import PAGE_MAX, DraftName, Version
+from server.http.table import Link, Param, Routes, RouteSpec
+
+
+class DraftRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts. `base_version`: the version of the workflow `name` that the document is a copy of."""
+
+    document: dict[str, Any]
+    name: DraftName | None = None
+    base_version: Version | None = None
+
+
+class DraftChange(Struct, forbid_unknown_fields=True):
+    """PUT /api/drafts/{id}. Without `name`, the draft has the name in the document."""
+
+    document: dict[str, Any]
+    name: DraftName | None = None
+
+
+class RunDraftRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/runs. `stop_after`: id of the last block to run."""
+
+    input: Any = None
+    trigger: str | None = None
+    stop_after: str | None = None
+
+
+class VersionRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft. `activate_triggers`: its schedules and
+    webhooks start runs even if it has blocks that were not imported."""
+
+    name: DraftName | None = None
+    activate_triggers: bool = False
+
+
+class DraftSummary(Struct, frozen=True):
+    """A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
+    three are null until it is stored as a version. `last_run`: the run of the draft created last."""
+
+    id: str
+    name: str
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at_ms: int
+    updated_at_ms: int
+    last_run: LastRun | None
+
+
+class DraftPage(Struct, frozen=True):
+    """`next`: pass it as `before` for the following page; null at the end."""
+
+    drafts: list[DraftSummary]
+    next: str | None
+
+
+class DraftSaved(Struct, frozen=True):
+    """`rev`: the revision to send in If-Match with the next change."""
+
+    id: str
+    name: str
+    rev: int
+    updated_at_ms: int
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class DraftDeleted(Struct, frozen=True):
+    id: str
+    deleted: bool
+
+
+class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
+    """`rev`: the revision of the draft that is this version."""
+
+    draft: str
+    rev: int
+
+
+class DraftsQuery(Struct, frozen=True):
+    before: Annotated[str, Meta(description="Id of the last draft of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Drafts per page.")] = 200
+
+
+_ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
+
+
+_REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
+
+
+_AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV)
+
+
+_NEXT = (
+    ("GET", "/api/drafts/{id}"),
+    ("PUT", "/api/drafts/{id}"),
+    ("POST", "/api/drafts/{id}/run"),
+    ("POST", "/api/drafts/{id}/versions"),
+    ("DELETE", "/api/drafts/{id}"),
+)
+
+
+route = Routes("drafts", RouteSpec)
+
+
+@route(
+    "POST",
+    "/api/drafts",
+    "Create a draft",
+    needs="editor",
+    body=DraftRequest,
+    answer=DraftView,
+    status=201,
+    statuses=(413, 415, 422),
+    links=tuple((Link(method, path, {"id": "$response.body#/id"}) for method, path in _NEXT)),
+)
+async def create(call: Call) -> Response:
+    """A workflow with errors is accepted; `diagnostics` lists them. A Sim workflow is converted, and the diagnostics
+    also list what could not be converted. 422: JSON without `format` and `blocks`, which is not a workflow."""
+    body = await read_as(call.request, call.limits, DraftRequest)
+    draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
+    return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
+
+
+@route("GET", "/api/drafts", "Drafts, without documents", needs="viewer", answer=DraftPage, query=DraftsQuery)
+async def list_all(call: Call) -> Response:
+    """Most recently changed first."""
+    query = call.query(DraftsQuery)
+    heads = await call.engine.drafts.list(query.before, query.limit)
+    following = heads[-1].id if len(heads) == query.limit else None
+    last = await call.engine.drafts.last_runs([head.id for head in heads])
+    return json_response(
+        DraftPage([view_of(DraftSummary, head, last_run=last.get(head.id)) for head in heads], following)
+    )
+
+
+@route("GET", "/api/drafts/{id}", "A draft", needs="viewer", answer=DraftView, statuses=(404,))
+async def read(call: Call) -> Response:
+    """The ETag is the revision, for If-Match."""
+    draft = await call.engine.drafts.get(call.path("id"))
+    return json_response(draft, headers=_etag(draft.rev))
+
+
+@route(
+    "PUT",
+    "/api/drafts/{id}",
+    "Save the next revision of a draft",
+    needs="editor",
+    body=DraftChange,
+    answer=DraftSaved,
+    statuses=(404, 409, 413, 415, 422, 428),
+    params=(Param("If-Match", 'The revision to change, such as "3".', _REV, required=True),),
+)
+async def change(call: Call) -> Response:
+    """Requires `If-Match: "<rev>"` (428 without). 409: the draft has a newer revision; `current` is the stored draft.
+    Repeating the same change for the same revision returns the first response."""
+    rev = _if_match(call)
+    if rev is None:
+        raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
+    body = await read_as(call.request, call.limits, DraftChange)
+    draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
+    saved = DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at_ms, draft.diagnostics)
+    return json_response(saved, headers=_etag(draft.rev))
+
+
+@route(
+    "DELETE",
+    "/api/drafts/{id}",
+    "Delete a draft",
+    needs="editor",
+    answer=DraftDeleted,
+    statuses=(404, 409),
+    params=(_AT_REV,),
+)
+async def delete(call: Call) -> Response:
+    """Runs and versions of the draft are kept. With If-Match, 409 unless the draft has that revision."""
+    await call.engine.drafts.delete(call.path("id"), _if_match(call))
+    return json_response(DraftDeleted(call.path("id"), True))
+
+
+@route(
+    "POST",
+    "/api/drafts/{id}/run",
+    "Start a run of a draft",
+    needs="editor",
+    audit=False,
+    body=RunDraftRequest,
+    answer=(DraftRunAccepted, RunResult),
+    status=202,
+    statuses=(200, 404, *REFUSALS),
+    query=StartQuery,
+    params=(_AT_REV, KEY),
+    media=MEDIA,
+    links=LINKS,
+)
+async def run(call: Call) -> Response:
+    """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""
+    rev, start = _if_match(call), call.query(StartQuery)
+    body = await read_as(call.request, call.limits, RunDraftRequest)
+    submitted, rev = await call.engine.drafts.run(
+        call.path("id"),
+        rev=rev,
+        input=body.input,
+        trigger=body.trigger,
+        stop_after=body.stop_after,
+        idempotency_key=idempotency_key(call),
+    )
+    return await started(call, submitted, start, (call.path("id"), rev))
+
+
+@route(
+    "POST",
+    "/api/drafts/{id}/versions",
+    "Store a draft as the next version of a workflow",
+    needs="editor",
+    body=VersionRequest,
+    answer=DraftVersion,
+    status=201,
+    statuses=(200, 400, 404, 409, 422),
+    params=(_AT_REV,),
+)
+async def save_version(call: Call) -> Response:
+    """201 for a new version, 200 when the same document is already a version. With If-Match, 409 unless the draft has
+    that revision. 422: the document has errors."""
+    rev = _if_match(call)
+    body = await read_as(call.request, call.limits, VersionRequest)
+    saved, rev = await call.engine.drafts.save_version(
+        call.path("id"), rev=rev, name=body.name, activate_triggers=body.activate_triggers
+    )
+    version = view_of(DraftVersion, saved, draft=call.path("id"), rev=rev)
+    return json_response(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
+
+
+@route("GET", "/api/drafts/{id}/inputs", "Inputs of the last runs", needs="viewer", answer=InputList, statuses=(404,))
+async def inputs(call: Call) -> Response:
+    """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
+    draft = await call.engine.drafts.get(call.path("id"))
+    return json_response(InputList(await call.engine.runs.last_inputs(draft=draft.id)))
+
+
+def _if_match(call: Call) -> int | None:
+    """The revision that If-Match names; None without the header. Raises BadRequest."""
+    text = call.request.headers.get("if-match")
+    if text is None:
+        return None
+    match = _ETAG.fullmatch(text.strip())
+    if match is None:
+        raise BadRequest('If-Match must be one revision in quotes, such as "3".', code="if_match_invalid")
+    return int(match[2])
+
+
+def _etag(rev: int) -> dict[str, str]:
+    return {"ETag": f'"{rev}"'}

@@ -1,0 +1,143 @@
+"""The editor's addresses, and signing in and out."""
+
+from __future__ import annotations
+
+import asyncio
+
+from starlette.responses import Response
+
+from executor.errors import Conflict
+from executor.kernel.store.topics.audit import Act, acting
+from server import ui
+from server.api.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
+from server.http.auth import CODE_S
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.errors import BodyInvalid, Unauthorized
+from server.http.principals import Principal
+from server.http.response import json_response
+from server.http.table import Routes, RouteSpec
+from server.oidc.provider import ProviderError
+from server.pages import entry
+
+LOGIN_BYTES_MAX = 4 * 1024
+
+
+PROVIDER_S = 3.0  # signing out waits no longer for the provider's description
+
+
+route = Routes("pages", RouteSpec)
+
+
+@route("GET", "/sign-in", "Sign in", public=True, documented=False)
+async def page(call: Call) -> Response:
+    """The page of a sign-in link. The code in the link stays in the browser until its script sends it."""
+    return entry.sign_in(200, call.provider)
+
+
+@route(
+    "POST",
+    "/login",
+    "Sign in with the server's token",
+    public=True,
+    body_bytes=LOGIN_BYTES_MAX,
+    documented=False,
+    signs=True,
+)
+async def log_in(call: Call) -> Response:
+    """Start a session; the previous session of the browser ends. 401: the token or code is not valid. 429: too many
+    wrong tokens."""
+    body = await read_as(call.request, call.limits, LoginRequest)
+    if (body.token is None) == (body.code is None):
+        raise BodyInvalid("Send either `token` or `code`.", pointer="")
+    response = json_response(SignedIn(True))
+    before = await call.auth.session(call.request)
+    try:
+        await call.auth.sign_in(call.engine, body.token, body.code, response, call.device)
+    except Unauthorized:
+        how = "server-token" if body.code is None else "sign-in link"
+        await call.auth.note_refusal(call.engine, "POST /login", how, call.address)
+        if body.token is not None:
+            call.auth.rates.missed(call.address)
+        raise
+    call.auth.forget_id_token(response)  # of the session before this one, which the provider had signed in
+    if before is not None:
+        await _end(call, before)
+    return response
+
+
+@route("POST", "/logout", "Sign out", public=True, documented=False, signs=True)
+async def log_out(call: Call) -> Response:
+    """End the session of this browser, here and on the server. `at_provider`: where the browser goes to sign out at the
+    provider that signed it in."""
+    session = await call.auth.session(call.request)
+    leave = None
+    if session is not None:
+        await _end(call, session)
+        leave = await _at_provider(call)
+    response = json_response(SignedIn(False, leave))
+    call.auth.sign_out(response)
+    return response
+
+
+async def _at_provider(call: Call) -> str | None:
+    """Return the provider's sign-out page, or None if the session is not the provider's, the provider has no such page,
+    or it does not answer in time."""
+    id_token = call.auth.kept_id_token(call.request)
+    if call.oidc is None or id_token is None:
+        return None
+    try:
+        async with asyncio.timeout(PROVIDER_S):
+            return call.oidc.flow.end(await call.oidc.provider.describe(), id_token)
+    except (ProviderError, TimeoutError):
+        return None
+
+
+@route("DELETE", "/api/sessions", "Sign out all browsers", tag="server", needs="admin", answer=SessionsEnded)
+async def end_all(call: Call) -> Response:
+    """Sign out every browser, including this one. Programs that send the token are not affected."""
+    ended = await call.engine.store.delete_sessions()
+    call.streams.close_sessions()
+    response = json_response(SessionsEnded(ended))
+    call.auth.sign_out(response)
+    return response
+
+
+@route(
+    "POST",
+    "/api/sign-in-links",
+    "Create a sign-in link",
+    tag="server",
+    needs="admin",
+    answer=SignInLink,
+    status=201,
+    statuses=(409,),
+    signs=True,
+)
+async def make_link(call: Call) -> Response:
+    """Create a link that signs in one browser as you, once, within ten minutes. 409: this server has no token."""
+    if not call.auth.required:
+        raise Conflict("This server requires no token, so no sign-in is needed.", code="no_token")
+    return json_response(SignInLink(await call.auth.link(call.engine, call.who.user), CODE_S), 201)
+
+
+async def _end(call: Call, who: Principal) -> None:
+    """The session of a browser that leaves, or that signs in anew."""
+    assert who.key is not None, "it has a session"
+    path = call.request.url.path
+    with acting(Act(who.actor, who.via, f"POST {path}", path, call.engine.parts.clock.now_ms(), "the session ended")):
+        await call.engine.store.delete_session(who.key)
+    call.streams.close_session(who.key)
+
+
+@route("GET", "/", "Front page", public=True, documented=False)
+@route("GET", "/runs/{id}", "A run, live", public=True, documented=False)
+@route("GET", "/w/{id}", "The editor of a workflow", public=True, documented=False)
+@route("GET", "/runs", "Runs", public=True, documented=False)
+@route("GET", "/approvals", "Open requests to people", public=True, documented=False)
+@route("GET", "/usage", "Tokens and costs", public=True, documented=False)
+@route("GET", "/settings", "Settings", public=True, documented=False)
+async def editor(call: Call) -> Response:
+    if not await call.auth.allows(call.request):
+        return entry.sign_in(provider=call.provider)
+    return ui.page(call.interface) if call.interface else entry.not_built()

@@ -1,0 +1,86 @@
+"""Public forms: GET shows one and changes nothing, POST starts a run. The token in the address is the credential."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.errors import Conflict, InputInvalid, NotFound, WeftError
+from executor.service.triggers.forms import FormView
+from server import ui
+from server.api.runs import wait_for
+from server.http.call import Call
+from server.http.errors import UnsupportedMedia
+from server.http.posted import FORM_MEDIA, posted
+from server.http.table import Routes, RouteSpec
+from server.pages import form as pages
+from server.pages.forms import file_inputs, placed_errors, read_form
+from server.pages.instead import instead
+
+BODY_BYTES_MAX = 256 * 1024
+
+
+_ONE = "/forms/{name}/{token}"
+
+
+_HTML = ("text/html",)
+
+
+route = Routes("triggers", RouteSpec)
+
+
+@route("GET", _ONE, "A public form", public=True, media=_HTML, documented=False)
+async def show(call: Call) -> Response:
+    try:
+        return pages.ask(await _find(call), extras=_extras(call), read_only=call.settings.read_only)
+    except WeftError as error:
+        return instead(error, "form")
+
+
+@route("POST", _ONE, "Submit a public form", public=True, body_bytes=BODY_BYTES_MAX, media=_HTML, documented=False)
+async def submit(call: Call) -> Response:
+    """The page with the result. Sending the same page again starts nothing and shows the same run."""
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media not in FORM_MEDIA:
+        raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
+    try:
+        form = await _find(call)
+        call.link_rates.answering(f"{form.id}\0{call.address}")
+        call.hook_rates.proved(form.id, "token", call.address)
+        return await _submit(call, form)
+    except WeftError as error:
+        return instead(error, "form")
+
+
+async def _submit(call: Call, form: FormView) -> Response:
+    typed, extras = await posted(call, file_inputs(form.schema)), _extras(call)
+    fields, errors = read_form(form.schema, typed)
+    if errors:
+        return pages.ask(form, typed=typed, errors=errors, extras=extras)
+    try:
+        delivered = await call.engine.forms.submit(
+            call.path("name"), call.path("token"), fields, typed.get(pages.ONCE, "")
+        )
+    except InputInvalid as error:
+        at_field, on_top = placed_errors(form.schema, error)
+        return pages.ask(form, typed=typed, errors=at_field, error=on_top, extras=extras)
+    except Conflict as error:
+        if "run" not in error.extra:
+            raise
+        return pages.submitted(form, await call.engine.runs.view(error.extra["run"]), extras)
+    run = await wait_for(call, delivered.submitted.run, delivered.timeout_s or 0)
+    return pages.submitted(form, run, extras)
+
+
+async def _find(call: Call) -> FormView:
+    """Raises NotFound, TooManyTries, WebhookDisabled, WebhookNotReady."""
+    try:
+        return await call.engine.forms.find(call.path("name"), call.path("token"))
+    except NotFound:
+        call.link_rates.missed(call.address)
+        raise
+
+
+def _extras(call: Call) -> ui.Extras:
+    """The parts that the interface adds to these pages, if it was built: its fonts, and checks while a form is filled
+    in."""
+    return ui.extras(call.interface, "resume")

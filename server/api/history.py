@@ -1,0 +1,170 @@
+"""The history of runs: a run after any event, one node of it in any attempt, and two runs side by side."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from msgspec import UNSET, Meta, Struct, UnsetType
+from starlette.responses import Response
+
+from executor.errors import NotFound
+from executor.kernel.journal.projection import Status
+from executor.service.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
+from executor.service.views.diff import RunDiff
+from executor.service.views.state import RunState
+from server.api.runs import StateQuery
+from server.http.call import Call
+from server.http.response import json_response, long_json_response
+from server.http.shapes import Preview, beginning, fragment
+from server.http.table import Routes, RouteSpec
+
+Bytes = Annotated[int, Meta(description="Bytes of JSON.")]
+
+
+Beginning = Annotated[str, Meta(description="Only when cut: the beginning of the JSON.")]
+
+
+class CheckpointShown(Struct, frozen=True):
+    """The last checkpoint that an attempt stored, its value cut to `preview` bytes."""
+
+    attempt: Annotated[int, Meta(description="The attempt that stored it.")]
+    at_ms: int
+    value: Annotated[Any, Meta(description="Null also when cut.")]
+    value_size: Bytes
+    value_truncated: bool
+    value_preview: Beginning | UnsetType = UNSET
+
+
+class NodeShown(Struct, frozen=True):
+    """One attempt of a node: its resolved parameters and its output, after event `seq`. Sizes are in bytes of JSON."""
+
+    run: str
+    key: str
+    node: str
+    block: str
+    name: str
+    type: str
+    path: str
+    seq: Annotated[int, Meta(description="State after this event.")]
+    status: Status | Literal["pending"]
+    attempt: Annotated[int, Meta(description="The attempt shown; 0: it did not run.")]
+    attempts: tuple[AttemptView, ...]
+    input: Annotated[Any, Meta(description="The resolved parameters; null when it did not start, or when cut.")]
+    input_error: Annotated[ErrorJson | None, Meta(description="Why the parameters could not be resolved.")]
+    output: Annotated[Any, Meta(description="Null also when cut.")]
+    error: ErrorJson | None
+    route: str | None
+    reason: str | None
+    because: str | None
+    reused: bool
+    checkpoint: Annotated[
+        CheckpointShown | None, Meta(description="The last checkpoint of its attempts; null also with `seq`.")
+    ]
+    steps: Annotated[
+        tuple[StepView, ...], Meta(description="The durable steps of its handler; event `finished_seq` has the output.")
+    ]
+    input_size: Bytes | None
+    input_truncated: bool
+    output_size: Bytes | None
+    output_truncated: bool
+    input_preview: Beginning | UnsetType = UNSET
+    output_preview: Beginning | UnsetType = UNSET
+
+
+class NodeQuery(Struct, frozen=True):
+    attempt: Annotated[int, Meta(ge=0, description="This attempt. Default: the last one.")] | None = None
+    seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
+    only: Annotated[Literal["input", "output"], Meta(description="Return the JSON of one of the two alone.")] | None = (
+        None
+    )
+    preview: Preview | None = None
+
+
+def node_shown(detail: NodeDetail, preview: int | None) -> NodeShown:
+    """Values over `preview` bytes are cut: the value is null, and the beginning of its JSON beside it."""
+    stored, checkpoint = detail.checkpoint, None
+    if stored is not None:
+        value, size, truncated, begins = _cut(stored.value, preview)
+        assert size is not None
+        checkpoint = CheckpointShown(stored.attempt, stored.at_ms, value, size, truncated, begins)
+    input, input_size, input_truncated, input_begins = _cut(detail.input, preview)
+    output, output_size, output_truncated, output_begins = _cut(detail.output, preview)
+    return view_of(
+        NodeShown,
+        detail,
+        checkpoint=checkpoint,
+        input=input,
+        input_size=input_size,
+        input_truncated=input_truncated,
+        input_preview=input_begins,
+        output=output,
+        output_size=output_size,
+        output_truncated=output_truncated,
+        output_preview=output_begins,
+    )
+
+
+def _cut(data: bytes | None, preview: int | None) -> tuple[Any, int | None, bool, str | UnsetType]:
+    """(value, bytes, whether it is cut, the beginning if it is)."""
+    if data is None or preview is None or len(data) <= preview:
+        return fragment(data), None if data is None else len(data), False, UNSET
+    return None, len(data), True, beginning(data, preview)
+
+
+route = Routes("runs", RouteSpec)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/state",
+    "State of a run after an event",
+    needs="viewer",
+    answer=RunState,
+    statuses=(400, 404),
+    query=StateQuery,
+)
+async def state(call: Call) -> Response:
+    """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
+    last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
+    return await long_json_response(
+        await call.engine.history.state(call.path("id"), call.query(StateQuery).seq), "nodes"
+    )
+
+
+@route("GET", "/api/runs/{id}/diff/{other}", "Compare two runs", needs="viewer", answer=RunDiff, statuses=(404,))
+async def diff(call: Call) -> Response:
+    """The first event at which the two runs differ, ignoring times and ids, and every node with a different result. The
+    runs can use different versions: blocks are matched by id."""
+    return json_response(await call.engine.history.diff(call.path("id"), call.path("other")))
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/nodes/{key}",
+    "Input and output of one node",
+    needs="viewer",
+    answer=(NodeShown, Annotated[Any, Meta(description="With `only`: any JSON.")]),
+    statuses=(400, 404),
+    query=NodeQuery,
+)
+async def node(call: Call) -> Response:
+    """`key` is a percent-encoded node key such as send@review#5/fan[2], or a container, whose input is that of its
+    start and whose output is that of its end. `input` has the parameters with all references resolved and secrets
+    redacted; code and expressions in it are {"$code", "values"}. With `only`, the response is the JSON of the input or
+    output alone, as a file."""
+    query = call.query(NodeQuery)
+    detail = await call.engine.runs.node(call.path("id"), call.path("key"), query.attempt, query.seq)
+    return _file(detail, query.only) if query.only else json_response(node_shown(detail, query.preview))
+
+
+def _file(detail: NodeDetail, what: str) -> Response:
+    data = detail.input if what == "input" else detail.output
+    if data is None:
+        raise NotFound(f"{detail.key} has no {what}", code=f"no_{what}")
+    name = re.sub(r"[^A-Za-z0-9_.-]+", "_", f"{detail.key}-{what}")
+    return Response(
+        data,
+        headers={"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{name}.json"'},
+        media_type="application/json",
+    )

@@ -1,0 +1,224 @@
+"""Continuing and repairing runs: a run from a block, a fork from any event, one node again, another version of the
+workflow."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+import msgspec
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from executor.service.topics.lifecycle import How
+from executor.service.views import view_of
+from server.api.runs import (
+    KEY,
+    LINKS,
+    MEDIA,
+    REFUSALS,
+    STARTED,
+    RunAccepted,
+    StartQuery,
+    accepted,
+    idempotency_key,
+    started,
+)
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.shapes import Version
+from server.http.table import Routes, RouteSpec
+
+
+class RerunRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run."""
+
+    start: str | None = msgspec.field(default=None, name="from")
+    input: Any = None
+
+
+class ForkRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones."""
+
+    seq: Annotated[int, Meta(ge=1, le=2**53)]
+    outputs: dict[str, Any] = {}
+
+
+class RetryRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/nodes/{key}/retry takes no fields."""
+
+
+class MigrateRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/migrate. `version` of the same workflow."""
+
+    version: Version
+
+
+class RerunPreview(Struct, frozen=True):
+    """Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
+    skipped."""
+
+    run: str
+    start: str = msgspec.field(name="from")
+    reused: tuple[str, ...]
+    again: tuple[str, ...]
+    skipped: tuple[str, ...]
+
+
+class ForkAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`seq`: the number of events copied from `source`."""
+
+    source: str
+    seq: int
+
+
+class RetryAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`how` "now": the run is `source` itself, and its next attempt begins at once. Else it is a new one: "from_block"
+    and "from_node": `block` and what follows it run again; "whole_container": `block` is the container around the node,
+    and runs again as a whole."""
+
+    source: str
+    how: How
+    block: str
+
+
+class MigrateAnswer(Struct, frozen=True):
+    """`moved` is false if the worker of the run has not responded yet; GET /api/runs/{id} has the current version."""
+
+    run: str
+    version: int
+    plan_hash: str
+    moved: bool
+
+
+class RerunQuery(Struct, frozen=True):
+    start: Annotated[str, Meta(description="Id of the block to start from. Default: everything runs again.")] | None = (
+        msgspec.field(default=None, name="from")
+    )
+
+
+DETAIL_MAX: Final = 1_000  # characters, in an audit row
+
+
+route = Routes("runs", RouteSpec)
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/fork",
+    "Fork a run at an event",
+    needs="editor",
+    body=ForkRequest,
+    answer=ForkAccepted,
+    status=202,
+    statuses=(200, 400, 404, *REFUSALS),
+    params=(KEY,),
+    links=LINKS,
+)
+async def fork(call: Call) -> Response:
+    """Create a run that continues from event `seq`. It copies all events up to there, with the given outputs in place
+    of the recorded ones. The source run is not changed. 409: the source run was failing at that event; `seq` is then
+    the last event from which a fork can continue."""
+    body = await read_as(call.request, call.limits, ForkRequest)
+    source = call.path("id")
+    call.note(_changes(f"at {body.seq}", "outputs", body.outputs))
+    forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
+    answer = view_of(ForkAccepted, accepted(forked), source=source, seq=forked.seq)
+    return _made(answer)
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/nodes/{key}/retry",
+    "Run one node again",
+    needs="editor",
+    body=RetryRequest,
+    answer=RetryAccepted,
+    status=202,
+    statuses=(200, 404, *REFUSALS),
+    params=(KEY,),
+    links=LINKS,
+)
+async def retry(call: Call) -> Response:
+    """For a run that has ended: a new run that runs this node and everything after it again. For an open run: the next
+    attempt, if the node is waiting for one, starts now (`created` is false and the run is the same)."""
+    await read_as(call.request, call.limits, RetryRequest)
+    source = call.path("id")
+    retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
+    return _made(
+        view_of(RetryAccepted, accepted(retried), source=source, how=retried.how, block=retried.block),
+    )
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/migrate",
+    "Move an open run to another version",
+    needs="editor",
+    body=MigrateRequest,
+    answer=MigrateAnswer,
+    statuses=(202, 404, *REFUSALS),
+)
+async def migrate(call: Call) -> Response:
+    """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
+    lists them. 202: the worker of the run has not responded within a few seconds."""
+    body = await read_as(call.request, call.limits, MigrateRequest)
+    call.note(f"to version {body.version}")
+    found = await call.engine.lifecycle.migrate(call.path("id"), body.version)
+    answer = MigrateAnswer(found.run, found.version, found.plan_hash, found.moved)
+    return json_response(answer, 200 if found.moved else 202)
+
+
+def _changes(where: str, what: str, given: Any) -> str:
+    """Return the names of the values given in place of recorded ones, for the audit."""
+    if not given:
+        return where
+    names = ", ".join(given) if isinstance(given, dict) else "another one"
+    return f"{where}, {what}: {names}"[:DETAIL_MAX]
+
+
+def _made(answer: ForkAccepted | RetryAccepted) -> Response:
+    headers = {"Location": f"/api/runs/{answer.run}"}
+    return json_response(answer, 202 if answer.created else 200, headers)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/rerun",
+    "Preview a run from a block",
+    needs="viewer",
+    answer=RerunPreview,
+    statuses=(404, 409),
+    query=RerunQuery,
+)
+async def preview(call: Call) -> Response:
+    """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
+    one)."""
+    found = await call.engine.lifecycle.preview_run_from(call.path("id"), call.query(RerunQuery).start)
+    return json_response(RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/rerun",
+    "Run from a block",
+    needs="editor",
+    body=RerunRequest,
+    answer=STARTED,
+    status=202,
+    statuses=(200, 404, *REFUSALS),
+    query=StartQuery,
+    params=(KEY,),
+    media=MEDIA,
+    links=LINKS,
+)
+async def rerun(call: Call) -> Response:
+    """Create a run of the same document that reuses the results before the block and runs the block and everything
+    after it again. Without a block, everything runs again."""
+    start = call.query(StartQuery)
+    body = await read_as(call.request, call.limits, RerunRequest)
+    call.note(_changes(f"from {body.start or 'the start'}", "input", body.input))
+    submitted = await call.engine.lifecycle.run_from(
+        call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
+    )
+    return await started(call, submitted, start)

@@ -1,0 +1,191 @@
+"""Resume links: GET shows the question and changes nothing (mail scanners open links), POST answers, once.
+
+Public: the token in the link is the credential, unless the wait is for certain people, who sign in. `/resume/{token}`
+answers in HTML, or JSON if the request accepts it; `/api/resume/{token}` answers in JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound, NotYours, SignInRequired
+from executor.kernel.run.answers import needs_sign_in
+from executor.kernel.store.topics.audit import Act, Reach, acting
+from executor.service.views import WaitView, view_of
+from server import ui
+from server.api.waits import AnswerRequest, PublicWait, too_late
+from server.http.auth import HINT
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.posted import FORM_MEDIA, posted
+from server.http.principals import Principal
+from server.http.response import json_response
+from server.http.table import Routes, RouteSpec
+from server.pages import entry
+from server.pages import resume as pages
+from server.pages.forms import file_inputs, placed_errors, read_form
+
+_BOTH = ("text/html", "application/json")
+
+
+_SHOW = "The request behind a resume link"
+
+
+_ANSWER = "Answer a wait, once"
+
+
+route = Routes("waits", RouteSpec)
+
+
+@route("GET", "/resume/{token}", _SHOW, public=True, answer=PublicWait, statuses=(404, 429), media=_BOTH)
+async def show(call: Call) -> Response:
+    if _wants_json(call):
+        return await show_json(call)
+    try:
+        wait = await _find(call)
+    except NotFound:
+        return pages.unknown()
+    if await _is_closed_to(call, wait):
+        return entry.sign_in(provider=call.provider)
+    extras = _extras(call)
+    if wait.status != "pending":
+        return pages.closed(wait, 200, extras)
+    return pages.ask(wait, extras=extras, read_only=call.settings.read_only)
+
+
+@route("GET", "/api/resume/{token}", _SHOW, public=True, answer=PublicWait, statuses=(404, 429))
+async def show_json(call: Call) -> Response:
+    wait = await _find(call)
+    if await _is_closed_to(call, wait):
+        raise SignInRequired(hint=HINT)
+    return json_response(view_of(PublicWait, wait))
+
+
+@route(
+    "POST",
+    "/resume/{token}",
+    _ANSWER,
+    public=True,
+    body=AnswerRequest,
+    answer=PublicWait,
+    statuses=(401, 403, 404, 409, 422, 429),
+    media=_BOTH,
+)
+async def answer(call: Call) -> Response:
+    """A form post returns a page, a JSON post returns JSON."""
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media in FORM_MEDIA:
+        return await _answer_form(call)
+    return await answer_json(call)
+
+
+@route(
+    "POST",
+    "/api/resume/{token}",
+    _ANSWER,
+    public=True,
+    body=AnswerRequest,
+    answer=PublicWait,
+    statuses=(401, 403, 404, 409, 422, 429),
+)
+async def answer_json(call: Call) -> Response:
+    """{"action", "fields", "by"}. Where the wait is for certain people, the request needs their credential too: 401 or
+    403 without it, and `by` does not count."""
+    wait = await _find(call, answering=True)
+    body = await read_as(call.request, call.limits, AnswerRequest)
+    try:
+        answered = await _record(call, wait, body.fields, body.action, body.by)
+    except AlreadyAnswered as error:
+        raise too_late(error) from None
+    return json_response(view_of(PublicWait, answered))
+
+
+async def _answer_form(call: Call) -> Response:
+    token = call.path("token")
+    try:
+        wait = await _find(call, answering=True)
+    except NotFound:
+        return pages.unknown()
+    extras = _extras(call)
+    if wait.status != "pending":
+        return pages.closed(wait, 409, extras)
+    files = file_inputs(wait.schema)
+    if files and await _is_closed_to(call, wait):  # before anything is stored
+        return entry.sign_in()
+    typed = await posted(call, files)
+    fields, errors = read_form(wait.schema, typed)
+    if errors:
+        return pages.ask(wait, typed=typed, errors=errors, extras=extras)
+    action = typed.get("action") or None
+    try:
+        answered = await _record(call, wait, fields, action, typed.get("by", "").strip()[:200] or None)
+    except SignInRequired:
+        return entry.sign_in(provider=call.provider)
+    except NotYours as error:
+        return pages.ask(wait, typed=typed, error=error.message, extras=extras)
+    except AnswerInvalid as error:
+        return _ask_again(wait, typed, error, extras)
+    except Conflict:
+        return pages.closed(await call.engine.waits.find(token), 409, extras)
+    return pages.thanks(answered, action, extras)
+
+
+async def _is_closed_to(call: Call, wait: WaitView) -> bool:
+    """Return whether the wait is for certain people, and the request does not come from one of them, signed in."""
+    return needs_sign_in(wait.request) and call.auth.required and not await call.auth.allows(call.request)
+
+
+async def _record(call: Call, wait: WaitView, fields: dict[str, Any], action: str | None, said: str | None) -> WaitView:
+    """Record the answer in the audit: its actor is the signed-in user, or the holder of the link with the name typed
+    there."""
+    who = await call.auth.principal(call.request) if call.auth.required else None
+    reach = _reach(call, who)
+    if who is not None and not needs_sign_in(wait.request):
+        who = None if not who.is_signed_in else who
+    detail = f"{action or 'answered'}" + (f", said to be {said}" if said else "")
+    actor, via = ("link", "link") if who is None else (who.actor, who.via)
+    now_ms = call.engine.parts.clock.now_ms()
+    path = f"/api/runs/{wait.run}/waits/{wait.key}"
+    with acting(Act(actor, via, "POST /resume/{token}", path, now_ms, detail, reach=reach)):
+        return await call.engine.answer(call.path("token"), fields, action, said, None if who is None else who.answerer)
+
+
+def _reach(call: Call, who: Principal | None) -> Reach | None:
+    """Return the files that an answer may name: those uploaded with it, and those that its sender may use."""
+    if not call.auth.required or (who is not None and who.reach is None):
+        return None
+    token = call.path("token")
+    if who is None or who.reach is None:
+        return Reach(uploaders=(token,))
+    return replace(who.reach, uploaders=(*who.reach.uploaders, token))
+
+
+async def _find(call: Call, answering: bool = False) -> WaitView:
+    """Raises NotFound, TooManyTries."""
+    try:
+        wait = await call.engine.waits.find(call.path("token"))
+    except NotFound:
+        call.link_rates.missed(call.address)
+        raise
+    if answering:
+        call.link_rates.answering(call.path("token"))
+    return wait
+
+
+def _ask_again(wait: WaitView, typed: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
+    """Put each message at the field its pointer names; what belongs to no field is shown above the form."""
+    at_field, on_top = placed_errors(wait.schema, error)
+    return pages.ask(wait, typed=typed, errors=at_field, error=on_top, extras=extras)
+
+
+def _extras(call: Call) -> ui.Extras:
+    """The parts that the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a
+    notice when the question was answered elsewhere."""
+    return ui.extras(call.interface, "resume")
+
+
+def _wants_json(call: Call) -> bool:
+    return call.accepts("application/json") and not call.accepts("text/html")

@@ -1,0 +1,622 @@
+"""Runs: start, look, cancel, signal. A 2xx on a write means it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Annotated, Any, Literal
+
+import orjson
+from msgspec import Meta, Struct
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from compiler.diagnostics import Diagnostic
+from compiler.document import Priority
+from compiler.render import Format
+from executor.errors import BadRequest, Conflict
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.statements import TERMINAL, RunStatus
+from executor.service.views import (
+    ErrorJson,
+    RunDocument,
+    RunGraph,
+    RunView,
+    Submitted,
+    WaitView,
+    Why,
+    view_of,
+)
+from server.api.events import open_stream
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.errors import TooManyStreams
+from server.http.principals import without_links
+from server.http.response import block_response, json_response, long_json_response
+from server.http.shapes import (
+    PAGE_MAX,
+    WAIT_S_MAX,
+    PersonName,
+    Preview,
+    ShortText,
+    Version,
+    beginning,
+    capped,
+    fragment,
+)
+from server.http.table import Link, Param, Routes, RouteSpec
+
+SUMMARY_CHARS = 160
+
+
+class RunRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/workflows/{name}/runs. `priority`: in place of that of the workflow."""
+
+    input: Any = None
+    trigger: str | None = None
+    version: Version | None = None
+    stop_after: str | None = None
+    priority: Priority | None = None
+
+
+class RunDocumentRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs: run a document without storing it. `priority`: in place of that of the workflow."""
+
+    document: dict[str, Any]
+    input: Any = None
+    trigger: str | None = None
+    stop_after: str | None = None
+    priority: Priority | None = None
+
+
+class CancelRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/cancel. `reason` is recorded in the journal. `now`: the run does not wait for its cleanups; a
+    second request means the same."""
+
+    reason: Annotated[str, Meta(max_length=2000)] = ""
+    now: bool = False
+
+
+class RunUrls(Struct, frozen=True):
+    """Paths on this server, beginning with a slash."""
+
+    self: str
+    events: str
+    graph: str
+    why: str
+    plan: str
+    cancel: str
+    page: str
+    document: str
+    nodes: str
+    rerun: str
+
+
+class RunAccepted(Struct, frozen=True):
+    """`created` is false if the idempotency key was used before; the run is then the one created with it."""
+
+    run: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    created: bool
+    urls: RunUrls
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class RunResult(Struct, frozen=True):
+    """Response to `?wait=`: the run has ended, or is open (status code 202). `waits`: the open waits of the run and of
+    runs below it, each with the `link` that answers it."""
+
+    run: str
+    workflow: str
+    status: RunStatus
+    output: Any
+    error: ErrorJson | None
+    urls: RunUrls
+    waits: tuple[WaitView, ...] = ()
+
+
+class RunDeleted(Struct, frozen=True):
+    """`runs`: the number of deleted runs, including those that the run started."""
+
+    run: str
+    runs: int
+
+
+class Cancelled(Struct, frozen=True):
+    """`status` is `cancelled` when the run has ended, otherwise `cancelling`: the request is stored and the run will
+    process it before it ends."""
+
+    run: str
+    cancelled: bool
+    status: Literal["cancelled", "cancelling"]
+
+
+class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
+    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response`: after it has finished.
+    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
+    `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
+    `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
+    requests that a waiting run has received but not processed. `by`: who started it, such as `user:ada`, `token:ID` or
+    `server-token`; null for triggers, child runs and servers without a token. `stale`: its worker stopped responding,
+    and no other one has continued the run yet; `stale_since_ms`: when the lease of that worker lapsed. `lacks`: the
+    function or block type that the run waits for, as the process that answers does not have it."""
+
+    urls: RunUrls
+
+
+class RunSummary(Struct, frozen=True):
+    """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
+    `duration_ms`: from its first start to its end, null before that. `stale`, `stale_since_ms`, `lacks`: as in
+    RunDetail."""
+
+    id: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    error: ErrorJson | None
+    seq: int
+    created_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    parent_run_id: str | None
+    input_summary: str
+    duration_ms: int | None
+    draft_id: str | None
+    draft_rev: int | None
+    stale: bool
+    stale_since_ms: int | None
+    lacks: str | None
+
+
+class RunCounts(Struct, frozen=True):
+    """The number of runs by status."""
+
+    queued: int
+    running: int
+    waiting: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
+class RunPage(Struct, frozen=True):
+    """`next`: pass it as `before` for the following page; null at the end. `counts`: null with `counts=0`. `capped`:
+    statuses of which there are at least 100,000 runs; they are not counted further."""
+
+    runs: list[RunSummary]
+    next: str | None
+    counts: RunCounts | None
+    capped: list[RunStatus]
+
+
+class RunWhy(Struct, frozen=True):
+    """For each node, its state and why it is in it."""
+
+    run: str
+    why: list[Why]
+
+
+class InputList(Struct, frozen=True):
+    """Inputs of runs, newest first."""
+
+    inputs: Annotated[list[Any], Meta(max_length=10)]
+
+
+class RunsQuery(Struct, frozen=True):
+    workflow: Annotated[str, Meta(description="Only runs of this workflow.")] | None = None
+    draft: Annotated[str, Meta(description="Only runs of this draft.")] | None = None
+    parent: Annotated[str, Meta(description="Only runs started by this run.")] | None = None
+    status: Annotated[RunStatus, Meta(description="Only runs with this status.")] | None = None
+    before: Annotated[str, Meta(description="Id of the last run of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
+    counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
+
+
+class WhyQuery(Struct, frozen=True):
+    node: Annotated[str, Meta(description="A block, a node, or a node key such as send@review#5.")] | None = None
+    seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
+
+
+class StartQuery(Struct, frozen=True):
+    """The query of requests that start a run. `preview` applies to a stream of its events."""
+
+    wait: (
+        Annotated[
+            float, Meta(ge=0, extra={"cut_at": WAIT_S_MAX}, description="Seconds to wait for the result, at most 60.")
+        ]
+        | None
+    ) = None
+    preview: Preview | None = None
+
+
+class RunQuery(Struct, frozen=True):
+    wait: (
+        Annotated[
+            float,
+            Meta(
+                ge=0,
+                extra={"cut_at": WAIT_S_MAX},
+                description="Seconds to wait, at most 60, until the run has ended or only an answer or a signal can "
+                "move it.",
+            ),
+        ]
+        | None
+    ) = None
+
+
+class StateQuery(Struct, frozen=True):
+    seq: Annotated[int, Meta(ge=1, description="The state after this event. Default: now.")] | None = None
+
+
+class PlanQuery(Struct, frozen=True):
+    format: Annotated[Format, Meta(description="json, text, dot or mermaid.")] = "json"
+    expanded: Annotated[bool, Meta(description="1: show branches and iterations as separate nodes.")] = False
+
+
+def run_urls(run: str) -> RunUrls:
+    base = f"/api/runs/{run}"
+    return RunUrls(
+        self=base,
+        events=f"{base}/events",
+        graph=f"{base}/graph",
+        why=f"{base}/why",
+        plan=f"{base}/plan",
+        cancel=f"{base}/cancel",
+        page=f"/runs/{run}",
+        document=f"{base}/document",
+        nodes=f"{base}/nodes",
+        rerun=f"{base}/rerun",
+    )
+
+
+def accepted(submitted: Submitted) -> RunAccepted:
+    """The answer to a request that started a run."""
+    return view_of(RunAccepted, submitted, urls=run_urls(submitted.run))
+
+
+def _without_traceback(error: bytes | None) -> Any:
+    """A list has no room for it."""
+    if error is None or b'"traceback"' not in error:
+        return fragment(error)
+    return {name: value for name, value in orjson.loads(error).items() if name != "traceback"}
+
+
+def run_summary(row: RunRow, now_ms: int, lacks: str | None) -> RunSummary:
+    """A run as lists show it."""
+    since_ms = row.stale_since_ms(now_ms)
+    began_ms = row.started_at_ms or row.created_at_ms
+    return view_of(
+        RunSummary,
+        row,
+        error=_without_traceback(row.error),
+        input_summary=beginning(row.input, SUMMARY_CHARS),
+        duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
+        stale=since_ms is not None,
+        stale_since_ms=since_ms,
+        lacks=lacks,
+    )
+
+
+class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`rev`: the revision of the draft that runs."""
+
+    draft: str
+    rev: int
+
+
+class SignalAccepted(Struct, frozen=True):
+    """`seq` counts the signals of this run from 1. `new` is false if the dedupe key was used before."""
+
+    run: str
+    name: str
+    seq: int
+    new: bool
+
+
+class SignalRequest(Struct, forbid_unknown_fields=True):
+    """`dedupe_key`: a repeated key returns the first signal; the Idempotency-Key header does the same."""
+
+    payload: Any = None
+    correlation: ShortText | None = None
+    dedupe_key: ShortText | None = None
+    by: PersonName | None = None
+
+
+IDEMPOTENCY_KEY_MAX = 255
+
+
+KEY = Param(
+    "Idempotency-Key",
+    "The same key with the same body returns the same run; with another body, 409.",
+    {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
+)
+
+
+REFUSALS = (409, 413, 415, 422)
+
+
+STARTED = (RunAccepted, RunResult)  # the second with ?wait=
+
+
+_RUN = {"id": "$response.body#/run"}
+
+
+LINKS = (
+    Link("GET", "/api/runs/{id}", _RUN),
+    Link("GET", "/api/runs/{id}/events", _RUN),
+    Link("GET", "/api/waits", {"run": "$response.body#/run"}),
+    Link("POST", "/api/runs/{id}/signals/{name}", _RUN),
+    Link("POST", "/api/runs/{id}/cancel", _RUN),
+    Link("POST", "/api/runs/{id}/rerun", _RUN),
+)
+
+
+MEDIA = ("application/json", "text/event-stream")
+
+
+route = Routes("runs", RouteSpec)
+
+
+@route(
+    "POST",
+    "/api/workflows/{name}/runs",
+    "Start a run of a stored workflow",
+    needs="editor",
+    audit=False,
+    body=RunRequest,
+    answer=STARTED,
+    status=202,
+    statuses=(200, 404, *REFUSALS),
+    query=StartQuery,
+    params=(KEY,),
+    media=MEDIA,
+    links=LINKS,
+)
+async def start_stored(call: Call) -> Response:
+    """Run a stored workflow."""
+    start = call.query(StartQuery)
+    body = await read_as(call.request, call.limits, RunRequest)
+    submitted = await call.engine.submit(
+        call.path("name"),
+        input=body.input,
+        trigger=body.trigger,
+        version=body.version,
+        idempotency_key=idempotency_key(call),
+        stop_after=body.stop_after,
+        priority=body.priority,
+    )
+    return await started(call, submitted, start)
+
+
+@route(
+    "POST",
+    "/api/runs",
+    "Start a run of a document",
+    needs="editor",
+    audit=False,
+    body=RunDocumentRequest,
+    answer=STARTED,
+    status=202,
+    statuses=(200, 404, *REFUSALS),
+    query=StartQuery,
+    params=(KEY,),
+    media=MEDIA,
+    links=LINKS,
+)
+async def start_document(call: Call) -> Response:
+    """Run a document as it is."""
+    start = call.query(StartQuery)
+    body = await read_as(call.request, call.limits, RunDocumentRequest)
+    submitted = await call.engine.submit(
+        body.document,
+        input=body.input,
+        trigger=body.trigger,
+        idempotency_key=idempotency_key(call),
+        stop_after=body.stop_after,
+        priority=body.priority,
+    )
+    return await started(call, submitted, start)
+
+
+@route("GET", "/api/runs", "Runs, newest first", needs="viewer", answer=RunPage, query=RunsQuery)
+async def list_runs(call: Call) -> Response:
+    """`counts`: runs by status, up to 100,000, for the same workflow and draft, with any status and parent."""
+    query = call.query(RunsQuery)
+    rows = await call.engine.runs.list(
+        query.workflow, query.status, query.before, query.limit, query.draft, parent=query.parent
+    )
+    counts = await call.engine.runs.count(query.workflow, query.draft) if query.counts else None
+    following = rows[-1].id if len(rows) == query.limit else None
+    parts = call.engine.parts
+    now_ms = parts.clock.now_ms()
+    return json_response(
+        RunPage(
+            [run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows],
+            following,
+            None if counts is None else RunCounts(**counts),
+            capped(counts or {}),
+        )
+    )
+
+
+@route(
+    "GET",
+    "/api/runs/{id}",
+    "A run with its nodes, waits and variables",
+    needs="viewer",
+    answer=RunDetail,
+    statuses=(404,),
+    query=RunQuery,
+)
+async def read(call: Call) -> Response:
+    """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
+    wait_s, id = call.query(RunQuery).wait, call.path("id")
+    if wait_s:
+        await call.engine.runs.row(id)  # refuse what does not exist before a place among the streams is used
+        run = await wait_for(call, id, wait_s)
+    else:
+        run = await call.engine.runs.view(id)
+    waits, below = (without_links(call.who, each) for each in (run.waits, run.child_waits))
+    run = replace(run, waits=waits, child_waits=below)
+    return await long_json_response(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
+
+
+@route(
+    "DELETE", "/api/runs/{id}", "Delete a run that has ended", needs="editor", answer=RunDeleted, statuses=(404, 409)
+)
+async def delete(call: Call) -> Response:
+    """Delete the run with its events, waits and outputs, and the runs that it started. 409: one of those runs is open,
+    or the run was started by another run; delete that one instead."""
+    run = call.path("id")
+    return json_response(RunDeleted(run, await call.engine.upkeep.delete_run(run)))
+
+
+@route("GET", "/api/runs/{id}/document", "The document of a run", needs="viewer", answer=RunDocument, statuses=(404,))
+async def document(call: Call) -> Response:
+    """The document is fixed when the run starts; later versions and changes of a draft do not affect it."""
+    found = await call.engine.runs.document(call.path("id"))
+    return json_response(found, headers={"ETag": f'"{found.hash}"'})
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/graph",
+    "The plan of a run with the state of its nodes and edges",
+    needs="viewer",
+    answer=RunGraph,
+    statuses=(404,),
+)
+async def graph(call: Call) -> Response:
+    """The plan of the run with the state of its nodes and edges."""
+    return json_response(await call.engine.runs.graph(call.path("id")))
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/why",
+    "Why nodes have their state",
+    needs="viewer",
+    statuses=(404,),
+    answer=RunWhy,
+    query=WhyQuery,
+)
+async def why(call: Call) -> Response:
+    """With `seq`: the state after that event."""
+    run, query = call.path("id"), call.query(WhyQuery)
+    return await long_json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)), "why")
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/cancel",
+    "Cancel a run",
+    needs="editor",
+    body=CancelRequest,
+    answer=Cancelled,
+    status=202,
+    statuses=(404, 409),
+)
+async def cancel(call: Call) -> Response:
+    """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has ended,
+    and not by a cancel: a repeated request is answered like the first."""
+    body = await read_as(call.request, call.limits, CancelRequest)
+    run = call.path("id")
+    posted = await call.engine.cancel(run, body.reason, body.now)
+    status = (await call.engine.runs.row(run)).status
+    ended = status == "cancelled"
+    if not (posted or ended) or status in ("succeeded", "failed"):  # it was failing already
+        raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
+    return json_response(Cancelled(run, ended, "cancelled" if ended else "cancelling"), 202)
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/signals/{name}",
+    "Send a signal to a run",
+    needs="editor",
+    body=SignalRequest,
+    answer=SignalAccepted,
+    status=202,
+    statuses=(200, 404, 409),
+    params=(KEY,),
+)
+async def signal(call: Call) -> Response:
+    """202 for a new signal, 200 when its dedupe key was used before."""
+    body = await read_as(call.request, call.limits, SignalRequest)
+    run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
+    if not name:
+        raise BadRequest("A signal requires a name.", code="signal_name_missing")
+    seq, new = await call.engine.signal(
+        run,
+        name,
+        body.payload,
+        correlation=body.correlation,
+        dedupe_key=body.dedupe_key or key,
+        by=body.by,
+    )
+    return json_response(SignalAccepted(run, name, seq, new), 202 if new else 200)
+
+
+def idempotency_key(call: Call) -> str | None:
+    """The header Idempotency-Key; None without it. Raises BadRequest when it is empty or too long."""
+    key = call.request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_MAX:
+        raise BadRequest(
+            f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_MAX} characters.", code="idempotency_key_invalid"
+        )
+    return key
+
+
+async def started(
+    call: Call, submitted: Submitted, query: StartQuery, draft: tuple[str, int] | None = None
+) -> Response:
+    """Return the new run as the caller asked for it: a stream of its events, its result, or its address. `draft`: the
+    id and revision of the draft that it runs."""
+    headers = {"Location": f"/api/runs/{submitted.run}"}
+    if not submitted.created:
+        headers["Idempotency-Replayed"] = "true"
+    if draft is not None:
+        headers["Weft-Draft-Rev"] = str(draft[1])
+    if call.accepts("text/event-stream"):
+        row = await call.engine.runs.row(submitted.run)
+        try:
+            return open_stream(call, row, 0, query.preview, headers)
+        except TooManyStreams:
+            pass  # the run is stored: better to name it than to answer with an error
+    elif query.wait is not None:
+        return await _result(call, submitted, query.wait, headers)
+    body = accepted(submitted)
+    if draft is not None:
+        body = view_of(DraftRunAccepted, body, draft=draft[0], rev=draft[1])
+    return json_response(body, 202 if submitted.created else 200, headers)
+
+
+async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
+    """200 and the result, the answer of a response block as the workflow wrote it, or 202 and the open waits."""
+    run = await wait_for(call, submitted.run, wait_s)
+    if run.status in TERMINAL and run.response is not None:
+        ours = {name: value for name, value in headers.items() if name == "Idempotency-Replayed"}
+        return block_response(run.response, {"Weft-Run": run.id, **ours})
+    waits = (*run.waits, *run.child_waits)
+    result = RunResult(run.id, run.workflow, run.status, run.output, run.error, run_urls(run.id), waits)
+    return json_response(result, 200 if run.status in TERMINAL else 202, headers)
+
+
+async def wait_for(call: Call, run: str, wait_s: float) -> RunView:
+    """Like engine.wait_finished, but ends at once when the server stops. A waiting caller counts as an open stream."""
+    try:
+        place = call.streams.enter(run)
+    except TooManyStreams:
+        return await call.engine.runs.view(run)
+    waiter = asyncio.create_task(call.engine.wait_finished(run, wait_s), name=f"wait {run}")
+    ends: list[asyncio.Future[Any]] = [waiter, place.closed]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        return waiter.result() if waiter.done() else await call.engine.runs.view(run)
+    finally:
+        call.streams.leave(place)
+        waiter.cancel()
+        await asyncio.wait([waiter])

@@ -1,0 +1,175 @@
+"""Schedules: their due times, and the outcomes."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from executor.kernel.store.topics.schedules import FireOutcome
+from executor.kernel.values.cron import EXPRESSION_SCHEMA
+from executor.service.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
+from executor.service.views import view_of
+from server.api.runs import RunAccepted, run_urls
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import Link, Param, Routes, RouteSpec
+
+
+class ScheduleList(Struct, frozen=True):
+    """The schedules, by id."""
+
+    schedules: list[ScheduleView]
+
+
+class FireView(Struct, frozen=True):
+    """The outcome at `at_ms` of the scheduled time `due_ms`."""
+
+    due_ms: int
+    at_ms: int
+    outcome: FireOutcome
+    run: str | None
+    error: str | None
+
+
+class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
+    """`fires`: the last 50 scheduled times, newest first."""
+
+    fires: list[FireView]
+
+
+class CronPreview(Struct, frozen=True):
+    """`upcoming_ms`: the next five times of the expression in that time zone."""
+
+    expr: str
+    tz: str
+    upcoming_ms: tuple[int, ...]
+
+
+class TriggerDeleted(Struct, frozen=True):
+    id: str
+    deleted: bool
+
+
+class TriggersQuery(Struct, frozen=True):
+    workflow: Annotated[str, Meta(description="Only for this workflow.")] | None = None
+
+
+class CronQuery(Struct, frozen=True):
+    expr: Annotated[
+        str,
+        Meta(
+            description="Minute, hour, day of the month, month, day of the week.",
+            extra_json_schema=EXPRESSION_SCHEMA,
+            extra={"hint": "GET /api/cron?expr=0+9+*+*+MON-FRI&tz=UTC"},
+        ),
+    ]
+    tz: Annotated[str, Meta(description="A time zone such as Europe/Berlin. Default: UTC.")] = "UTC"
+
+
+# What is made by this API is named so; those that documents declare have a colon in them.
+OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
+
+
+_ONE = "/api/schedules/{id}"
+
+
+_SAME = {"id": "$response.body#/id"}
+
+
+route = Routes("triggers", RouteSpec)
+
+
+@route("GET", "/api/schedules", "All schedules", needs="viewer", answer=ScheduleList, query=TriggersQuery)
+async def list_all(call: Call) -> Response:
+    """All schedules, by id."""
+    return json_response(ScheduleList(await call.engine.schedules.all(call.query(TriggersQuery).workflow)))
+
+
+@route("GET", _ONE, "A schedule and its last times", needs="viewer", answer=ScheduleDetail, statuses=(404,))
+async def read(call: Call) -> Response:
+    """A schedule with its last times and their outcomes."""
+    return json_response(await _detail(call, await call.engine.schedules.get(call.path("id"))))
+
+
+@route(
+    "PUT",
+    _ONE,
+    "Create or change a schedule",
+    needs="editor",
+    body=ScheduleSpec,
+    answer=ScheduleDetail,
+    statuses=(201, 400, 404, 409, 422),
+    params=(OWN_ID,),
+    links=(
+        Link("GET", _ONE, _SAME),
+        Link("POST", f"{_ONE}/enable", _SAME),
+        Link("POST", f"{_ONE}/disable", _SAME),
+        Link("POST", f"{_ONE}/run", _SAME),
+        Link("DELETE", _ONE, _SAME),
+    ),
+)
+async def put(call: Call) -> Response:
+    """201 for a new schedule, 200 for a change. 409: the schedule is declared by a document; change it there."""
+    spec = await read_as(call.request, call.limits, ScheduleSpec)
+    view, created = await call.engine.schedules.put(call.path("id"), spec)
+    return json_response(await _detail(call, view), 201 if created else 200)
+
+
+@route("DELETE", _ONE, "Delete a schedule", needs="editor", answer=TriggerDeleted, statuses=(404, 409))
+async def delete(call: Call) -> Response:
+    """Delete a schedule. Its runs are kept. 409: it is declared by a document; remove it there."""
+    await call.engine.schedules.delete(call.path("id"))
+    return json_response(TriggerDeleted(call.path("id"), True))
+
+
+@route("POST", f"{_ONE}/enable", "Enable a schedule", needs="editor", answer=ScheduleDetail, statuses=(404, 422))
+async def enable(call: Call) -> Response:
+    """The next run is at the first scheduled time from now."""
+    return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), True)))
+
+
+@route("POST", f"{_ONE}/disable", "Disable a schedule", needs="editor", answer=ScheduleDetail, statuses=(404,))
+async def disable(call: Call) -> Response:
+    """No runs start, and missed times are not made up for."""
+    return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), False)))
+
+
+@route(
+    "POST",
+    f"{_ONE}/run",
+    "Start a run of a schedule now",
+    needs="editor",
+    answer=RunAccepted,
+    status=202,
+    statuses=(404, 422),
+)
+async def run_now(call: Call) -> Response:
+    """Start a run, even if the schedule is disabled or other runs are open."""
+    run = await call.engine.schedules.run_now(call.path("id"))
+    row = await call.engine.runs.row(run)
+    accepted = RunAccepted(row.id, row.workflow, row.version, row.status, True, run_urls(row.id))
+    return json_response(accepted, 202, {"Location": f"/api/runs/{run}"})
+
+
+@route(
+    "GET",
+    "/api/cron",
+    "The next times of a cron expression",
+    needs="viewer",
+    answer=CronPreview,
+    statuses=(400, 422),
+    query=CronQuery,
+)
+async def preview(call: Call) -> Response:
+    """The next five times of an expression."""
+    query = call.query(CronQuery)
+    return json_response(CronPreview(query.expr, query.tz, call.engine.schedules.preview(query.expr, query.tz)))
+
+
+async def _detail(call: Call, view: ScheduleView) -> ScheduleDetail:
+    fires = await call.engine.schedules.fires(view.id)
+    shown = [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]
+    return view_of(ScheduleDetail, view, fires=shown)

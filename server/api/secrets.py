@@ -1,0 +1,99 @@
+"""Stored secrets: what there is, never a value."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from executor.service.topics.secrets import SecretView
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import Routes, RouteSpec
+
+
+class SecretSpec(Struct, frozen=True, forbid_unknown_fields=True):
+    """`hosts`: where the value may be sent to: names, `*.example.com`, perhaps with a port. Without hosts it can be
+    sent nowhere. `places`: where in a request it may stand: `header:NAME`, `query:NAME`, `path`, `body`. Without places
+    it may stand anywhere."""
+
+    value: str
+    hosts: tuple[str, ...] = ()
+    places: tuple[str, ...] = ()
+
+
+class SecretList(Struct, frozen=True):
+    """The secrets, by name. Values never leave the server."""
+
+    secrets: list[SecretView]
+
+
+class SecretDeleted(Struct, frozen=True):
+    name: str
+    deleted: bool
+
+
+class RekeyQuery(Struct, frozen=True):
+    grace_s: Annotated[
+        int,
+        Meta(ge=0, le=90 * 86_400, description="How long what was made with the key before still counts, in seconds."),
+    ] = 7 * 86_400
+
+
+class SecretsResealed(Struct, frozen=True):
+    """The number of secrets that were encrypted with the present key, and of open waits with a new link."""
+
+    resealed: int
+    relinked: int
+
+
+_ONE = "/api/secrets/{name}"
+
+
+route = Routes("secrets", RouteSpec)
+
+
+@route("GET", "/api/secrets", "List secrets", needs="admin", answer=SecretList)
+async def list_all(call: Call) -> Response:
+    """Names, versions, hosts and places."""
+    return json_response(SecretList(await call.engine.secrets.all()))
+
+
+@route("PUT", _ONE, "Set a secret", needs="admin", body=SecretSpec, answer=SecretView, statuses=(400, 409, 422))
+async def put(call: Call) -> Response:
+    """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
+    of this name."""
+    spec = await read_as(call.request, call.limits, SecretSpec)
+    hosts, places = ", ".join(spec.hosts) or "no host", ", ".join(spec.places) or "any place"
+    call.note(f"for {hosts}, in {places}"[:500])
+    by = call.who.actor
+    stored = await call.engine.secrets.set(call.path("name"), spec.value, spec.hosts, spec.places, by=by)
+    return json_response(stored)
+
+
+@route("DELETE", _ONE, "Delete a secret", needs="admin", answer=SecretDeleted, statuses=(404,))
+async def delete(call: Call) -> Response:
+    """Blocks that name it no longer get a value."""
+    await call.engine.secrets.delete(call.path("name"))
+    return json_response(SecretDeleted(call.path("name"), True))
+
+
+@route(
+    "POST",
+    "/api/secrets/rekey",
+    "Change to the present key",
+    needs="admin",
+    answer=SecretsResealed,
+    statuses=(409,),
+    query=RekeyQuery,
+)
+async def reseal(call: Call) -> Response:
+    """Encrypt secrets with the present key, and make the links of open waits with it. What was made with the key before
+    counts for `grace_s` more: links, secrets of webhooks, addresses of pages, signatures. It can be repeated, after an
+    interruption or with another time."""
+    grace_s = call.query(RekeyQuery).grace_s
+    call.note(f"{grace_s} s")
+    done = await call.engine.secrets.rekey(grace_s * 1000)
+    return json_response(SecretsResealed(done.resealed, done.relinked))

@@ -1,0 +1,256 @@
+"""The server itself: its health, version and API, its examples, the names of environment values, and the deletion of
+data that is not needed any more: runs that ended long ago, and cached results."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import orjson
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from executor.service.topics.environment import EnvName
+from executor.service.upkeep.job import GcJob
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.openapi import openapi_bytes
+from server.http.response import json_response
+from server.http.table import Link, Routes, RouteSpec
+from server.shipped import examples_folder, installed_version
+
+
+class Health(Struct, frozen=True):
+    """The database works."""
+
+    status: Literal["ok"]
+
+
+class Version(Struct, frozen=True):
+    """`version`: of the installed package, or "unknown" if it is not installed. `signed_in`: the request came from a
+    browser with a session, which can sign out. `read_only`: every request that changes something is refused."""
+
+    version: str
+    signed_in: bool
+    read_only: bool
+
+
+class EnvNames(Struct, frozen=True):
+    """The environment values, by name. The values themselves never leave the server."""
+
+    env: list[EnvName]
+
+
+class Example(Struct, frozen=True):
+    """A workflow that comes with weft; `name` is that of its file."""
+
+    name: str
+    title: str
+    description: str
+    document: dict[str, Any]
+
+
+class Examples(Struct, frozen=True):
+    """The examples, in the order of a tour."""
+
+    examples: list[Example]
+
+
+class LoginRequest(Struct, forbid_unknown_fields=True):
+    """POST /login. `code`: of a sign-in link."""
+
+    token: str | None = None
+    code: str | None = None
+
+
+class SignInLink(Struct, frozen=True):
+    """`url` signs in one browser, once, within `expires_in_s` seconds."""
+
+    url: str
+    expires_in_s: int
+
+
+class SignedIn(Struct, frozen=True):
+    """`signed_in`: this browser has a session. `at_provider`: after signing out, the page of the OpenID Connect
+    provider that signs the browser out there too."""
+
+    signed_in: bool
+    at_provider: str | None = None
+
+
+class SessionsEnded(Struct, frozen=True):
+    """The number of sessions ended."""
+
+    ended: int
+
+
+class CacheCleared(Struct, frozen=True):
+    """The number of deleted results."""
+
+    cleared: int
+
+
+class CacheQuery(Struct, frozen=True):
+    workflow: Annotated[str, Meta(description="Only results of this workflow.")] | None = None
+
+
+class GcRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/upkeep/gc. Deletes runs that ended more than `older_than_s` ago, except the `keep` newest of each
+    workflow. With `keep` alone, all other ended runs are deleted; with neither, none."""
+
+    older_than_s: Annotated[float, Meta(ge=0, le=10_000_000_000)] | None = None
+    keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    dry_run: bool = False
+
+
+class GcAccepted(Struct, frozen=True):
+    """`created` is false if a deletion was in progress already: then `job` is that one, with its own age and `keep`."""
+
+    created: bool
+    job: GcJob
+
+
+FAIL_MAX = 1000
+
+
+DELAY_MS_MAX = 30_000
+
+
+class EchoQuery(Struct, frozen=True):
+    fail: Annotated[int, Meta(le=FAIL_MAX, description="Number of 503 responses for one key.")] = 0
+    key: Annotated[str, Meta(description="The key to count by. Default: the Idempotency-Key header.")] | None = None
+    delay_ms: Annotated[int, Meta(le=DELAY_MS_MAX, description="Delay of the response.")] = 0
+
+
+class Echo(Struct, frozen=True):
+    """The request. `call`: its number among those with the same key."""
+
+    method: str
+    query: dict[str, str]
+    headers: dict[str, str]
+    body: Any
+    call: int
+
+
+route = Routes("server", RouteSpec)
+
+
+@route("GET", "/healthz", "Health", public=True, answer=Health, statuses=(503,))
+async def healthz(call: Call) -> Response:
+    """200 while the process works, also while the database is away. 503 when only another start can help, because the
+    database was replaced."""
+    await call.engine.healthy()
+    return json_response(Health("ok"))
+
+
+@route("GET", "/readyz", "Readiness", public=True, answer=Health, statuses=(503, 507))
+async def readyz(call: Call) -> Response:
+    """200 when the database completes a write within a second, otherwise 503 or 507."""
+    await call.engine.ready()
+    return json_response(Health("ok"))
+
+
+@route("GET", "/openapi.json", "The OpenAPI description", public=True, answer=dict[str, Any])
+@route("GET", "/api/openapi.json", "The OpenAPI description", needs="viewer", answer=dict[str, Any])
+async def openapi(call: Call) -> Response:
+    """On a server with a token, the operations require it."""
+    return Response(openapi_bytes(call.request.app.state.table, call.auth.required), media_type="application/json")
+
+
+@route("GET", "/api/version", "Version of the server", needs="viewer", answer=Version)
+async def version(call: Call) -> Response:
+    """The version of the server, whether this browser is signed in, and whether the server is read-only."""
+    read_only: bool = call.request.app.state.settings.read_only
+    return json_response(Version(installed_version(), call.who.is_signed_in, read_only))
+
+
+# The order for a newcomer: something to answer, something that survives a crash, then one idea at a time. Others follow
+# by
+# name.
+ORDER = (
+    "expense-approval",
+    "durable-demo",
+    "error-handling",
+    "review-loop",
+    "parallel-fanout",
+    "nested",
+    "child-run",
+    "agent",
+    "support-triage",
+    "spreadsheet-summary",
+    "receipt-summary",
+    "daily-report",
+    "signed-orders",
+)
+
+
+@route("GET", "/api/examples", "Example workflows", tag="workflows", needs="viewer", answer=Examples)
+async def examples(call: Call) -> Response:
+    """Their documents, complete, to open a copy of."""
+    return json_response(packaged_examples())
+
+
+@cache
+def packaged_examples() -> Examples:
+    """In the order of ORDER. They do not change while the server runs."""
+    return Examples(read_examples(examples_folder()))
+
+
+def read_examples(folder: Path) -> list[Example]:
+    """All examples of a folder, in the order of ORDER."""
+    found = []
+    for path in sorted(folder.glob("*.json"), key=_place):
+        document = orjson.loads(path.read_bytes())
+        title = path.stem.replace("-", " ").capitalize()
+        found.append(Example(path.stem, title, document.get("description", ""), document))
+    return found
+
+
+def _place(path: Path) -> tuple[int, str]:
+    return (ORDER.index(path.stem) if path.stem in ORDER else len(ORDER), path.stem)
+
+
+@route("GET", "/api/env", "Environment names and where they are used", tag="env", needs="editor", answer=EnvNames)
+async def env(call: Call) -> Response:
+    """Names that are set on this server, and names that a draft or the active version of a workflow reads."""
+    return json_response(EnvNames(await call.engine.environment.names()))
+
+
+@route(
+    "POST",
+    "/api/upkeep/gc",
+    "Delete old runs",
+    tag="upkeep",
+    needs="admin",
+    body=GcRequest,
+    answer=GcAccepted,
+    status=202,
+    statuses=(400, 409, 422),
+    links=(Link("GET", "/api/upkeep/gc/{id}", {"id": "$response.body#/job/id"}),),
+)
+async def gc(call: Call) -> Response:
+    """Delete runs that ended long ago with all their data, then plans, documents and large outputs that no run refers
+    to, and expired cached results. Open runs are kept, with everything they need. Responds at once; the job has the
+    counts so far. With `dry_run` nothing is deleted, and the counts are those of a real call. If a deletion is at work
+    already, in any process, the response is its job, and `created` is false."""
+    body = await read_as(call.request, call.limits, GcRequest)
+    older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
+    if older_than_ms is None and body.keep:
+        older_than_ms = 0
+    job, created = await call.engine.upkeep.begin(older_than_ms, body.keep, dry_run=body.dry_run)
+    return json_response(GcAccepted(created, job), 202)
+
+
+@route("GET", "/api/upkeep/gc/{id}", "A deletion of runs", tag="upkeep", needs="admin", answer=GcJob, statuses=(404,))
+async def gc_job(call: Call) -> Response:
+    """The progress of a deletion. `interrupted`: its process has ended, and nothing is half deleted."""
+    return json_response(await call.engine.upkeep.job(call.request.path_params["id"]))
+
+
+@route(
+    "DELETE", "/api/cache", "Delete cached results", tag="runs", needs="editor", answer=CacheCleared, query=CacheQuery
+)
+async def clear(call: Call) -> Response:
+    """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
+    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query(CacheQuery).workflow)))

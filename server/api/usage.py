@@ -1,0 +1,80 @@
+"""Usage and cost of steps, by day, workflow or model."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Annotated
+
+from msgspec import Meta, Struct, field
+from starlette.responses import Response
+
+from executor.errors import BadRequest
+from executor.kernel.store.topics.usage import By
+from executor.service.views.usage import SpentView, UsageView
+from server.http.call import Call
+from server.http.response import json_response
+from server.http.table import Routes, RouteSpec
+
+_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+
+
+Day = Annotated[str, Meta(pattern=_DAY, description="A day in UTC.")]
+
+
+class UsageQuery(Struct, frozen=True):
+    """Parameters of /api/usage."""
+
+    first: Annotated[
+        str | None,
+        Meta(description="First day, in UTC. Default: 29 days before `to`.", extra_json_schema={"format": "date"}),
+    ] = field(default=None, name="from")
+    to: Annotated[
+        str | None, Meta(description="Last day, in UTC. Default: today.", extra_json_schema={"format": "date"})
+    ] = None
+    workflow: Annotated[str | None, Meta(description="Only this workflow.")] = None
+    by: Annotated[By, Meta(description="What the sums are of.")] = "day"
+
+
+class UsagePage(Struct, frozen=True):
+    """Usage of steps from one day to another, also in runs that were deleted since. Days without usage are left out; of
+    workflows and models only the 1,000 with the highest cost are listed. `prices`: the price lists by which costs are
+    computed."""
+
+    first: Day = field(name="from")
+    to: Day
+    by: By
+    workflow: str | None
+    currency: str
+    prices: list[str]
+    total: SpentView
+    items: list[SpentView]
+
+
+def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageView) -> UsagePage:
+    """Return the usage as it is sent."""
+    return UsagePage(first, to, by, workflow, found.currency, found.prices, found.total, found.items)
+
+
+route = Routes("usage", RouteSpec)
+
+
+@route("GET", "/api/usage", "Tokens and costs", needs="viewer", query=UsageQuery, answer=UsagePage, statuses=(400,))
+async def show(call: Call) -> Response:
+    """Tokens and costs of the days from `from` to `to`, without `from` of the last 30. What deleted runs used is part
+    of it."""
+    query = call.query(UsageQuery)
+    asked = _day("from", query.first), _day("to", query.to)
+    first, last, found = await call.engine.usage.between(*asked, by=query.by, workflow=query.workflow)
+    return json_response(usage_page(first.isoformat(), last.isoformat(), query.by, query.workflow, found))
+
+
+def _day(name: str, text: str | None) -> date | None:
+    """Raises BadRequest."""
+    if text is None:
+        return None
+    try:
+        if len(text) != 10:
+            raise ValueError
+        return date.fromisoformat(text)
+    except ValueError:
+        raise BadRequest(f"{name} must be a day such as 2026-11-01, not {text!r}.") from None

@@ -1,0 +1,206 @@
+"""Waits of all runs, for holders of the server's token: the inbox, one wait, withdrawing a question; and the signals
+that a run has received. Sending a signal is in runs.py."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from executor.errors import AlreadyAnswered, Conflict
+from executor.kernel.core.events import WaitKind
+from executor.kernel.run.answers import needs_sign_in
+from executor.kernel.store.topics.waits import WaitStatus
+from executor.service.topics.waits import WaitFilter
+from executor.service.views import SignalView, WaitShown, WaitView, view_of
+from server.http.body import read_as
+from server.http.call import Call
+from server.http.errors import Forbidden
+from server.http.principals import without_links
+from server.http.response import json_response
+from server.http.shapes import PAGE_MAX, PersonName, capped
+from server.http.table import Link, Routes, RouteSpec
+
+
+class PublicWait(WaitShown, frozen=True, omit_defaults=False):
+    """A wait as it is shown to the holder of its link. `label` is the name of the block; `age_s` is in seconds since it
+    opened."""
+
+
+class Wait(WaitView, frozen=True, omit_defaults=False):
+    """A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to."""
+
+
+class WaitCounts(Struct, frozen=True):
+    """The number of waits by status."""
+
+    pending: int
+    answered: int
+    cancelled: int
+    expired: int
+
+
+class WaitPage(Struct, frozen=True):
+    """`next`: pass it as `before` for the following page; null at the end. `counts`: null with `counts=0`. `capped`:
+    statuses of which there are at least 100,000 waits; they are not counted further."""
+
+    waits: list[Wait]
+    next: str | None
+    counts: WaitCounts | None
+    capped: list[WaitStatus]
+
+
+class WaitsQuery(Struct, frozen=True):
+    status: Annotated[
+        Literal[WaitStatus, "all"], Meta(description="pending (default), answered, cancelled, expired or all.")
+    ] = "pending"
+    kind: (
+        Annotated[
+            WaitKind, Meta(description="Only waits of this kind. Waits of callback blocks have the kind webhook.")
+        ]
+        | None
+    ) = None
+    workflow: Annotated[str, Meta(description="Only waits of runs of this workflow.")] | None = None
+    run: Annotated[str, Meta(description="Only waits of this run.")] | None = None
+    before: Annotated[str, Meta(description="`next` of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Waits per page.")] = 200
+    counts: Annotated[bool, Meta(description="0: do not count waits; the answer comes sooner.")] = True
+
+
+class SignalsQuery(Struct, frozen=True):
+    name: Annotated[str, Meta(description="Only signals of this name.")] | None = None
+    correlation: Annotated[str, Meta(description="Only signals with this correlation.")] | None = None
+    received_after: (
+        Annotated[int, Meta(description="Only signals at or after this time, Unix milliseconds.")] | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Maximum number of signals, oldest first.")] = 200
+
+
+class AnswerRequest(Struct, forbid_unknown_fields=True):
+    """POST /resume/{token}. `by` is the name recorded with the answer."""
+
+    action: str | None = None
+    fields: dict[str, Any] = {}
+    by: PersonName | None = None
+
+
+class WithdrawRequest(Struct, forbid_unknown_fields=True):
+    """DELETE /api/runs/{id}/waits/{wait}. Both fields are recorded in the error of the block."""
+
+    by: PersonName | None = None
+    reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class SignalList(Struct, frozen=True):
+    """In order of arrival, including signals that were received by a wait."""
+
+    signals: list[SignalView]
+
+
+_ONE = "/api/runs/{id}/waits/{key}"
+
+
+_OLDEST = {"id": "$response.body#/waits/0/run", "key": "$response.body#/waits/0/id"}
+
+
+route = Routes("waits", RouteSpec)
+
+
+@route(
+    "GET",
+    "/api/waits",
+    "Open waits, with links",
+    needs="viewer",
+    answer=WaitPage,
+    query=WaitsQuery,
+    links=(Link("GET", _ONE, _OLDEST), Link("DELETE", _ONE, _OLDEST)),
+)
+async def list_waits(call: Call) -> Response:
+    """Open waits with their links, oldest first. `counts`: by status, up to 100,000, for the same run, kind and
+    workflow."""
+    query = call.query(WaitsQuery)
+    where = WaitFilter(
+        status=None if query.status == "all" else query.status,
+        run=query.run,
+        kind=query.kind,
+        workflow=query.workflow,
+        before=query.before,
+        limit=query.limit,
+        counts=query.counts,
+    )
+    page = await call.engine.waits.page(where)
+    counts = None if page.counts is None else WaitCounts(**page.counts)
+    waits = [view_of(Wait, wait) for wait in without_links(call.who, page.waits)]
+    return json_response(WaitPage(waits, page.next, counts, capped(page.counts or {})))
+
+
+@route("GET", _ONE, "A wait, by its id or the key of its node", needs="viewer", answer=Wait, statuses=(404,))
+async def read(call: Call) -> Response:
+    """`key`: the id of a wait, or the key of its node."""
+    wait = await call.engine.waits.get(call.path("id"), call.path("key"))
+    return json_response(view_of(Wait, *without_links(call.who, [wait])))
+
+
+@route("POST", _ONE, "Answer a wait", needs="viewer", body=AnswerRequest, answer=Wait, statuses=(404, 409, 422))
+async def answer(call: Call) -> Response:
+    """The answer counts once. A wait for certain people is answered by them alone, any other wait by users with the
+    role approver. `by`: by default your own name. 409: it was answered before."""
+    body = await read_as(call.request, call.limits, AnswerRequest)
+    who, waits = call.who, call.engine.waits
+    run, key = call.path("id"), call.path("key")
+    wait = await waits.get(run, key)
+    if not (needs_sign_in(wait.request) or who.may("approver")):
+        raise Forbidden(f"This needs the role approver; yours is {who.role}.", needs="approver", role=who.role)
+    call.note(body.action or "answered")
+    answerer = who.answerer if call.auth.required else None
+    by = body.by or (answerer.name if answerer else None)
+    try:
+        answered = await waits.answer_wait(run, wait.id, body.fields, body.action, by, answerer)
+    except AlreadyAnswered as error:
+        raise too_late(error) from None
+    return json_response(view_of(Wait, *without_links(who, [answered])))
+
+
+@route("DELETE", _ONE, "Withdraw a wait", needs="editor", body=WithdrawRequest, answer=Wait, statuses=(404, 409))
+async def withdraw(call: Call) -> Response:
+    """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: the wait is already over, or is for
+    a time, a signal or a child run and cannot be withdrawn."""
+    body = await read_as(call.request, call.limits, WithdrawRequest)
+    wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
+    return json_response(view_of(Wait, wait))
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/signals",
+    "Signals sent to a run",
+    needs="viewer",
+    answer=SignalList,
+    statuses=(404,),
+    query=SignalsQuery,
+)
+async def list_signals(call: Call) -> Response:
+    """Oldest first, also those that a wait has received."""
+    query = call.query(SignalsQuery)
+    found = await call.engine.signals.list(
+        call.path("id"),
+        name=query.name,
+        correlation=query.correlation,
+        received_after_ms=query.received_after,
+        limit=query.limit,
+    )
+    return json_response(SignalList(found))
+
+
+def too_late(error: AlreadyAnswered) -> Conflict:
+    """Return the conflict with who answered and when, or with the outcome of the wait."""
+    wait: WaitView = error.extra["wait"]
+    return Conflict(
+        error.message,
+        code=error.code,
+        wait_status=wait.status,
+        answered_by=wait.answered_by,
+        answered_at_ms=wait.answered_at_ms,
+        answer=wait.response,
+    )

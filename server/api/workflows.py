@@ -1,0 +1,312 @@
+"""Workflows: check a document, store it, read it back, choose the active version, delete."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+from urllib.parse import quote
+
+from msgspec import Meta, Struct
+from starlette.responses import Response
+
+from compiler.diagnostics import Diagnostic
+from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
+from executor.service.views import SavedWorkflow
+from server.api.runs import InputList, PlanQuery
+from server.http.body import read_as, read_json
+from server.http.call import Call
+from server.http.errors import BodyInvalid
+from server.http.response import json_response
+from server.http.shapes import PAGE_MAX, StoredVersion, Version, fragment
+from server.http.table import Link, Routes, RouteSpec
+
+
+class ActivateRequest(Struct, forbid_unknown_fields=True):
+    """PUT /api/workflows/{name}/active. `activate_triggers`: its schedules and webhooks start runs even if it has
+    blocks that were not imported."""
+
+    version: Version
+    activate_triggers: bool = False
+
+
+class Validation(Struct, frozen=True):
+    """`valid`: no finding is an error."""
+
+    valid: bool
+    diagnostics: list[Diagnostic]
+
+
+class WorkflowPage(Struct, frozen=True):
+    """`version` of a workflow is the active one, which runs where no version is given."""
+
+    workflows: list[WorkflowHead]
+
+
+class WorkflowVersion(Struct, frozen=True):
+    """`active`: the version that runs where none is given; `newest`: the highest version. `hash` is of the
+    stored document, also if `document` is converted."""
+
+    name: str
+    version: int
+    hash: str
+    created_at_ms: int
+    active: int
+    newest: int
+    document: Any
+
+
+class VersionPage(Struct, frozen=True):
+    """Newest first. `next`: pass it as `before` for the following page; null at the end."""
+
+    name: str
+    active: int
+    versions: list[VersionRow]
+    next: int | None
+
+
+class WorkflowDeleted(Struct, frozen=True):
+    """The number of schedules and webhooks deleted with it. Its runs are kept."""
+
+    name: str
+    schedules: int
+    webhooks: int
+
+
+class BlockType(Struct, frozen=True):
+    """A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
+    data. `handles`: the fixed exits. `runners`: the permitted values of `policy.runner`. `attempts` and `timeout_ms`
+    are the defaults of `policy.retry.max_attempts` and `policy.timeout_s`. `sentence`: the description on a card, text
+    with `{path}` for parameters."""
+
+    type: str
+    title: str
+    description: str
+    category: Literal["trigger", "flow", "data", "action", "connector", "people", "annotation"]
+    params: dict[str, Any]
+    handles: list[str]
+    container: Literal["loop", "parallel"] | None
+    trigger: bool
+    output: dict[str, Any] | None
+    effect: Literal["none", "read", "write"]
+    runners: list[Literal["inline", "process", "dask"]]
+    attempts: int
+    timeout_ms: int
+    sentence: str
+    icon: str
+
+
+class BlockList(Struct, frozen=True):
+    """The block types, by category and title."""
+
+    blocks: list[BlockType]
+
+
+DocumentBody = Annotated[
+    dict[str, Any], Meta(description="A workflow document, or an object {document, name?, trigger?}.")
+]
+
+
+class ValidateQuery(Struct, frozen=True):
+    trigger: (
+        Annotated[str, Meta(description="Id of the trigger block. A `trigger` in the body comes first.")] | None
+    ) = None
+
+
+class SaveQuery(Struct, frozen=True):
+    name: (
+        Annotated[
+            str,
+            Meta(
+                description="Name of the workflow. A `name` in the body next to the document comes first. Default: the "
+                "name in the document."
+            ),
+        ]
+        | None
+    ) = None
+    activate_triggers: Annotated[
+        bool, Meta(description="1: its schedules and webhooks start runs even if it has blocks that were not imported.")
+    ] = False
+
+
+class WorkflowQuery(Struct, frozen=True):
+    version: StoredVersion | None = None
+    converted: Annotated[bool, Meta(description="1: an imported document in the format weft/1.")] = False
+
+
+class VersionsQuery(Struct, frozen=True):
+    before: Annotated[int, Meta(ge=1, description="The `next` of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Versions per page.")] = 200
+
+
+class WorkflowPlanQuery(PlanQuery, frozen=True):
+    version: StoredVersion | None = None
+    trigger: Annotated[str, Meta(description="Id of the trigger block, if there are several.")] | None = None
+
+
+def workflow_url(name: str) -> str:
+    """The path of a workflow on this server."""
+    return f"/api/workflows/{quote(name, safe='')}"
+
+
+def workflow_version(head: WorkflowHead, row: WorkflowRow, document: bytes) -> WorkflowVersion:
+    """A version with this document, spliced in as it is."""
+    return WorkflowVersion(
+        name=row.name,
+        version=row.version,
+        hash=row.hash,
+        created_at_ms=row.created_at_ms,
+        active=head.version,
+        newest=head.newest,
+        document=fragment(document),
+    )
+
+
+route = Routes("workflows", RouteSpec)
+
+
+@route(
+    "POST",
+    "/api/validate",
+    "Check a document without running it",
+    needs="editor",
+    audit=False,
+    body=DocumentBody,
+    answer=Validation,
+    query=ValidateQuery,
+)
+async def validate(call: Call) -> Response:
+    """200 with all findings, even if there are errors."""
+    document, envelope = await _document(call)
+    trigger = envelope.get("trigger") or call.query(ValidateQuery).trigger
+    found = await call.engine.workflows.validate(document, trigger)
+    return json_response(Validation(not any(d.severity == "error" for d in found), found))
+
+
+@route(
+    "POST",
+    "/api/workflows",
+    "Store a document as a version, and activate it",
+    needs="editor",
+    body=DocumentBody,
+    answer=SavedWorkflow,
+    status=201,
+    statuses=(200, 422),
+    query=SaveQuery,
+    links=(
+        Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
+        Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
+    ),
+)
+async def save(call: Call) -> Response:
+    """The version becomes active: it runs where no version is given, and its schedules and webhooks replace those of
+    the workflow. They are off while it has blocks that were not imported (finding `triggers_off`), unless
+    `activate_triggers`. 201 for a new version; 200 when the same document is already a version, which becomes active if
+    it was not (`activated`). 422: the document has errors."""
+    document, envelope = await _document(call)
+    query = call.query(SaveQuery)
+    name = envelope.get("name") or query.name
+    saved = await call.engine.workflows.save(document, name, activate_triggers=query.activate_triggers)
+    return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
+
+
+@route("GET", "/api/workflows", "Workflows and their last runs", needs="viewer", answer=WorkflowPage)
+async def list_all(call: Call) -> Response:
+    """`version` is the active one. `last_run` is the run created last, or null."""
+    return json_response(WorkflowPage(await call.engine.workflows.heads()))
+
+
+@route(
+    "GET",
+    "/api/workflows/{name}",
+    "A stored document",
+    needs="viewer",
+    answer=WorkflowVersion,
+    statuses=(404,),
+    query=WorkflowQuery,
+)
+async def read(call: Call) -> Response:
+    """The document of a version, as it is stored. Without `version`: the active one."""
+    name, query = call.path("name"), call.query(WorkflowQuery)
+    workflows = call.engine.workflows
+    row = await workflows.version(name, query.version)
+    document = await workflows.converted(row.document) if query.converted else row.document
+    body = workflow_version(await workflows.get(name), row, document)
+    return json_response(body, headers={"ETag": f'"{row.hash}"'})
+
+
+@route(
+    "GET",
+    "/api/workflows/{name}/versions",
+    "The versions of a workflow, newest first",
+    needs="viewer",
+    answer=VersionPage,
+    statuses=(404,),
+    query=VersionsQuery,
+)
+async def versions(call: Call) -> Response:
+    """Newest first, without their documents."""
+    name, query = call.path("name"), call.query(VersionsQuery)
+    head = await call.engine.workflows.get(name)
+    rows = await call.engine.workflows.versions(name, query.before, query.limit)
+    return json_response(VersionPage(name, head.version, rows, rows[-1].version if len(rows) == query.limit else None))
+
+
+@route(
+    "PUT",
+    "/api/workflows/{name}/active",
+    "Make a version the active one",
+    needs="editor",
+    body=ActivateRequest,
+    answer=SavedWorkflow,
+    statuses=(404, 422),
+)
+async def activate(call: Call) -> Response:
+    """The stored version becomes active, with its schedules and webhooks. Open runs keep their version. `activated` is
+    false when it was already active."""
+    body = await read_as(call.request, call.limits, ActivateRequest)
+    activate = call.engine.workflows.activate
+    return json_response(await activate(call.path("name"), body.version, activate_triggers=body.activate_triggers))
+
+
+@route(
+    "DELETE", "/api/workflows/{name}", "Delete a workflow", needs="editor", answer=WorkflowDeleted, statuses=(404, 409)
+)
+async def delete(call: Call) -> Response:
+    """Delete it with its versions, schedules and webhooks. Its runs are kept. 409: a run of it is open."""
+    name = call.path("name")
+    deleted = await call.engine.workflows.delete(name)
+    return json_response(WorkflowDeleted(name, deleted.schedules, deleted.webhooks))
+
+
+@route(
+    "GET", "/api/workflows/{name}/inputs", "Inputs of the last runs", needs="viewer", answer=InputList, statuses=(404,)
+)
+async def inputs(call: Call) -> Response:
+    """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
+    row = await call.engine.workflows.version(call.path("name"))
+    return json_response(InputList(await call.engine.runs.last_inputs(row.name)))
+
+
+@route(
+    "GET", "/api/blocks", "The block types, with the JSON Schema of their parameters", needs="viewer", answer=BlockList
+)
+async def blocks(call: Call) -> Response:
+    """The block types of this server, by category and title."""
+    await call.engine.parts.connectors.refresh()
+    return json_response(BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()]))
+
+
+async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
+    """The document and what was around it. A document has `blocks` and an envelope has not, so the two cannot be
+    confused."""
+    body = await read_json(call.request, call.limits)
+    if not isinstance(body, dict):
+        raise BodyInvalid("Expected a workflow document: a JSON object.", pointer="")
+    if "document" not in body or "blocks" in body:
+        return body, {}
+    for name in body:
+        if name not in ("document", "name", "trigger"):
+            raise BodyInvalid(f"Object contains unknown field `{name}`", pointer=f"/{name}")
+    for name in ("name", "trigger"):
+        if not isinstance(body.get(name), (str, type(None))):
+            raise BodyInvalid("Expected text.", pointer=f"/{name}")
+    return body["document"], body
