@@ -16,6 +16,7 @@ import click
 from server.cli import (
     agents,
     connectors,
+    copies,
     credentials,
     data,
     documents,
@@ -26,7 +27,6 @@ from server.cli import (
     promote,
     runs,
     top,
-    transfer,
     triggers,
     upkeep,
     workflows,
@@ -35,7 +35,7 @@ from server.cli.common import BAD_ARGUMENTS, OK, Refused
 from server.variables import DEFAULT_URL, server_url
 
 TOPICS = (
-    agents, connectors, credentials, data, documents, history, inbox, people, processes, promote, runs, top, transfer,
+    agents, connectors, copies, credentials, data, documents, history, inbox, people, processes, promote, runs, top,
     triggers, upkeep, workflows,
 )  # fmt: skip
 # The layout of `weft --help`: commands by purpose, in the order in which a newcomer needs them.

@@ -44,10 +44,7 @@ def secret() -> None:
 @with_json
 def set_secret(url: str, name: str, hosts: str, places: tuple[str, ...], as_json: bool) -> None:
     """Set the secret NAME, or replace its value. The value is read from stdin or asked for."""
-    if sys.stdin.isatty():
-        value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
-    else:
-        value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    value = _read_value()
     listed = [host.strip() for host in hosts.split(",") if host.strip()]
     made = call(url, lambda client: client.put_secret(name, value, listed, places))
     where = ", ".join(made["hosts"]) or "no host: it can be sent nowhere until it is set again with --hosts"
@@ -150,12 +147,7 @@ def add(
         raise click.UsageError("--hosts is required")
     if public and not known.get("pkce", True):
         raise click.UsageError(f"{known['title']} has no clients without a secret")
-    value = ""
-    if not public:
-        if sys.stdin.isatty():
-            value = click.prompt("Value", hide_input=True, confirmation_prompt=True)
-        else:
-            value = sys.stdin.read().removesuffix("\n").removesuffix("\r")
+    value = "" if public else _read_value()
     begin = {key: known[key] for key in _OF_PROVIDER if key in known}
     spec: dict[str, Any] = {"kind": kind or "oauth2_code", "hosts": places, "secret": value}
     spec |= {"where": where, "name": field} | begin | {key: said for key, said in more.items() if said}
@@ -201,8 +193,13 @@ def connect(url: str, name: str) -> None:
     click.echo(_line(made))
 
 
+def _read_value() -> str:
+    if sys.stdin.isatty():
+        return str(click.prompt("Value", hide_input=True, confirmation_prompt=True))
+    return sys.stdin.read().removesuffix("\n").removesuffix("\r")
+
+
 def _known(url: str, provider: str) -> Mapping[str, Any]:
-    """Return the server's settings for a provider."""
     found = {each["id"]: each for each in call(url, lambda client: client.connections())["providers"]}
     if provider not in found:
         raise click.UsageError(f"there is no provider {provider!r}; there are {', '.join(found)}")

@@ -82,7 +82,7 @@ def serve(open_browser: bool, no_worker: bool, dev_model: bool, build_python: bo
     It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
     """
     from server.build_python import built_beside
-    from server.dev_model.child import NotStarted, running
+    from server.dev_model import NotStarted, running
     from server.process import serve as run_server
     from server.settings import load_settings
 
@@ -258,10 +258,11 @@ def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) 
     Needs the libraries of the extra `demo`. It listens on 127.0.0.1 alone, in a temporary folder that it
     deletes at the end.
     """
-    example = import_module(f"{examples_package()}.fleet.run")
+    fleet_of = f"{examples_package()}.fleet"
+    missing = import_module(f"{fleet_of}.database").ProgramsMissing
     try:
-        example.show(servers, workers, runs_per_s, port, click.echo)
-    except example.ProgramsMissing as error:
+        import_module(f"{fleet_of}.run").show(servers, workers, runs_per_s, port, click.echo)
+    except missing as error:
         raise Refused(f"{error}") from None
     except subprocess.CalledProcessError as error:
         raise Refused(f"initdb failed: {error.stderr.decode(errors='replace').strip()}") from None

@@ -129,7 +129,6 @@ async def _if_allowed(asked: Awaitable[T]) -> T | None:
 
 
 async def _differs(client: AsyncClient, here: _Here) -> list[str]:
-    """Return the differences on the other server, a line each."""
     found = here.found
     there = await _if_allowed(_active(client, found["name"]))
     lines = []
@@ -168,7 +167,6 @@ def _changes(before: Any, after: Any) -> Iterator[str]:
 
 
 def _children(document: Any) -> list[str]:
-    """Names of workflows that it runs."""
     return [name for block in _of_types(document, "run_workflow", "agent") for name in _named(block, "workflow")]
 
 

@@ -148,7 +148,6 @@ def _listed(path: str, found: dict[str, Any]) -> str:
 
 
 def _refused(file: Path, error: BaseException) -> Refused:
-    """Return the error and its place in the file."""
     from compiler.builder.errors import BuildError, TraceError
 
     if isinstance(error, BuildError):

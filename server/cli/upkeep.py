@@ -1,5 +1,5 @@
-"""`weft doctor`, `gc`, `cache`, `backup`, `restore`: the upkeep of a database. `gc` and `cache` ask the server; the
-others work on the database itself, beside a running server or without one."""
+"""`weft doctor`, `gc` and `cache`: the upkeep of a database. `doctor` reads the database itself, beside a running
+server or without one; the others ask the server."""
 
 from __future__ import annotations
 
@@ -24,17 +24,14 @@ from server.cli.common import (
     Database,
     Refused,
     call,
-    check_variables,
     counted,
-    database_file,
     database_of,
-    existing_database,
     name_of,
     refused_by,
     run_async,
 )
 from server.cli.render import plain
-from server.variables import SettingsError, database_address
+from server.variables import SettingsError
 
 if TYPE_CHECKING:
     from executor.kernel.store.topics.store import Store
@@ -42,7 +39,6 @@ if TYPE_CHECKING:
     from executor.service.upkeep.doctor import Report
     from executor.service.upkeep.findings import Evidence
     from executor.service.upkeep.gc import Collected
-    from executor.service.upkeep.restore_postgres import Restored
     from server.client import AsyncClient
     from server.client.answers import GcJob
 
@@ -85,7 +81,7 @@ def doctor(db: Path | str | None, run_id: str | None, full: bool, as_json: bool)
     from server.shipped import installed_version
 
     database = database_of(db)
-    evidence = Evidence(secrets=_secrets(database), keys=_keys(database))
+    evidence = Evidence(secrets=secrets_of(database), keys=keys_of(database))
     try:
         with closing(open_reading(database)) as reading:
             if run_id is not None:
@@ -209,80 +205,6 @@ def gc(
         click.echo(f"{counted(deleted['snapshots'], 'snapshot')} deleted.")
 
 
-@click.command()
-@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
-@ANY_DATABASE
-@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
-def backup(file: Path, db: Path | str | None, force: bool) -> None:
-    """Copy the database to FILE, while the server works or not.
-
-    The copy is one moment of the database, checked and on disk when this returns.
-    """
-    from executor.service.upkeep import backup as copies
-
-    path = existing_database(_of_sqlite(db, f"pg_dump --format=custom --file={file}"))
-    made = _on_file(lambda: copies.backup(path, file, replace=force))
-    click.echo(f"{made.path}: {counted(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
-    click.echo(_about_key(path.with_suffix(".key")), err=True)
-
-
-@click.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@ANY_DATABASE
-@click.option("--force", is_flag=True, help="Replace the current database, which is kept next to the new one.")
-def restore(file: Path, db: Path | str | None, force: bool) -> int:
-    """Make FILE, a backup, the database. All servers and workers must be stopped.
-
-    On PostgreSQL, FILE is a dump of `pg_dump --format=custom`. Runs that were open when the backup was made resume when
-    the server starts, and repeat their work after it.
-    """
-    from executor.service.upkeep import backup as copies
-
-    if db is None:
-        check_variables()
-        db = database_address(os.environ)
-    if isinstance(db, str):
-        return _restore_postgres(file, db, force)
-    path = database_file(db)
-    if path.exists() and path.samefile(file):
-        raise Refused(f"{file} is the database itself.")
-    found, previous = _on_file(lambda: copies.restore(file, path, replace=force))
-    click.echo(f"{path}: {counted(found.runs, 'run')}, {found.open_runs} of them open.")
-    if previous is not None:
-        click.echo(f"The previous database is {previous}.", err=True)
-    key = path.with_suffix(".key")
-    if not key.exists() and not os.environ.get("WEFT_SECRET_KEY"):
-        click.echo(
-            f"There is no {key}: no process starts on the database without the key that it was made with. "
-            "Put the old key file there first, or set WEFT_SECRET_KEY.",
-            err=True,
-        )
-    return OK
-
-
-def _restore_postgres(file: Path, address: str, force: bool) -> int:
-    from executor.kernel.store.driver import needs_psycopg
-    from executor.service.upkeep.findings import Evidence
-
-    def progress(line: str) -> None:
-        click.echo(line, err=True)
-
-    def work() -> Restored:
-        with needs_psycopg():
-            from executor.service.upkeep.restore_postgres import restore as restored
-        evidence = Evidence(secrets=_secrets(address), keys=_keys(address))
-        return restored(file, address, replace=force, evidence=evidence, progress=progress)
-
-    made = _on_file(work)
-    click.echo(f"{made.database}: {counted(made.runs, 'run')}, {made.open_runs} of them open.")
-    if made.previous is not None:
-        progress(f"The previous database is {made.previous}. Once you no longer need it: dropdb {made.previous}")
-    for condition in made.report.conditions:
-        if condition.name in ("schema", "key") and condition.level != "ok":
-            progress(f"{condition.name}: {plain(condition.what)}; {plain(condition.fix)}")
-    return OK
-
-
 def _gc_server(url: str, older_than_s: float | None, keep: int, dry_run: bool) -> Mapping[str, Any]:
     """Begin it and follow it to its end. Counts."""
     accepted = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
@@ -324,16 +246,7 @@ def _show_progress(counts: Mapping[str, Any], dry_run: bool) -> float:
     return time.monotonic()
 
 
-def _of_sqlite(db: Path | str | None, command: str) -> Path | None:
-    """`--db`, when it is a file. `command`: what PostgreSQL has for it. Raises Refused."""
-    if isinstance(db, str) or (db is None and database_address(os.environ) is not None):
-        address = '"$WEFT_DB"' if db is None else "ADDRESS"
-        message = "This command copies SQLite files, and the database is on PostgreSQL."
-        raise Refused(message, f"Use its own means: {command} --dbname={address}")
-    return db
-
-
-def _secrets(database: Path | str) -> list[str]:
+def secrets_of(database: Path | str) -> list[str]:
     """Return the values of the environment that must not be recorded. Short values are left out: they occur in ordinary
     text."""
     from executor.kernel.values.redact import LENGTH_MIN
@@ -350,7 +263,7 @@ def _secrets(database: Path | str) -> list[str]:
     return [value for value in (*settings.unloggable, *own) if len(value) >= LENGTH_MIN]
 
 
-def _keys(database: Path | str) -> list[str]:
+def keys_of(database: Path | str) -> list[str]:
     """Return the ids of the keys of a process with these settings, the present one first; empty if it would make a new
     one."""
     from executor.kernel.run.links import key_id
@@ -373,15 +286,15 @@ def _gc_database(
 
     if isinstance(database, Path):
         path = database
-        if _on_file(lambda: copies.in_use(path)):
+        if on_file(lambda: copies.in_use(path)):
             raise Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
     elif vacuum:
         raise Refused("--vacuum is for SQLite files.", "PostgreSQL does it by itself (autovacuum); see `weft doctor`.")
     elif snapshots and _has_workers(database):
         raise Refused("A worker has runs of this database.", "Stop each `weft serve` and `weft worker` first.")
-    deleted, count = _on_file(lambda: run_async(_collect(database, older_than_ms, keep, dry_run, snapshots)))
+    deleted, count = on_file(lambda: run_async(_collect(database, older_than_ms, keep, dry_run, snapshots)))
     if vacuum and not dry_run:
-        _on_file(lambda: copies.vacuum(path))
+        on_file(lambda: copies.vacuum(path))
     found: dict[str, Any] = msgspec.to_builtins(deleted)
     if snapshots:
         found["snapshots"] = count
@@ -396,7 +309,7 @@ def _has_workers(address: str) -> bool:
         with closing(open_reading(address)) as db:
             return bool(db.rows("SELECT 1 FROM workers WHERE until_ms > :now LIMIT 1", {"now": db.clock_ms()}))
 
-    return _on_file(ask)
+    return on_file(ask)
 
 
 def _store_of(database: Path | str) -> Store:
@@ -439,7 +352,7 @@ async def _collect(
         await store.close()
 
 
-def _on_file(work: Callable[[], T]) -> T:
+def on_file(work: Callable[[], T]) -> T:
     """Call `work`; errors of the file become one line and the next step."""
     from executor.errors import WeftError
 
@@ -456,12 +369,6 @@ def _on_file(work: Callable[[], T]) -> T:
         ) from None
     except sqlite3.Error as error:
         raise Refused(f"Failed: {error}.") from None
-
-
-def _about_key(key: Path) -> str:
-    if os.environ.get("WEFT_SECRET_KEY"):
-        return "WEFT_SECRET_KEY is not in it: keep a copy in another place. No process starts on the backup without it."
-    return f"The key file {key} is not in it: keep a copy in another place. No process starts on the backup without it."
 
 
 def _report_lines(report: Report, whole: str) -> Iterator[str]:
@@ -503,10 +410,4 @@ def clear(url: str, workflow: str | None) -> None:
     click.echo(f"{counted(cleared, 'result')} deleted.")
 
 
-COMMANDS = (
-    doctor,
-    gc,
-    backup,
-    restore,
-    cache,
-)
+COMMANDS = (doctor, gc, cache)

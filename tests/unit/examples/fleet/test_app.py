@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 
 from examples.fleet.app import Chaos, create_app
 from examples.fleet.members import Fleet
 from examples.fleet.workload import Workload
+from server import cli
+from server.cli.common import Refused
+
+
+def test_a_port_in_use_is_an_error_with_the_next_step() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = str(taken.getsockname()[1])
+        ran = CliRunner().invoke(cli.weft, ["demo", "--fleet", "--port", port], standalone_mode=False)
+    assert isinstance(ran.exception, Refused) and "--port" in ran.exception.hint
 
 
 class NoDatabase:

@@ -12,8 +12,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from executor.kernel.values.schema import violations
-from server.dev_model.example import example
-from server.dev_model.pattern import text_for
+from server.dev_model.example import example, text_for
 
 Json = dict[str, Any]
 PATTERNS = (
