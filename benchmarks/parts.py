@@ -188,7 +188,7 @@ async def _recovered(path: Path, saved: int) -> float:
     if saved:
         run = LoadedRun.empty(replace(row, seq=saved), await load_plan(store, row.plan_hash), {})
         await replay(store, run, saved)
-        assert await store.release("r", row.epoch, row.seq, None, "running", await snapshot_of(run, parts.turns))
+        assert await store.release("r", row.epoch, row.seq, None, "running", await snapshot_of(run))
         del run
     await recover(parts, row)  # the plan is read and decoded once per process
     began = time.perf_counter()

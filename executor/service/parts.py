@@ -23,7 +23,6 @@ from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
 from executor.kernel.run.owned import OwnedRuns
 from executor.kernel.run.places import Places
-from executor.kernel.run.turns import Turns
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.files import Files
 from executor.kernel.values.redact import LiveRedactor
@@ -78,7 +77,6 @@ class Parts(kernel.Parts):
             children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
             continuations=Continuations(store, clock, services.sandbox.matches, compiler.compile),
             timers=Timers(clock),
-            turns=Turns(clock.now_ms),
             hub=Hub(elsewhere),
             owned=OwnedRuns(elsewhere),
             places=Places(store, elsewhere),

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections import deque
 from collections.abc import Callable, Coroutine
 from contextvars import Context
 from functools import partial
@@ -35,7 +34,7 @@ CANCEL_GRACE_S = 5.0
 
 class _Attempt:
     """An attempt that has not ended. `key` is in the present plan, `started_as` in that of `launcher`. It has no task
-    while it waits for its turn to begin. `grace` is the timer of a cancelled attempt."""
+    while its first step is made. `grace` is the timer of a cancelled attempt."""
 
     __slots__ = ("cancelled", "grace", "key", "launcher", "number", "seq", "started_as", "task")
 
@@ -60,12 +59,9 @@ class Attempts:
     def __init__(self, run: str, parts: Parts, arrivals: Arrivals) -> None:
         self.arrivals = arrivals
         self._run_id = run
-        self._turns = parts.turns
         self._clock = parts.clock
         self._meters = parts.meters
         self._by_key: dict[NodeKey, _Attempt] = {}
-        self._later: deque[_Attempt] = deque()  # wait for their turn, in one task for all of them
-        self._beginning: asyncio.Task[None] | None = None
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -76,16 +72,9 @@ class Attempts:
         return ended | self._by_key.keys()
 
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
-        """Start an attempt: at once (it may have ended when this returns), or in turn after those that started before.
-        `seq` is that of the commit with its start."""
+        """Start an attempt, which may have ended when this returns. `seq` is that of the commit with its start."""
         attempt = self._by_key[key] = _Attempt(key, number, launcher, seq)
-        if self._later:
-            self._later.append(attempt)
-        elif self._turns.take():
-            self._begin(attempt)
-        else:
-            self._later.append(attempt)
-            self._beginning = begin(self._begin_later(), f"{self._run_id}:begin")
+        attempt.task = begin(self._run(attempt), f"{self._run_id}:{key[1]}")
 
     def refuse(self, key: NodeKey, number: int) -> None:
         """Cancel an attempt before it begins; its start is recorded."""
@@ -97,18 +86,12 @@ class Attempts:
         if attempt is None or attempt.cancelled:  # a second time would interrupt its clean-up
             return
         attempt.cancelled = True
-        if attempt.task is None:
-            self._remove(attempt)
-            self.refuse(attempt.key, attempt.number)
-            return
-        attempt.task.cancel()
+        if attempt.task is not None:
+            attempt.task.cancel()
         attempt.grace = asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
 
     def cancel_all(self) -> None:
         """Their results are not needed any more."""
-        self._later.clear()
-        if self._beginning is not None:
-            self._beginning.cancel()
         for attempt in self._by_key.values():
             attempt.end_grace()
             if attempt.task is not None:
@@ -121,23 +104,6 @@ class Attempts:
             attempt.key = translate(attempt.key)
         self._by_key = {attempt.key: attempt for attempt in self._by_key.values()}
         self.arrivals.rekey(translate)
-
-    def _begin(self, attempt: _Attempt) -> None:
-        attempt.task = begin(self._run(attempt), f"{self._run_id}:{attempt.started_as[1]}")
-
-    async def _begin_later(self) -> None:
-        """A fan of 20,000 would be as many tasks that only wait for their turn: for each, a dozen objects that the
-        garbage collector looks at again and again."""
-        later, turns = self._later, self._turns
-        await turns.wait()
-        while True:
-            attempt = later.popleft()
-            if not attempt.cancelled:
-                self._begin(attempt)
-            if not later:
-                return
-            if not (attempt.cancelled or turns.again()):
-                await turns.wait(first=True)
 
     async def _run(self, attempt: _Attempt) -> None:
         key, number = attempt.started_as, attempt.number

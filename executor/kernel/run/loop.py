@@ -93,7 +93,7 @@ class RunLoop:
         self._adoption = adoption
         self._watched = adoption.watched if adoption is not None else None
         self._recorder = recorder
-        self._snapshots = Snapshots(run, parts.turns)
+        self._snapshots = Snapshots(run)
         self._arrivals = attempts.arrivals
         self._results = attempts.arrivals.results
         self._ahead: Ahead | None = None
@@ -161,7 +161,6 @@ class RunLoop:
             ahead.lost()
         # The limit is on one stretch of activity: days spent waiting for people are not work. By the loop's clock: the
         # wall clock may be set by days, when a machine without a battery has started, and nothing took that long.
-        turns = self._parts.turns
         limit_s = self._plan.settings.timeout_ms / 1000
         limit = asyncio.get_running_loop().call_later(limit_s, self._run_is_late)
         try:
@@ -171,8 +170,6 @@ class RunLoop:
                 if ahead is not None:
                     ahead.look()
                 if self._results or self._arrivals.logs or self._inbox.consumed:
-                    if not turns.take():
-                        await turns.wait()
                     if self._state.seq >= self._snapshots.due_seq:
                         if ahead is not None:
                             await ahead.write()

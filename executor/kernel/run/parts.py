@@ -15,7 +15,6 @@ from executor.kernel.run.links import KeyTimes, Links
 from executor.kernel.run.meters import RunMeters
 from executor.kernel.run.owned import OwnedRuns
 from executor.kernel.run.places import Places
-from executor.kernel.run.turns import Turns
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.files import Files
 from executor.kernel.values.redact import LiveRedactor
@@ -41,7 +40,6 @@ class Parts:
     children: ChildRuns
     continuations: Continuations
     timers: Timers
-    turns: Turns
     hub: Hub
     owned: OwnedRuns
     places: Places

@@ -10,6 +10,7 @@ other runs have their turns. The run itself waits meanwhile, so the parts are of
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import struct
 import sys
@@ -28,7 +29,6 @@ import msgspec
 from compiler.plan import Plan
 from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
 from executor.kernel.run.loaded import LoadedRun, Notes, Saved, WaitKey
-from executor.kernel.run.turns import Turns
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.values.saved_values import VALUE_ROWS, SavedValues, rows_of_fold
@@ -48,7 +48,7 @@ BYTES_PER_EVENT = 128
 # More than this is not written: it would delay the commits of all runs.
 BYTES_MAX = 8 * 1024 * 1024
 ROWS_MAX = 500  # in one part: about a quarter of a millisecond
-PARTS_PER_TURN = 8
+PARTS_PER_PASS = 8
 
 # The code that folds the journal of a run. A snapshot made by other code may differ.
 _CODE = (
@@ -93,9 +93,8 @@ _PART = struct.Struct(">BI")  # kind, bytes that follow
 class Snapshots:
     """The snapshots of one run in memory. The next is due when its journal has `due_seq` events."""
 
-    def __init__(self, run: LoadedRun, turns: Turns) -> None:
+    def __init__(self, run: LoadedRun) -> None:
         self._run = run
-        self._turns = turns
         self._saved = run.saved
         self._row: SnapshotRow | None = None
         self.due_seq = 0
@@ -111,7 +110,7 @@ class Snapshots:
         """Make a snapshot for the next append, or the release. All events of the state are stored."""
         seq = self._run.state.seq
         try:
-            row = await snapshot_of(self._run, self._turns)
+            row = await snapshot_of(self._run)
         except Exception:  # the run does not need it
             log.exception("run %s: no snapshot could be made", self._run.id)
             row = None
@@ -136,7 +135,7 @@ class Snapshots:
         return row
 
 
-async def snapshot_of(run: LoadedRun, turns: Turns) -> SnapshotRow | None:
+async def snapshot_of(run: LoadedRun) -> SnapshotRow | None:
     """Return the snapshot of a run, or None if it would be too large. No event may be applied to the run meanwhile."""
     parts: list[bytes] = []
     size = 0
@@ -145,8 +144,8 @@ async def snapshot_of(run: LoadedRun, turns: Turns) -> SnapshotRow | None:
         size += len(part)
         if size > BYTES_MAX:
             return None
-        if not len(parts) % PARTS_PER_TURN:
-            await turns.turn()
+        if not len(parts) % PARTS_PER_PASS:
+            await asyncio.sleep(0)
     data = b"".join(parts)
     row = SnapshotRow(run.state.seq, FORMAT, code_digest(), run.plan.hash, 0, data)
     return msgspec.structs.replace(row, checksum=checksum_of(run.id, row))
@@ -189,8 +188,8 @@ async def load_snapshot(parts: Parts, row: RunRow, plan: Plan) -> LoadedRun | No
         run = LoadedRun.empty(row, plan, parts.vault.values, Saved(found.seq, len(found.data)))
         try:
             for number, _ in enumerate(restore(run, found.data), 1):
-                if not number % PARTS_PER_TURN:
-                    await parts.turns.turn()
+                if not number % PARTS_PER_PASS:
+                    await asyncio.sleep(0)
         except (ValueError, LookupError, TypeError, struct.error, msgspec.MsgspecError) as error:
             reason = f"it does not decode: {error}"
         else:

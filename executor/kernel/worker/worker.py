@@ -310,7 +310,6 @@ class Worker:
         if not await self._admission.enter(row.id, size):
             await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
             return None
-        await parts.turns.turn()
         loop, first = await recover(parts, self._lost_together(row), resumed=resumed)
         if row.stalls > STALLS_MAX:
             message = f"{row.stalls} workers claimed this run and none made progress"

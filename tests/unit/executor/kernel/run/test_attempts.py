@@ -104,17 +104,10 @@ async def test_a_cancelled_attempt_is_interrupted_once(one: OneRun, attempts: At
     assert one.facts() == [f.NodePassed(0, A, 1)]
 
 
-@pytest.mark.parametrize("how", ["while it waits for its turn", "as it would start"])
 async def test_one_that_was_cancelled_before_it_began_has_a_result(
-    one: OneRun, attempts: Attempts, launcher: Any, how: str
+    one: OneRun, attempts: Attempts, launcher: Any
 ) -> None:
-    if how == "as it would start":
-        attempts.refuse(A, 2)
-    else:
-        while one.parts.turns.take():
-            pass
-        attempts.start(launcher, A, 2, seq=3)
-        attempts.cancel(A)
+    attempts.refuse(A, 2)
     await passes()
     [fact] = one.facts()
     assert isinstance(fact, f.NodeErred)

@@ -36,7 +36,7 @@ async def begun() -> OneRun:
 async def saved(one: OneRun) -> tuple[RunRow, SnapshotRow]:
     """The run as it is on disk, with a snapshot of its last event."""
     row = await one.store.get_run(one.run.id)
-    snapshot = await snapshot_of(one.run, one.parts.turns)
+    snapshot = await snapshot_of(one.run)
     assert row is not None and snapshot is not None
     one.store._snapshots[row.id] = snapshot
     return row, snapshot
@@ -172,7 +172,6 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
     others = {
         "executor.errors",
         "executor.kernel.process.prompt",
-        "executor.kernel.run.turns",
         "executor.kernel.values",
     }
     others |= {
@@ -185,7 +184,7 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
 
 async def test_the_next_one_is_due_when_as_much_has_been_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     one = await begun()
-    due = Snapshots(one.run, one.parts.turns)
+    due = Snapshots(one.run)
     assert due.due_seq == 2
     await due.make()
     row = due.pop()
@@ -199,7 +198,7 @@ async def test_the_next_one_is_due_when_as_much_has_been_recorded(monkeypatch: p
 async def test_one_that_is_too_large_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     one = await begun()
     monkeypatch.setattr(snapshots, "BYTES_MAX", 100)
-    due = Snapshots(one.run, one.parts.turns)
+    due = Snapshots(one.run)
     await due.make()
     assert due.pop() is None
     assert due.due_seq == 2 * one.run.state.seq + 2
@@ -212,7 +211,7 @@ async def test_a_run_does_not_fail_with_it(monkeypatch: pytest.MonkeyPatch, capl
         raise RuntimeError("no")
 
     monkeypatch.setattr(snapshots, "parts_of", broken)
-    due = Snapshots(one.run, one.parts.turns)
+    due = Snapshots(one.run)
     await due.make()
     assert due.pop() is None and due.due_seq > 2
     assert "no snapshot could be made" in caplog.text

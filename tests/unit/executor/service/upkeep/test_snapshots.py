@@ -15,7 +15,6 @@ from executor.kernel.journal.reader import load_plan
 from executor.kernel.run import snapshots
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.snapshots import checksum_of
-from executor.kernel.run.turns import Turns
 from executor.kernel.store.sqlite.connection import Connect, plain_connect
 from executor.kernel.store.sqlite.readers import plain_read_only
 from executor.kernel.store.sqlite.reading import open_reading
@@ -207,7 +206,7 @@ async def test_one_that_the_journal_does_not_follow_is_not_used(
     for _ in snapshots.restore(loaded, early.data):
         pass
     loaded.state.seq += 2  # as if two events had changed nothing
-    forged = await snapshots.snapshot_of(loaded, Turns(lambda: 0))
+    forged = await snapshots.snapshot_of(loaded)
     assert forged is not None and forged.seq < row.seq
     put(path, forged)
     async with engine_on(path, Step()) as engine:
