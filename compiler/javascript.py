@@ -26,23 +26,9 @@ Where = Literal["code", "string", "template"]
 
 # After these words a slash starts a regular expression.
 _BEFORE_REGEX = frozenset(
-    [
-        "await",
-        "case",
-        "default",
-        "delete",
-        "do",
-        "else",
-        "in",
-        "instanceof",
-        "new",
-        "of",
-        "return",
-        "throw",
-        "typeof",
-        "void",
-    ]
-)
+    ["await", "case", "default", "delete", "do", "else", "in", "instanceof", "new", "of", "return", "throw", "typeof",
+     "void"]
+)  # fmt: skip
 _WORD = re.compile(r"[\w$]+")
 _SPACE = re.compile(r"\s+")
 _STRING = {q: re.compile(rf"{q}((?:[^{q}\\\n]|\\[\s\S])*){q}") for q in "'\""}
@@ -121,7 +107,7 @@ def scan(source: str, known: Callable[[Found], bool]) -> Iterator[Piece]:
             regex_next = source[at - 1] != "`"
             continue
         char = source[at]
-        if char in "<$" and (found := _match(source, at, known)) is not None:
+        if char in "<$" and (found := match_at(source, at, known)) is not None:
             yield Piece("code", found.start, found.end, (found,))
             at, regex_next = found.end, False
         elif match := _SPACE.match(source, at):
@@ -156,7 +142,7 @@ def _template_step(source: str, at: int, stack: list[int], known: Callable[[Foun
     if char == "`":
         stack.pop()
         return at + 1, None
-    found = _match(source, at, known)
+    found = match_at(source, at, known)
     if found is not None:
         return found.end, found
     if char == "$":  # `${`: JavaScript's own
@@ -165,7 +151,7 @@ def _template_step(source: str, at: int, stack: list[int], known: Callable[[Foun
     return at + 1, None
 
 
-def _match(source: str, at: int, known: Callable[[Found], bool]) -> Found | None:
+def match_at(source: str, at: int, known: Callable[[Found], bool]) -> Found | None:
     env = source[at] == "$"
     match = (ENV if env else REFERENCE).match(source, at)
     if match is None:

@@ -115,57 +115,32 @@ def _is_pattern(value: Any) -> bool:
     return True
 
 
+# By keyword: what its value must be, as a check and in words.
 _Rule = tuple[Callable[[Any], bool], str]
-_TEXT: Final[_Rule] = (_is_text, "text")
-_FLAG: Final[_Rule] = (_is_flag, "true or false")
-_NUMBER: Final[_Rule] = (_is_number, "a number")
-_SIZE: Final[_Rule] = (_is_size, "a whole number from 0 on")
+_TEXTS: Final = "$comment $recursiveRef $schema contentEncoding contentMediaType description format title"
+_SIZES: Final = "maxContains maxItems maxLength maxProperties minContains minItems minLength minProperties"
+_NUMBERS: Final = "exclusiveMaximum exclusiveMinimum maximum minimum"
 _HERE: Final[_Rule] = (
     lambda v: isinstance(v, str) and v.startswith("#"),
     "a place in the schema itself, such as #/$defs/a",
 )
-_NAMES: Final[_Rule] = (_is_names, "a list of different names")
 _NAME: Final[_Rule] = (lambda v: isinstance(v, str) and _ANCHOR.fullmatch(v) is not None, "a name")
 _RULES: Final[dict[str, _Rule]] = {
-    "$anchor": _NAME,
-    "$comment": _TEXT,
-    "$dynamicAnchor": _NAME,
-    "$dynamicRef": _HERE,
+    **dict.fromkeys(_TEXTS.split(), (_is_text, "text")),
+    **dict.fromkeys(_SIZES.split(), (_is_size, "a whole number from 0 on")),
+    **dict.fromkeys(_NUMBERS.split(), (_is_number, "a number")),
+    **dict.fromkeys(("deprecated", "readOnly", "uniqueItems", "writeOnly"), (_is_flag, "true or false")),
+    **dict.fromkeys(("$anchor", "$dynamicAnchor", "$recursiveAnchor"), _NAME),
+    **dict.fromkeys(("$dynamicRef", "$ref"), _HERE),
+    **dict.fromkeys(("enum", "examples"), (_is_list, "a list")),
     "$id": (lambda v: isinstance(v, str) and _ID.fullmatch(v) is not None, "an address without a fragment"),
-    "$recursiveAnchor": _NAME,
-    "$recursiveRef": _TEXT,
-    "$ref": _HERE,
-    "$schema": _TEXT,
     "$vocabulary": (lambda v: isinstance(v, dict) and all(map(_is_flag, v.values())), "an object of flags"),
-    "contentEncoding": _TEXT,
-    "contentMediaType": _TEXT,
     "dependentRequired": (
         lambda v: isinstance(v, dict) and all(map(_is_names, v.values())),
         "an object of lists of names",
     ),
-    "deprecated": _FLAG,
-    "description": _TEXT,
-    "enum": (_is_list, "a list"),
-    "examples": (_is_list, "a list"),
-    "exclusiveMaximum": _NUMBER,
-    "exclusiveMinimum": _NUMBER,
-    "format": _TEXT,
-    "maxContains": _SIZE,
-    "maximum": _NUMBER,
-    "maxItems": _SIZE,
-    "maxLength": _SIZE,
-    "maxProperties": _SIZE,
-    "minContains": _SIZE,
-    "minimum": _NUMBER,
-    "minItems": _SIZE,
-    "minLength": _SIZE,
-    "minProperties": _SIZE,
     "multipleOf": (lambda v: _is_number(v) and v > 0, "a number above 0"),
     "pattern": (_is_pattern, "a regular expression"),
-    "readOnly": _FLAG,
-    "required": _NAMES,
-    "title": _TEXT,
+    "required": (_is_names, "a list of different names"),
     "type": (_is_type, f"one of {', '.join(_TYPES)}, or a list of them"),
-    "uniqueItems": _FLAG,
-    "writeOnly": _FLAG,
 }

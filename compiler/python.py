@@ -13,8 +13,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator
 
-from compiler.javascript import Piece, Rewritten, Where, literal, replaced
-from compiler.references import ENV, REFERENCE, Found, find
+from compiler.javascript import Piece, Rewritten, Where, literal, match_at, replaced
+from compiler.references import Found, find
 
 _WORD = re.compile(r"[^\W\d]\w*|\d\w*")
 _COMMENT = re.compile(r"#[^\n]*")
@@ -50,7 +50,7 @@ def scan(source: str, known: Callable[[Found], bool]) -> Iterator[Piece]:
                 at += len(quote)
             elif char == "\\" and not raw:
                 at += 2
-            elif char in "<$" and (found := _match(source, at, known)) is not None:
+            elif char in "<$" and (found := match_at(source, at, known)) is not None:
                 yield Piece("template", found.start, found.end, (found,))
                 at = found.end
             elif source.startswith(("{{", "}}"), at):
@@ -61,7 +61,7 @@ def scan(source: str, known: Callable[[Found], bool]) -> Iterator[Piece]:
                 at += 1
             continue
         char = source[at]
-        if char in "<$" and (found := _match(source, at, known)) is not None:
+        if char in "<$" and (found := match_at(source, at, known)) is not None:
             yield Piece("code", found.start, found.end, (found,))
             at = found.end
         elif (opening := _OPENING.match(source, at)) and opening[1].lower() in _PREFIXES:
@@ -103,15 +103,6 @@ def _in_text(source: str, start: int, stop: int, known: Callable[[Found], bool])
         shifted = Found(found.text, found.start + start, found.end + start, found.env)
         if known(shifted):
             yield shifted
-
-
-def _match(source: str, at: int, known: Callable[[Found], bool]) -> Found | None:
-    env = source[at] == "$"
-    match = (ENV if env else REFERENCE).match(source, at)
-    if match is None:
-        return None
-    found = Found(match[1], at, match.end(), env)
-    return found if known(found) else None
 
 
 def _formatted(source: str, piece: Piece) -> str:

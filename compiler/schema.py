@@ -199,20 +199,10 @@ def accepts(schema: Any, value: Any) -> bool:
 _OPTIONS = ("oneOf", "anyOf", "allOf")
 _NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD, BESIDE, URL)
 _LIMITS = (
-    "minLength",
-    "maxLength",
-    "minimum",
-    "maximum",
-    "minItems",
-    "maxItems",
-    "minProperties",
-    "pattern",
-    "enum",
+    "minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "minProperties", "pattern", "enum",
     "required",
-)
-_QUICK = frozenset(
-    ["type", "oneOf", "anyOf", "items", "properties", "additionalProperties", *_LIMITS, *_NOTES],
-)
+)  # fmt: skip
+_QUICK = frozenset(["type", "oneOf", "anyOf", "items", "properties", "additionalProperties", *_LIMITS, *_NOTES])
 _TYPES: dict[str, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
     "boolean": lambda value: isinstance(value, bool),

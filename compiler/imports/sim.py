@@ -42,28 +42,6 @@ _KEPT = ("schedule", *WEBHOOKS)  # triggers with a counterpart
 _TRIGGERS = frozenset([*_STARTS, *_KEPT, "webhook_request"])
 # Blocks whose unlabelled edges stand for all exits.
 _BRANCHING = ("condition", "router", "router_v2")
-# What Sim calls its blocks.
-_TITLES = {
-    "agent": "Agent",
-    "api": "API",
-    "function": "Function",
-    "condition": "Condition",
-    "router": "Router",
-    "router_v2": "Router",
-    "evaluator": "Evaluator",
-    "guardrails": "Guardrails",
-    "human_in_the_loop": "Human in the Loop",
-    "wait": "Wait",
-    "variables": "Variables",
-    "response": "Response",
-    "schedule": "Schedule",
-    "generic_webhook": "Webhook",
-    "webhook": "Webhook",
-    "github_webhook": "GitHub",
-    "workflow": "Workflow",
-    "workflow_input": "Workflow",
-    "note": "Note",
-}
 
 
 class SimBlock(Struct):
@@ -160,7 +138,7 @@ class _Import:
     def _lost(self, block: SimBlock, loss: Loss) -> None:
         self._warn(
             block.pointer,
-            f'{_TITLES.get(block.type) or title_of(block.type)} "{block.name}": {loss.message}',
+            f'{title_of(block.type)} "{block.name}": {loss.message}',
             block.id,
             loss.hint,
         )

@@ -38,7 +38,19 @@ _OTHERS: Final = {
 }
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ANY: Final = "Replace it with an http block that calls the service, or a connector made of its OpenAPI description."
-_TITLES: Final = {"github": "GitHub", "linkedin": "LinkedIn", "mysql": "MySQL", "postgresql": "PostgreSQL", "x": "X"}
+# What Sim calls its blocks, where it is not the name of the type.
+_TITLES: Final = {
+    "api": "API",
+    "generic_webhook": "Webhook",
+    "github": "GitHub",
+    "github_webhook": "GitHub",
+    "human_in_the_loop": "Human in the Loop",
+    "linkedin": "LinkedIn",
+    "mysql": "MySQL",
+    "postgresql": "PostgreSQL",
+    "workflow_input": "Workflow",
+    "x": "X",
+}
 # Of the account, and switches of Sim's form: nothing is lost with them.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from functools import update_wrapper
 from pathlib import PurePath
-from typing import Any, Final, Generic, ParamSpec, Protocol, TypeVar, cast, overload
+from typing import Any, Final, Generic, ParamSpec, Protocol, TypedDict, TypeVar, Unpack, cast, overload
 
 import msgspec
 
@@ -25,7 +25,12 @@ R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
 
 NAME_LENGTH_MAX: Final = 200
-_POLICY: Final = ("retries", "timeout", "cache")
+
+
+class _Policy(TypedDict, total=False):
+    retries: int | Mapping[str, Any] | None
+    timeout: float | None
+    cache: bool | float | Mapping[str, Any] | None
 
 
 class _WithContext(Protocol[P, R_co]):
@@ -61,23 +66,14 @@ class Step(Generic[P, R]):
             return self.function(*args, **kwargs)
         return cast(R, self._record(trace, args, kwargs))
 
-    def with_options(
-        self,
-        *,
-        id: str | None = None,
-        after: Any = (),
-        retries: int | Mapping[str, Any] | None = None,
-        timeout: float | None = None,
-        cache: bool | float | Mapping[str, Any] | None = None,
-    ) -> Step[P, R]:
+    def with_options(self, *, id: str | None = None, after: Any = (), **policy: Unpack[_Policy]) -> Step[P, R]:
         """Return the same step with options for one call: `charge.with_options(id="deposit", after=[packed])(order)`.
 
         id      of the block; without it, that of the function, with a number from the second call on
         after   results of earlier calls that the call waits for without using them
         others  as in `step`
         """
-        policy = {**self.policy, **policy_of(retries=retries, timeout=timeout, cache=cache)}
-        made: Step[P, R] = Step(self.function, self.name, self.effect, policy)
+        made: Step[P, R] = Step(self.function, self.name, self.effect, {**self.policy, **_policy_of(policy)})
         made.id = id
         made.after = tuple(after) if isinstance(after, list | tuple) else (after,)
         return made
@@ -143,14 +139,7 @@ def step(function: Callable[P, R], /) -> Step[P, R]: ...
 
 
 @overload
-def step(
-    *,
-    name: str | None = None,
-    effect: Effect = "write",
-    retries: int | Mapping[str, Any] | None = None,
-    timeout: float | None = None,
-    cache: bool | float | Mapping[str, Any] | None = None,
-) -> _Decorator: ...
+def step(*, name: str | None = None, effect: Effect = "write", **policy: Unpack[_Policy]) -> _Decorator: ...
 
 
 def step(
@@ -159,9 +148,7 @@ def step(
     *,
     name: str | None = None,
     effect: Effect = "write",
-    retries: int | Mapping[str, Any] | None = None,
-    timeout: float | None = None,
-    cache: bool | float | Mapping[str, Any] | None = None,
+    **policy: Unpack[_Policy],
 ) -> Any:
     """Make a function, sync or async, a step of workflows.
 
@@ -181,26 +168,20 @@ def step(
             raise TraceError(f"a step cannot have the name {called[:80]!r}.", _defined(function))
         if effect not in ("none", "read", "write"):
             raise TraceError(f"effect is none, read or write, not {effect!r}.", _defined(function))
-        policy = policy_of(retries=retries, timeout=timeout, cache=cache)
-        if effect != "write":
-            policy["on_lost"] = "retry"
-        return Step(function, called, effect, policy)
+        fields = _policy_of(policy) | ({"on_lost": "retry"} if effect != "write" else {})
+        return Step(function, called, effect, fields)
 
     return made(function) if function is not None else made
 
 
-def policy_of(
-    *,
-    retries: int | Mapping[str, Any] | None,
-    timeout: float | None,
-    cache: bool | float | Mapping[str, Any] | None,
-) -> dict[str, Any]:
-    """The `policy` of a block. Raises TraceError."""
+def _policy_of(options: _Policy) -> dict[str, Any]:
+    """Return the `policy` of a block. Raises TraceError."""
+    if wrong := [name for name in options if name not in _Policy.__annotations__]:
+        raise TypeError(f"a step has no option {wrong[0]!r}, but {', '.join(_Policy.__annotations__)}")
+    retries, timeout, cache = options.get("retries"), options.get("timeout"), options.get("cache")
     policy: dict[str, Any] = {}
-    if isinstance(retries, Mapping):
-        policy["retry"] = dict(retries)
-    elif retries is not None:
-        policy["retry"] = {"max_attempts": retries + 1}
+    if retries is not None:
+        policy["retry"] = dict(retries) if isinstance(retries, Mapping) else {"max_attempts": retries + 1}
     if timeout is not None:
         policy["timeout_s"] = timeout
     if isinstance(cache, Mapping):
@@ -210,7 +191,7 @@ def policy_of(
     try:
         msgspec.convert(policy, PolicyDoc)
     except msgspec.ValidationError as error:
-        raise TraceError(f"{', '.join(_POLICY)}: {error}.") from None
+        raise TraceError(f"{', '.join(_Policy.__annotations__)}: {error}.") from None
     return policy
 
 

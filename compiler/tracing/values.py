@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any
 
@@ -34,6 +34,17 @@ _HASH = (
     "one uses the value of the other: leave asyncio.gather out."
 )
 _COMPUTE = "a traced value cannot be computed with: it is not known yet. Compute inside a step and use its result."
+
+
+def _refusing(message: str) -> Callable[..., Any]:
+    def refused(*_: Any) -> Any:
+        raise TraceError(message)
+
+    return refused
+
+
+def _comparing(operator: str) -> Callable[[Traced, Any], Condition]:
+    return lambda self, other: Condition.compare(self, operator, other)
 
 
 class Traced:
@@ -97,17 +108,7 @@ class Traced:
     def __ne__(self, other: object) -> Condition:  # type: ignore[override]
         return Condition.compare(self, "!=" if other is None else "!==", other)
 
-    def __lt__(self, other: Any) -> Condition:
-        return Condition.compare(self, "<", other)
-
-    def __le__(self, other: Any) -> Condition:
-        return Condition.compare(self, "<=", other)
-
-    def __gt__(self, other: Any) -> Condition:
-        return Condition.compare(self, ">", other)
-
-    def __ge__(self, other: Any) -> Condition:
-        return Condition.compare(self, ">=", other)
+    __lt__, __le__, __gt__, __ge__ = (_comparing(operator) for operator in ("<", "<=", ">", ">="))
 
     def __and__(self, other: Any) -> Condition:
         return Condition.of(self).__and__(other)
@@ -118,37 +119,18 @@ class Traced:
     def __invert__(self) -> Condition:
         return ~Condition.of(self)
 
-    def __hash__(self) -> int:
-        raise TraceError(_HASH)
-
-    def __bool__(self) -> bool:
-        raise TraceError(_TRUTH)
-
-    def __iter__(self) -> Any:
-        raise TraceError(_ITERATE)
-
-    def __len__(self) -> int:
-        raise TraceError("a traced value has no length yet. Count inside a step and use its result.")
-
-    def __contains__(self, item: object) -> bool:
-        raise TraceError("`in` needs the value, which is not known yet. Look inside a step and use its result.")
+    __hash__ = _refusing(_HASH)
+    __bool__ = _refusing(_TRUTH)
+    __iter__ = _refusing(_ITERATE)
+    __len__ = _refusing("a traced value has no length yet. Count inside a step and use its result.")
+    __contains__ = _refusing("`in` needs the value, which is not known yet. Look inside a step and use its result.")
+    __setattr__ = __setitem__ = _refusing("a traced value cannot be changed. Return a new value from a step.")
+    __int__ = __float__ = __index__ = __complex__ = __round__ = __neg__ = __pos__ = __abs__ = _refusing(_COMPUTE)
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refusing(_COMPUTE)
+    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refusing(_COMPUTE)
 
     def __call__(self, *args: Any, **keywords: Any) -> Any:
         raise TraceError(f"{reference(self)} is a value, not a function. Call its methods inside a step.")
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        raise TraceError("a traced value cannot be changed. Return a new value from a step.")
-
-    def __setitem__(self, part: Any, value: Any) -> None:
-        raise TraceError("a traced value cannot be changed. Return a new value from a step.")
-
-    def _refuse(self, *others: Any) -> Any:
-        raise TraceError(_COMPUTE)
-
-    __int__ = __float__ = __index__ = __complex__ = __round__ = _refuse
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse
-    __floordiv__ = __rfloordiv__ = __mod__ = __rmod__ = __pow__ = __rpow__ = _refuse
-    __neg__ = __pos__ = __abs__ = _refuse
 
 
 class Perhaps(Traced):

@@ -88,3 +88,10 @@ def test_a_workflow_is_not_called_outside_of_an_engine() -> None:
 
     with pytest.raises(TraceError, match="runs in an engine"):
         one()
+
+
+def test_an_option_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(TypeError, match="no option 'retry', but retries, timeout, cache"):
+        step(retry=3)(price.function)  # type: ignore[call-overload]
+    with pytest.raises(TypeError, match="no option 'tries'"):
+        price.with_options(tries=3)  # type: ignore[call-arg]
