@@ -1,15 +1,10 @@
-"""The server as a child process: started, asked whether it is ready, stopped in order. The child is `weft serve` that
-ends when its stdin does, with the process that started it: `python -m server.dev.process`."""
+"""The server as a child process: started, asked whether it is ready, stopped in order."""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-import os
-import signal
 import sys
 from collections.abc import Mapping
-from threading import Thread
 from typing import Final
 
 READY: Final = b"weft is ready: "
@@ -33,7 +28,7 @@ class ServerProcess:
     async def start(cls, environ: Mapping[str, str]) -> ServerProcess:
         """Ready when this returns. Raises NotStarted."""
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "server.dev.process"),
+            *(sys.executable, "-m", "server.dev.child"),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             env={**environ, "PYTHONUNBUFFERED": "1"},
@@ -74,23 +69,3 @@ def _show(text: bytes) -> None:
     """Write to stderr, where the file's output also goes while it is checked."""
     sys.stderr.write(text.decode(errors="replace"))
     sys.stderr.flush()
-
-
-def main() -> int:
-    """Serve, in the child."""
-    from executor.kernel.process.tracebacks import log
-    from server.process import serve
-
-    Thread(target=_end_with_stdin, daemon=True).start()
-    log.setLevel(logging.INFO)  # tracebacks of functions, with all their frames
-    return serve()
-
-
-def _end_with_stdin() -> None:
-    while os.read(0, 4096):  # not sys.stdin: a thread that reads it holds a lock that the end of Python waits for
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
