@@ -1,8 +1,10 @@
-"""Many or large runs proceed in small steps, so that other runs and requests have their turn in between."""
+"""Many or large runs proceed in small steps, so that other runs and requests are served in between."""
 
 from __future__ import annotations
 
+import asyncio
 import gc
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,27 @@ async def test_large_outputs_are_committed_as_they_come(tmp_path: Path, monkeypa
     assert sum(sizes) > 20 * LARGE
     # The container's output comes in one piece with its last iteration.
     assert sorted(sizes)[-2] <= INLINE_BATCH_BYTES + LARGE + 2
+
+
+async def test_others_are_served_while_many_runs_are_ready(tmp_path: Path) -> None:
+    """A request needs some passes of the event loop; there are many while the runs make their steps."""
+    blocks = {f"s{n}": {"type": "set", "params": {"value": n}} for n in range(5)}
+    chain = document("chain", *(f"{source} {target}" for source, target in pairwise(["start", *blocks])), blocks=blocks)
+    passes, ended = 0, False
+
+    async def other() -> None:
+        nonlocal passes
+        while not ended:
+            await asyncio.sleep(0)
+            passes += 1
+
+    async with engine_on(tmp_path / "weft.db") as engine:
+        beside = asyncio.create_task(other())
+        views = await asyncio.gather(*(engine.run(chain) for _ in range(200)))
+        ended = True
+        await beside
+    assert {view.status for view in views} == {"succeeded"}
+    assert passes >= 200
 
 
 async def test_a_run_that_left_memory_leaves_nothing_to_the_collector(tmp_path: Path) -> None:
