@@ -171,7 +171,8 @@ def _written() -> Iterator[str]:
         if info.name.startswith(f"{package.__name__}.postgres"):
             continue
         for value in vars(import_module(info.name)).values():
-            for text in value if isinstance(value, tuple) else (value,):
+            texts = value.__code__.co_consts if inspect.isfunction(value) else value
+            for text in texts if isinstance(texts, tuple) else (texts,):
                 if isinstance(text, str) and STATEMENT.match(text) and "{" not in text:
                     yield TEXTS[text]
 

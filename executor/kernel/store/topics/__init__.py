@@ -1,8 +1,8 @@
 """The statements and functions of the store, a file for each topic, for every database.
 
-One constant for each statement; values are parameters only. A constant that lists columns (`RUN`, `WAIT`, ...) has them
-in the order of the fields of its struct, so that a row becomes a struct by position. A function that writes
-has a transaction as its first parameter, a function that reads the readers (`tx`).
+Values are parameters of a statement only. A constant that lists columns (`RUN`, `WAIT`, ...) has them in the order of
+the fields of its struct, so that a row becomes a struct by position. A function that writes has a transaction as its
+first parameter, a function that reads the readers (`tx`).
 
 A change is written like this, so that any number of processes may make changes at once:
 

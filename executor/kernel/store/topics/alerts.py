@@ -110,8 +110,6 @@ SELECT id, workflow, plan_hash, created_at_ms FROM (
  WHERE created_at_ms < :before AND NOT EXISTS (SELECT 1 FROM alerts WHERE alerts.cause = 'queued:' || oldest.id)
  ORDER BY n"""
 OLD_MESSAGES = "SELECT id FROM alert_messages WHERE settled_at_ms < :before ORDER BY settled_at_ms, id LIMIT :limit"
-DELETE_OLD_ALERTS = "DELETE FROM alerts WHERE message_id IN $texts(:ids)"
-DELETE_OLD_MESSAGES = "DELETE FROM alert_messages WHERE id IN $texts(:ids)"
 
 
 def add_alerts(tx: Tx, alerts: tuple[AlertRow, ...]) -> int:
@@ -218,5 +216,5 @@ def delete_old_alerts(tx: Tx, before_ms: int, limit: int) -> int:
     ids = [id for (id,) in tx.rows(OLD_MESSAGES, {"before": before_ms, "limit": limit})]
     if not ids:
         return 0
-    tx.run(DELETE_OLD_ALERTS, {"ids": as_list(ids)})
-    return tx.run(DELETE_OLD_MESSAGES, {"ids": as_list(ids)})
+    tx.run("DELETE FROM alerts WHERE message_id IN $texts(:ids)", {"ids": as_list(ids)})
+    return tx.run("DELETE FROM alert_messages WHERE id IN $texts(:ids)", {"ids": as_list(ids)})

@@ -143,7 +143,6 @@ NEXT = """
 INSERT INTO audit_head (id, n, hash) VALUES (1, 1, :first) ON CONFLICT (id) DO UPDATE SET n = audit_head.n + 1"""
 HEAD = "SELECT n, hash FROM audit_head WHERE id = 1"
 ADD = f"INSERT INTO audit ({AUDIT}) VALUES (:n, :at_ms, :actor, :via, :action, :object, :detail, :hash)"
-SET_HASH = "UPDATE audit_head SET hash = :hash WHERE id = 1"
 READ = f"SELECT {AUDIT} FROM audit WHERE n > :after ORDER BY n LIMIT :limit"
 LIST = f"SELECT {AUDIT} FROM audit WHERE n < :before{{}} ORDER BY n DESC LIMIT :limit"
 WANTED = {
@@ -173,7 +172,7 @@ def add(tx: Tx, act: Act) -> None:
     n, before = tx.row(HEAD)
     row = chained(before, n, act)
     tx.run(ADD, msgspec.structs.asdict(row))
-    tx.run(SET_HASH, {"hash": row.hash})
+    tx.run("UPDATE audit_head SET hash = :hash WHERE id = 1", {"hash": row.hash})
 
 
 async def read_audit(readers: Readers, after: int = 0, limit: int = 1_000) -> list[AuditRow]:

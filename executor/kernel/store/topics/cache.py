@@ -33,8 +33,6 @@ _VALUES = ", ".join(f":{field}" for field in CacheRow.__struct_fields__)
 _REPLACED = ", ".join(f"{field} = excluded.{field}" for field in CacheRow.__struct_fields__ if field != "key")
 FIND = f"SELECT {CACHE} FROM cache WHERE key = :key AND expires_at_ms > :now"
 PUT = f"INSERT INTO cache ({CACHE}) VALUES ({_VALUES}) ON CONFLICT (key) DO UPDATE SET {_REPLACED}"
-CLEAR = "DELETE FROM cache"
-CLEAR_WORKFLOW = "DELETE FROM cache WHERE workflow = :workflow"
 # Once more in the end: another process may have just put a new result under a key that was found.
 DELETE_EXPIRED = """
 DELETE FROM cache
@@ -57,8 +55,8 @@ def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
 def clear_cache(tx: Tx, workflow: str | None = None) -> int:
     """Delete everything, or what runs of this workflow left. Returns how many rows were deleted."""
     if workflow is None:
-        return tx.run(CLEAR)
-    return tx.run(CLEAR_WORKFLOW, {"workflow": workflow})
+        return tx.run("DELETE FROM cache")
+    return tx.run("DELETE FROM cache WHERE workflow = :workflow", {"workflow": workflow})
 
 
 def delete_expired_cache(tx: Tx, now_ms: int, limit: int) -> int:

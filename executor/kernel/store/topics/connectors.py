@@ -31,7 +31,6 @@ ON CONFLICT (service) DO UPDATE
    SET document = excluded.document, hash = excluded.hash, created_by = excluded.created_by,
        changed_at_ms = excluded.changed_at_ms
  WHERE connectors.hash <> excluded.hash"""
-HASHES = "SELECT service, hash FROM connectors"
 GET = """
 SELECT service, document, hash, created_by, changed_at_ms
   FROM connectors WHERE service IN $texts(:services) ORDER BY service"""
@@ -45,7 +44,7 @@ def put_connector(tx: Tx, row: ConnectorRow) -> bool:
 
 async def connector_hashes(readers: Readers) -> dict[str, str]:
     """Return hashes by service."""
-    return {str(service): str(hash) for service, hash in await readers.all(HASHES)}
+    return {str(service): str(hash) for service, hash in await readers.all("SELECT service, hash FROM connectors")}
 
 
 async def get_connectors(readers: Readers, services: Sequence[str]) -> list[ConnectorRow]:

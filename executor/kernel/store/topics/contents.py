@@ -32,7 +32,6 @@ def _add(table: str, column: str) -> str:
 ON CONFLICT (hash) DO UPDATE SET used_at_ms = excluded.used_at_ms WHERE {table}.used_at_ms < :now - {USED_EVERY_MS}"""
 
 
-PLAN = "SELECT ir FROM plans WHERE hash = :hash"
 ADD_PLAN = _add("plans", "ir")
 DOCUMENT = "SELECT document FROM documents WHERE hash = :hash"
 ADD_DOCUMENT = _add("documents", "document")
@@ -44,7 +43,7 @@ ADD_BLOB_REF = "INSERT INTO blob_refs (run_id, hash) VALUES (:run, :hash) ON CON
 
 
 async def get_plan(readers: Readers, hash: str) -> bytes | None:
-    row = await readers.one(PLAN, {"hash": hash})
+    row = await readers.one("SELECT ir FROM plans WHERE hash = :hash", {"hash": hash})
     return None if row is None else bytes(row[0])
 
 

@@ -51,8 +51,6 @@ UPDATE drafts SET name = :name, rev = rev + 1, updated_at_ms = :now, document = 
 REBASE_DRAFT = f"""
 UPDATE drafts SET base_name = :name, base_version = :version, base_rev = :rev WHERE id = :id RETURNING {DRAFT}"""
 UNBASE_DRAFTS = "UPDATE drafts SET base_name = NULL, base_version = NULL, base_rev = NULL WHERE base_name = :name"
-DELETE_DRAFT = "DELETE FROM drafts WHERE id = :id"
-DELETE_DRAFT_AT_REV = "DELETE FROM drafts WHERE id = :id AND rev = :rev"
 # Newest change first: DRAFTS, then perhaps the condition, then DRAFTS_PAGE.
 DRAFTS = f"SELECT {DRAFT_HEAD} FROM drafts WHERE true"
 DRAFTS_BEFORE = " AND (updated_at_ms, id) < (SELECT updated_at_ms, id FROM drafts WHERE id = :before)"
@@ -115,8 +113,8 @@ def delete_draft(tx: Tx, id: str, expected_rev: int | None = None) -> bool:
     """Delete a draft; its runs stay. Returns False, with nothing changed, if there is no such draft, or its rev
     moved."""
     if expected_rev is None:
-        return tx.run(DELETE_DRAFT, {"id": id}) == 1
-    return tx.run(DELETE_DRAFT_AT_REV, {"id": id, "rev": expected_rev}) == 1
+        return tx.run("DELETE FROM drafts WHERE id = :id", {"id": id}) == 1
+    return tx.run("DELETE FROM drafts WHERE id = :id AND rev = :rev", {"id": id, "rev": expected_rev}) == 1
 
 
 def _draft(tx: Tx, id: str) -> DraftRow | None:

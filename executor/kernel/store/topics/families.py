@@ -83,7 +83,6 @@ ON CONFLICT (root_id) DO UPDATE SET runs = families.runs + excluded.runs, open =
 CHANGE_FAMILY = f"""
 UPDATE families SET bytes = bytes + :bytes, open = open - :ended, over = CASE WHEN :over = 1 THEN 1 ELSE over END
  WHERE root_id = :root RETURNING {FAMILY}"""
-END_FAMILY = "UPDATE families SET over = 1 WHERE root_id = :root"
 
 
 async def get_family(readers: Readers, root_id: str) -> FamilyRow | None:
@@ -141,7 +140,7 @@ def append_to_family(tx: Tx, root: str | None, run_id: str, output_bytes: int, f
 
 
 def end_family(tx: Tx, root: str) -> None:
-    tx.do(END_FAMILY, {"root": root})
+    tx.do("UPDATE families SET over = 1 WHERE root_id = :root", {"root": root})
 
 
 def _family(row: tuple[int, int, int, int]) -> FamilyRow:

@@ -107,7 +107,6 @@ def _has_messages(tx: Tx) -> bool:
 SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
 VALUES = ", ".join(f":{field}" for field in SignalRow.__struct_fields__)
 SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND dedupe_key = :key"
-SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = :run"
 ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES ({VALUES})"
 CONSUME_SIGNAL = "UPDATE signals SET consumed_by = :consumer WHERE run_id = :run AND seq = :seq"
 SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND consumed_by IS NULL ORDER BY seq"
@@ -159,7 +158,7 @@ def post_signal(
             return SignalRow(*found[0]), False
     if not post_message(tx, run_id, message, now_ms):
         return None
-    (last,) = tx.row(SIGNAL_LAST_SEQ, {"run": run_id})
+    (last,) = tx.row("SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = :run", {"run": run_id})
     row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)
     tx.do(ADD_SIGNAL, msgspec.structs.asdict(row))
     return row, True

@@ -43,7 +43,6 @@ HELD_BY_RUNS = "SELECT key, n FROM slots WHERE n $is_any(:numbers) AND freed = 0
 TAKE_SLOT = """
 INSERT INTO slots (key, n) VALUES (:key, :n) ON CONFLICT (key, n, node) DO UPDATE SET freed = 0"""
 FREE_SLOTS = "UPDATE slots SET freed = 1 WHERE n = :n AND freed = 0"
-BLOCK = "UPDATE heads SET ready = 0, blocked_by = :key WHERE n = :n"
 UNBLOCK = """
 UPDATE heads SET ready = 1, blocked_by = NULL
  WHERE blocked_by = :key
@@ -60,7 +59,6 @@ FORGET_RATES = f"""
 DELETE FROM rates
  WHERE key IN (SELECT key FROM rates WHERE next_us < :now_us ORDER BY next_us LIMIT {FREED_MAX} $skip_locked(rates))"""
 START = "UPDATE heads SET rates = NULL WHERE n = :n"
-START_LATER = "UPDATE heads SET rates = NULL, ready = 0, due_ms = :due WHERE n = :n"
 BLOCKED = f"""
 SELECT h.blocked_by, h.limits,
        (SELECT count(*) FROM slots AS s WHERE s.key = h.blocked_by AND s.freed = 0 AND s.node = '')
@@ -101,7 +99,7 @@ def admit(tx: Tx, found: Sequence[Found], now_ms: int) -> list[int]:
         elif not places.locked >= wanted.keys():
             continue
         elif (full := places.full(run.n, wanted)) is not None:
-            tx.run(BLOCK, {"n": run.n, "key": full})
+            tx.run("UPDATE heads SET ready = 0, blocked_by = :key WHERE n = :n", {"n": run.n, "key": full})
             places.leave(run.n, wanted)
             continue
         elif run.rates is not None and not _starts(tx, run.n, run.rates, now_ms):
@@ -164,7 +162,7 @@ def _starts(tx: Tx, n: int, rates: str, now_ms: int) -> bool:
     if due_us < now_us + 1000:
         tx.run(START, {"n": n})
         return True
-    tx.run(START_LATER, {"n": n, "due": -(-due_us // 1000)})
+    tx.run("UPDATE heads SET rates = NULL, ready = 0, due_ms = :due WHERE n = :n", {"n": n, "due": -(-due_us // 1000)})
     return False
 
 

@@ -78,7 +78,6 @@ SELECT count(*), min(due_at_ms)
 WORKERS = f"""
 SELECT w.id, w.until_ms, (SELECT count(*) FROM heads AS h WHERE h.owner = w.id)
   FROM workers AS w ORDER BY w.id LIMIT {WORKERS_MAX}"""
-DATABASE_BYTES = "SELECT $database_bytes"
 
 
 async def load(readers: Readers) -> DatabaseLoad:
@@ -90,7 +89,7 @@ async def load(readers: Readers) -> DatabaseLoad:
     waits = await readers.all(OPEN_WAITS)
     [(notifications, notification_due_ms)] = await readers.all(PENDING_NOTIFICATIONS)
     workers = await readers.all(WORKERS)
-    [(size,)] = await readers.all(DATABASE_BYTES)
+    [(size,)] = await readers.all("SELECT $database_bytes")
     return DatabaseLoad(
         open=dict(open),
         queues=tuple(Queue(*row) for row in queues),

@@ -60,7 +60,6 @@ SELECT workflow, scope, key, count(*), sum(length(messages)), max(at_ms)
 ALL_HEADS = HEADS.format(where="")
 HEADS_OF = HEADS.format(where="WHERE workflow = :workflow")
 FORGET = f"DELETE FROM agent_memory WHERE {OF}"
-FORGET_WORKFLOW = "DELETE FROM agent_memory WHERE workflow = :workflow"
 OLD = "SELECT workflow, scope, key, n FROM agent_memory WHERE at_ms < :before ORDER BY at_ms LIMIT :limit"
 DELETE_TURN = f"DELETE FROM agent_memory WHERE {OF} AND n = :n"
 TRIES_MAX = 100  # each one that fails is a turn that another process has written meanwhile
@@ -102,7 +101,7 @@ def forget(tx: Tx, conversation: Conversation) -> int:
 
 def forget_workflow(tx: Tx, workflow: str) -> None:
     """Part of deleting a workflow: what it remembered by itself."""
-    tx.run(FORGET_WORKFLOW, {"workflow": workflow})
+    tx.run("DELETE FROM agent_memory WHERE workflow = :workflow", {"workflow": workflow})
 
 
 def delete_old_memory(tx: Tx, before_ms: int, limit: int) -> int:

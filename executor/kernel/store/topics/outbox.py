@@ -61,7 +61,6 @@ SETTLE = """
 UPDATE notifications SET status = :status, due_at_ms = coalesce(:due, due_at_ms), settled_at_ms = :settled,
        error = :error
  WHERE run_id = :run AND wait_id = :wait AND n = :n AND attempts = :attempt"""
-NEXT_DUE = "SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT 1"
 OF_WAITS = f"""
 SELECT {NOTIFICATION} FROM notifications
  WHERE (run_id, wait_id) IN $rows(:waits, tt) ORDER BY run_id, wait_id, n"""
@@ -113,7 +112,7 @@ def settle_notification(
 
 async def next_notification_ms(readers: Readers) -> int | None:
     """Return when the next one is due, or None if there is none to send."""
-    row = await readers.one(NEXT_DUE)
+    row = await readers.one("SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT 1")
     return None if row is None else int(row[0])
 
 

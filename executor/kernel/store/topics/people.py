@@ -60,14 +60,11 @@ IDENTIFY = """
 UPDATE users SET identity = :identity
  WHERE id = :id AND identity IS NULL AND NOT EXISTS (SELECT 1 FROM users WHERE identity = :identity)"""
 LIST_USERS = f"SELECT {USER} FROM users ORDER BY id"
-SET_ROLE = "UPDATE users SET role = :role WHERE id = :id"
-DELETE_USER = "DELETE FROM users WHERE id = :id"
 DELETE_SESSIONS_OF = "DELETE FROM sessions WHERE user_id = :id"
 DELETE_TOKENS_OF = "DELETE FROM api_tokens WHERE user_id = :id"
 DELETE_CODES_OF = "DELETE FROM sign_in_codes WHERE user_id = :id"
 
 PUT_CODE = "INSERT INTO sign_in_codes (hash, user_id, until_ms) VALUES (:hash, :user, :until)"
-DELETE_OLD_CODES = "DELETE FROM sign_in_codes WHERE until_ms <= :now"
 DELETE_SURPLUS_CODES = """
 DELETE FROM sign_in_codes
  WHERE hash IN (SELECT hash FROM sign_in_codes ORDER BY until_ms DESC, hash LIMIT 1000000 OFFSET :most)"""
@@ -82,7 +79,6 @@ ON CONFLICT (id) DO NOTHING"""
 GET_TOKEN = f"SELECT {TOKENS} FROM api_tokens WHERE id = :id"
 LIST_TOKENS = f"SELECT {TOKENS} FROM api_tokens ORDER BY created_at_ms, id"
 USE = "UPDATE api_tokens SET used_at_ms = :now WHERE id = :id AND (used_at_ms IS NULL OR used_at_ms < :now)"
-REVOKE = "DELETE FROM api_tokens WHERE id = :id"
 
 
 def put_user(tx: Tx, row: UserRow) -> bool:
@@ -114,12 +110,12 @@ async def list_users(readers: Readers) -> list[UserRow]:
 
 def set_role(tx: Tx, id: str, role: PersonRole) -> bool:
     """Set the role of a user. Returns False if there is no such user."""
-    return tx.run(SET_ROLE, {"id": id, "role": role}) == 1
+    return tx.run("UPDATE users SET role = :role WHERE id = :id", {"id": id, "role": role}) == 1
 
 
 def delete_user(tx: Tx, id: str) -> bool:
     """Delete a user with their sessions, tokens and sign-in links. Returns False if there is no such user."""
-    if tx.run(DELETE_USER, {"id": id}) == 0:
+    if tx.run("DELETE FROM users WHERE id = :id", {"id": id}) == 0:
         return False
     for statement in (DELETE_SESSIONS_OF, DELETE_TOKENS_OF, DELETE_CODES_OF):
         tx.run(statement, {"id": id})
@@ -129,7 +125,7 @@ def delete_user(tx: Tx, id: str) -> bool:
 def put_code(tx: Tx, hash: str, user_id: str, until_ms: int, now_ms: int) -> bool:
     """Store the code of a sign-in link. Codes whose time is over are deleted, and those next to end beyond CODES_MAX.
     Returns True."""
-    tx.run(DELETE_OLD_CODES, {"now": now_ms})
+    tx.run("DELETE FROM sign_in_codes WHERE until_ms <= :now", {"now": now_ms})
     tx.run(DELETE_SURPLUS_CODES, {"most": CODES_MAX - 1})
     tx.run(PUT_CODE, {"hash": hash, "user": user_id, "until": until_ms})
     return True
@@ -163,7 +159,7 @@ def use_token(tx: Tx, id: str, now_ms: int) -> None:
 
 
 def delete_token(tx: Tx, id: str) -> bool:
-    return tx.run(REVOKE, {"id": id}) == 1
+    return tx.run("DELETE FROM api_tokens WHERE id = :id", {"id": id}) == 1
 
 
 SESSIONS_MAX: Final = 1_000
@@ -185,9 +181,7 @@ SESSION = "hash, mark, created_at_ms, seen_at_ms, user_id, device"
 PUT_SESSION = f"INSERT INTO sessions ({SESSION}) VALUES (:hash, :mark, :created_at_ms, :seen_at_ms, :user_id, :device)"
 GET_SESSION = f"SELECT {SESSION} FROM sessions WHERE hash = :hash"
 SEE_SESSION = "UPDATE sessions SET seen_at_ms = :seen WHERE hash = :hash AND seen_at_ms < :seen"
-DELETE_SESSION = "DELETE FROM sessions WHERE hash = :hash"
 LIST_SESSIONS = f"SELECT {SESSION} FROM sessions ORDER BY seen_at_ms DESC, hash"
-DELETE_ALL_SESSIONS = "DELETE FROM sessions"
 DELETE_EXPIRED_SESSIONS = "DELETE FROM sessions WHERE created_at_ms <= :created_after OR seen_at_ms <= :seen_after"
 # Those after the first :most. (Many at a time; there is no standard way to write: all.)
 DELETE_SURPLUS_SESSIONS = """
@@ -219,9 +213,9 @@ def see_session(tx: Tx, hash: str, seen_at_ms: int) -> None:
 
 
 def delete_session(tx: Tx, hash: str) -> bool:
-    return tx.run(DELETE_SESSION, {"hash": hash}) == 1
+    return tx.run("DELETE FROM sessions WHERE hash = :hash", {"hash": hash}) == 1
 
 
 def delete_sessions(tx: Tx, user_id: str | None = None) -> int:
     """Delete all sessions, or those of a user."""
-    return tx.run(DELETE_ALL_SESSIONS) if user_id is None else tx.run(DELETE_SESSIONS_OF, {"id": user_id})
+    return tx.run("DELETE FROM sessions") if user_id is None else tx.run(DELETE_SESSIONS_OF, {"id": user_id})

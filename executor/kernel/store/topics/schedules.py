@@ -134,8 +134,6 @@ SCHEDULE_BY_ID = f"SELECT {SCHEDULE} FROM schedules WHERE id = :id"
 SCHEDULES = f"SELECT {SCHEDULE} FROM schedules ORDER BY id LIMIT :limit"
 SCHEDULES_OF = f"SELECT {SCHEDULE} FROM schedules WHERE workflow = :workflow ORDER BY id LIMIT :limit"
 DECLARED_SCHEDULES = "SELECT id FROM schedules WHERE workflow = :workflow AND origin = 'document'"
-DELETE_SCHEDULE = "DELETE FROM schedules WHERE id = :id"
-DELETE_SCHEDULES_OF = "DELETE FROM schedules WHERE workflow = :workflow RETURNING id"
 DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = :id"
 SWITCH_SCHEDULE = f"""
 UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
@@ -167,8 +165,6 @@ UPDATE schedules SET queued_at_ms = NULL
 TAKE_ANY = "UPDATE schedules SET error = error WHERE id = :id RETURNING queued_at_ms"
 IS_OPEN = f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = :id"
 NOTE_RUN = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run, error = NULL WHERE id = :id"
-NOTE_QUEUED = "UPDATE schedules SET queued_at_ms = :due WHERE id = :id"
-NOTE_ERROR = "UPDATE schedules SET error = :error WHERE id = :id"
 ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (:id, :due, :now, :outcome, :run, :error)"
 FORGET_FIRES = f"""
 DELETE FROM fires
@@ -234,7 +230,7 @@ def switch_schedule(
 
 def delete_schedule(tx: Tx, id: str) -> bool:
     """Delete a schedule; its runs stay."""
-    deleted = tx.run(DELETE_SCHEDULE, {"id": id}) == 1
+    deleted = tx.run("DELETE FROM schedules WHERE id = :id", {"id": id}) == 1
     tx.run(DELETE_FIRES, {"id": id})
     return deleted
 
@@ -258,9 +254,9 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
         run, _ = create_run(tx, fire.run)
         tx.run(NOTE_RUN, {"id": fire.schedule_id, "now": fire.now_ms, "run": run.id})
     elif outcome == "queued":
-        tx.run(NOTE_QUEUED, {"id": fire.schedule_id, "due": fire.due_ms})
+        tx.run("UPDATE schedules SET queued_at_ms = :due WHERE id = :id", {"id": fire.schedule_id, "due": fire.due_ms})
     elif outcome == "failed":
-        tx.run(NOTE_ERROR, {"id": fire.schedule_id, "error": fire.error})
+        tx.run("UPDATE schedules SET error = :error WHERE id = :id", {"id": fire.schedule_id, "error": fire.error})
     handled = {"id": fire.schedule_id, "due": fire.due_ms, "now": fire.now_ms, "outcome": outcome}
     tx.run(ADD_FIRE, {**handled, "run": run.id if run else None, "error": fire.error})
     tx.run(FORGET_FIRES, {"id": fire.schedule_id, "limit": FIRES_KEPT - 1})
@@ -270,7 +266,7 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
 
 def delete_schedules_of(tx: Tx, workflow: str) -> int:
     """Part of deleting a workflow. Returns how many there were."""
-    ids = tx.rows(DELETE_SCHEDULES_OF, {"workflow": workflow})
+    ids = tx.rows("DELETE FROM schedules WHERE workflow = :workflow RETURNING id", {"workflow": workflow})
     for (id,) in ids:
         tx.run(DELETE_FIRES, {"id": id})
     return len(ids)

@@ -124,7 +124,6 @@ class Relinked(Struct, frozen=True):
     key_id: str | None
 
 
-LIST_KEYS = "SELECT id, since_ms, until_ms FROM secret_keys ORDER BY id"
 PRESENT_KEY = "SELECT id FROM secret_keys WHERE until_ms IS NULL"
 ADD_KEY = "INSERT INTO secret_keys (id, since_ms, until_ms) VALUES (:id, :now, NULL) ON CONFLICT DO NOTHING"
 END_OTHER_KEYS = """
@@ -132,7 +131,6 @@ UPDATE secret_keys SET until_ms = :until WHERE id <> :id AND (until_ms IS NULL O
 CHANGE_KEY = """
 INSERT INTO secret_keys (id, since_ms, until_ms) VALUES (:id, :now, NULL)
 ON CONFLICT (id) DO UPDATE SET until_ms = NULL"""
-FORGET_LINKS = "DELETE FROM old_links WHERE key_id IN (SELECT id FROM secret_keys WHERE until_ms <= :now)"
 RELINK = """
 UPDATE waits SET token_hash = :hash
  WHERE run_id = :run AND id = :id AND token_hash = :was AND (status = 'pending') IS TRUE"""
@@ -148,7 +146,7 @@ SELECT {WAIT} FROM waits
 
 async def list_keys(readers: Readers) -> list[KeyRow]:
     """Return keys by id."""
-    return [KeyRow(*row) for row in await readers.all(LIST_KEYS)]
+    return [KeyRow(*row) for row in await readers.all("SELECT id, since_ms, until_ms FROM secret_keys ORDER BY id")]
 
 
 async def find_old_wait(readers: Readers, token_hash: str, now_ms: int) -> WaitRow | None:
@@ -170,7 +168,7 @@ def change_key(tx: Tx, id: str, now_ms: int, until_ms: int) -> bool:
     was_present = tx.rows(PRESENT_KEY) == [(id,)]
     ended = tx.run(END_OTHER_KEYS, {"id": id, "now": now_ms, "until": until_ms})
     tx.run(CHANGE_KEY, {"id": id, "now": now_ms})
-    tx.run(FORGET_LINKS, {"now": now_ms})
+    tx.run("DELETE FROM old_links WHERE key_id IN (SELECT id FROM secret_keys WHERE until_ms <= :now)", {"now": now_ms})
     return not was_present or ended > 0
 
 

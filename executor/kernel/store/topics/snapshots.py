@@ -33,7 +33,6 @@ VALUES ((SELECT n FROM run_details WHERE id = :id), :seq, :format, :code, :plan_
 ON CONFLICT (n) DO UPDATE SET seq = excluded.seq, format = excluded.format, code = excluded.code,
             plan_hash = excluded.plan_hash, checksum = excluded.checksum, data = excluded.data"""
 DELETE_SNAPSHOT = "DELETE FROM snapshots WHERE n = :n"
-DELETE_SNAPSHOTS = "DELETE FROM snapshots"
 
 
 async def get_snapshot(readers: Readers, run_id: str) -> SnapshotRow | None:
@@ -64,7 +63,7 @@ def delete_snapshot(tx: Tx, number: int, seq: int) -> None:
 
 def delete_snapshots(tx: Tx) -> int:
     """Delete all of them. Returns how many there were."""
-    return tx.run(DELETE_SNAPSHOTS)
+    return tx.run("DELETE FROM snapshots")
 
 
 class CheckpointRow(Struct, frozen=True):

@@ -69,7 +69,6 @@ DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = :id"
     for table in ("waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs", "alerts", "alert_messages")
 )
-DELETE_BATCHES = "DELETE FROM batches WHERE n = :n"
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = :workflow AND run_id = :id AND scope = 'run'"
 DELETE_FAMILY = """
 DELETE FROM families WHERE root_id = :root AND open = 0 AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = :root)"""
@@ -150,7 +149,7 @@ def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
         if not found:
             continue
         ((number, workflow, root),) = found
-        tx.run(DELETE_BATCHES, {"n": number})
+        tx.run("DELETE FROM batches WHERE n = :n", {"n": number})
         tx.run(DELETE_SNAPSHOT, {"n": number})
         for statement in DELETE_OWN:
             tx.run(statement, {"id": id})

@@ -79,7 +79,6 @@ FOLD_USAGE = f"""
 INSERT INTO usage ({USAGE_KEY}, {", ".join(COUNTS)})
 SELECT '{DELETED}', day, workflow, model, prices, {", ".join(COUNTS)} FROM usage WHERE run_id = :id
 ON CONFLICT ({USAGE_KEY}) DO UPDATE SET {ADDED}"""
-DELETE_USAGE = "DELETE FROM usage WHERE run_id = :id"
 
 
 def add_usage(tx: Tx, rows: Sequence[UsageRow]) -> None:
@@ -91,7 +90,7 @@ def add_usage(tx: Tx, rows: Sequence[UsageRow]) -> None:
 def fold_usage(tx: Tx, run_id: str) -> None:
     """Part of the deletion of a run: its days stay, without it."""
     if tx.run(FOLD_USAGE, {"id": run_id}):
-        tx.run(DELETE_USAGE, {"id": run_id})
+        tx.run("DELETE FROM usage WHERE run_id = :id", {"id": run_id})
 
 
 async def usage_of(readers: Readers, run_id: str) -> list[UsageSum]:

@@ -121,9 +121,7 @@ TAKE_WEBHOOK = f"UPDATE webhooks SET enabled = enabled WHERE id = :id RETURNING 
 WEBHOOK_BY_ID = f"SELECT {WEBHOOK} FROM webhooks WHERE id = :id"
 WEBHOOKS = f"SELECT {WEBHOOK} FROM webhooks ORDER BY id LIMIT :limit"
 WEBHOOKS_OF = f"SELECT {WEBHOOK} FROM webhooks WHERE workflow = :workflow ORDER BY id LIMIT :limit"
-IDS_OF = "SELECT id FROM webhooks WHERE workflow = :workflow"
 DECLARED_WEBHOOKS = "SELECT id FROM webhooks WHERE workflow = :workflow AND origin = 'document'"
-DELETE_WEBHOOK = "DELETE FROM webhooks WHERE id = :id"
 DELETE_REFUSALS = "DELETE FROM refusals WHERE webhook_id = :id"
 DELETE_DELIVERIES = "DELETE FROM deliveries WHERE webhook_id = :id"
 SWITCH_WEBHOOK = f"UPDATE webhooks SET enabled = :enabled, updated_at_ms = :now WHERE id = :id RETURNING {WEBHOOK}"
@@ -151,7 +149,6 @@ INSERT INTO deliveries ({DELIVERY})
 SELECT id, :id, :digest, :now, :run FROM webhooks
  WHERE id = :webhook AND enabled = :enabled AND generation = :generation AND updated_at_ms = :updated $keep_there
 ON CONFLICT DO NOTHING"""
-DELETE_DELIVERY = "DELETE FROM deliveries WHERE webhook_id = :webhook AND id = :id"
 DELIVERIES = f"SELECT {DELIVERY} FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT :limit"
 REFUSALS = f"""
 SELECT {REFUSAL} FROM refusals WHERE webhook_id = :id ORDER BY last_at_ms DESC, outcome LIMIT {REASONS_KEPT}"""
@@ -213,7 +210,7 @@ def rotate_webhook(tx: Tx, id: str, generation: int, now_ms: int) -> WebhookRow 
 
 def delete_webhook(tx: Tx, id: str) -> bool:
     """Delete a webhook with its deliveries and refusals; its runs stay."""
-    deleted = tx.run(DELETE_WEBHOOK, {"id": id}) == 1
+    deleted = tx.run("DELETE FROM webhooks WHERE id = :id", {"id": id}) == 1
     for statement in (DELETE_DIGESTS, DELETE_DELIVERIES, DELETE_REFUSALS):
         tx.run(statement, {"id": id})
     return deleted
@@ -254,7 +251,7 @@ def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> Deliv
     # Looked at after `deliveries`, which is where digests come from: none is missed on its way.
     wanted["digest"] = (delivery.digest or "")[:DIGEST_CHARS]
     for at_ms, run_id in tx.rows(FIND_DIGEST, wanted):
-        tx.run(DELETE_DELIVERY, wanted)
+        tx.run("DELETE FROM deliveries WHERE webhook_id = :webhook AND id = :id", wanted)
         return replace(delivery, at_ms=at_ms, run_id=run_id)
     return None
 
@@ -267,7 +264,7 @@ def add_refusals(tx: Tx, rows: Sequence[RefusalRow]) -> None:
 
 def delete_webhooks_of(tx: Tx, workflow: str) -> int:
     """Part of deleting a workflow. Returns how many there were."""
-    ids = tx.rows(IDS_OF, {"workflow": workflow})
+    ids = tx.rows("SELECT id FROM webhooks WHERE workflow = :workflow", {"workflow": workflow})
     return sum(delete_webhook(tx, id) for (id,) in ids)
 
 

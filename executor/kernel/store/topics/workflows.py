@@ -102,8 +102,6 @@ TAKE_ALONE = "SELECT 1 FROM active_versions WHERE workflow = :name $take_alone"
 ADD_ACTIVE = """
 INSERT INTO active_versions (workflow, version, since_ms) VALUES (:name, :version, :now)
 ON CONFLICT (workflow) DO NOTHING"""
-ACTIVATE = "UPDATE active_versions SET version = :version, since_ms = :now WHERE workflow = :name"
-DEACTIVATE = "DELETE FROM active_versions WHERE workflow = :name"
 TRIES_MAX = 100  # each one that fails is one that another process has stored meanwhile
 # The last run of a workflow is one step into the index `runs_by_workflow`, whatever number of runs there is.
 HEADS = """
@@ -191,7 +189,7 @@ def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
     unbase_drafts(tx, name)
     forget_workflow(tx, name)
     clear_cache(tx, name)
-    tx.run(DEACTIVATE, {"name": name})
+    tx.run("DELETE FROM active_versions WHERE workflow = :name", {"name": name})
     return DeletedWorkflow(0, schedules, webhooks)
 
 
@@ -201,7 +199,7 @@ def _make_active(tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared:
     if before is None and tx.run(ADD_ACTIVE, values) != 1:
         before = _take_active(tx, row.name)  # another process was first
     if before not in (None, row.version):
-        tx.run(ACTIVATE, values)
+        tx.run("UPDATE active_versions SET version = :version, since_ms = :now WHERE workflow = :name", values)
     if declared is not None:
         declared = declared.of_version(row.version)
         put_declared_schedules(tx, row.name, declared.schedules)

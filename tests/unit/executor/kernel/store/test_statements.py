@@ -85,7 +85,8 @@ def test_statements_keep_to_what_both_databases_have() -> None:
 def _texts(path: Path) -> Iterator[str]:
     """Every text of a module that is SQL, or a piece of it; no docstrings."""
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is not None:
-            for part in ast.walk(node.value):
+        values = node.args[:1] if isinstance(node, ast.Call) else [getattr(node, "value", None)]
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return | ast.Call):
+            for part in (part for value in values if value is not None for part in ast.walk(value)):
                 if isinstance(part, ast.Constant) and isinstance(part.value, str) and SQL.search(part.value):
                     yield part.value
