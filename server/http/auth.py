@@ -202,7 +202,7 @@ class Auth:
         path = action.partition(" ")[2]
         act = Act("unknown", "sign-in", action, path, engine.parts.clock.now_ms(), detail)
         with acting(act), suppress(StoreError, TimeoutError):
-            await asyncio.wait_for(engine.store.note_act(), NOTE_PATIENCE_S)
+            await asyncio.wait_for(engine.store.record_act(), NOTE_PATIENCE_S)
 
     async def is_open(self, engine: Engine, key: str) -> bool:
         """Return whether the session or the token is still valid. `key` is a Principal's."""

@@ -207,7 +207,7 @@ class _Endpoint:
             now_ms = call.engine.parts.clock.now_ms()
             action, path = f"{spec.method} {spec.path}", request.url.path
             act = Act(who.actor, who.via, action, path, now_ms, person=who.answerer.name, reach=who.reach)
-            act.is_noted = not spec.is_audited
+            act.is_recorded = not spec.is_audited
             with acting(act):
                 return await traced(spec.handler, call, spec.method, spec.path)
 

@@ -137,7 +137,7 @@ class KeyTimes:
         present = await self._present()
         if present is None:
             try:
-                present = await self._store.take_key(mine[0], self._clock.now_ms())
+                present = await self._store.claim_key(mine[0], self._clock.now_ms())
             except ReadOnly:
                 return
         if present in mine:

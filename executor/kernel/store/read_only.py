@@ -115,6 +115,6 @@ class ReadOnlyStore(Store):
     async def use_token(self, id: str, now_ms: int) -> None:
         """When it was used last is not written."""
 
-    async def note_act(self) -> bool:
+    async def record_act(self) -> bool:
         """Nothing is recorded in the audit."""
         return False

@@ -140,6 +140,6 @@ def keep_workflow(tx: Tx, name: str) -> None:
     tx.rows(KEEP_WORKFLOW, {"name": name})
 
 
-def take_run(tx: Tx, run: str) -> bool:
+def lock_run(tx: Tx, run: str) -> bool:
     """Lock a run. Returns False if there is no such run."""
     return any(tx.run(statement, {"id": run}) == 1 for statement in (TAKE_HEAD, TAKE_ENDED))

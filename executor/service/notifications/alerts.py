@@ -126,7 +126,7 @@ class Alerts:
         due_ms = None if after_ms is None else now_ms + after_ms
 
         async def record() -> None:
-            await self._store.settle_alert_message(message.id, message.attempts, status, now_ms, due_ms, error)
+            await self._store.record_alert_message(message.id, message.attempts, status, now_ms, due_ms, error)
 
         await self._claims.settle(claim, record)
 

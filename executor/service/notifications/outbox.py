@@ -132,7 +132,7 @@ class Notifications:
         due_ms = None if after_ms is None else now_ms + after_ms
 
         async def record() -> None:
-            await self._store.settle_notification(
+            await self._store.record_notification(
                 row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
             )
 

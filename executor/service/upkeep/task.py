@@ -145,7 +145,7 @@ class Upkeep:
         if len(self._known) > JOBS_KNOWN:
             del self._known[next(iter(self._known))]
         if not dry_run:
-            await self._store.note_act()
+            await self._store.record_act()
         return job
 
     async def clear_cache(self, workflow: str | None = None) -> int:

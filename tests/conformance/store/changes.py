@@ -120,7 +120,7 @@ async def furnish(store: Store) -> None:
     await store.deliver(WEBHOOK, DeliveryRow("h", "earlier", "digest", T0, "delivered"), new_run("delivered"))
     await finish(store, await _claimed(store, "delivered"))
     await store.put_secret(SECRET)
-    await store.take_key("k1", T0)
+    await store.claim_key("k1", T0)
     await store.remember(CHAT, _turn(1, T0))
     await store.put_connector(CONNECTOR)
     await store.put_session(SessionRow("session", "mark", T0, T0, "ada"), 0, 0)
@@ -128,7 +128,7 @@ async def furnish(store: Store) -> None:
     await store.put_code("code", "ada", LAPSED, T0)
     await store.put_token(TokenRow("t1", "hash", "ci", "ada", "editor", None, T0, LAPSED))
     with acting(_ACT):
-        await store.note_act()
+        await store.record_act()
     await finish(store, await owned_run(store, "done"))
     run = await owned_run(store, "open")
     await store.append(
@@ -148,7 +148,7 @@ async def furnish(store: Store) -> None:
     await store.add_alerts((_alert("done", at_ms=LONG_AGO),))
     await store.group_alerts(LONG_AGO, 1)
     (message,) = await store.claim_alert_messages(LONG_AGO, 1, 1)
-    await store.settle_alert_message(message.id, 1, "sent", LONG_AGO)
+    await store.record_alert_message(message.id, 1, "sent", LONG_AGO)
     await store.add_alerts((_alert("open"), _alert("open", "workflow", "notify"), _LATE))
     await store.put_checkpoint(1, CheckpointRow("open", "n", 1, T0, b"1"))
     parent = await owned_run(store, "parent")
@@ -233,13 +233,13 @@ CHANGES: dict[str, Change] = {
     "claim it too": _to(outbox.claim_notifications, NOW, LEASE_MS, 1),
     "keep the claim": _to(outbox.keep_notification, "open", "ask!1", 1, 1, LONG_AFTER),
     "free the claim": _to(outbox.keep_notification, "open", "ask!1", 1, 1, T0, False),
-    "settle an attempt": _to(outbox.settle_notification, "open", "ask!1", 1, 1, "sent", NOW),
+    "settle an attempt": _to(outbox.record_notification, "open", "ask!1", 1, 1, "sent", NOW),
     "add an alert": _to(alerts.add_alerts, (_alert("parent"),)),
     "add it with a message": _to(alerts.add_alerts, (_alert("parent"), _alert("parent", "workflow", "notify"))),
     "group alerts": _to(alerts.group_alerts, NOW, 300_000),
     "claim messages of alerts": _to(alerts.claim_alert_messages, NOW, LEASE_MS, 10),
     "keep a message of alerts": _to(alerts.keep_alert_message, _of_open, 0, LONG_AFTER),
-    "settle a message of alerts": _to(alerts.settle_alert_message, _of_open, 0, "failed", NOW),
+    "settle a message of alerts": _to(alerts.record_alert_message, _of_open, 0, "failed", NOW),
     "delete old alerts": _to(alerts.delete_old_alerts, T0, 10),
     "append": _change("open", 2),
     "append, and close the wait": _change("open", 2, closed_waits=(WaitUpdate("ask!1", "answered", b"1", "x", NOW),)),
@@ -342,8 +342,8 @@ CHANGES: dict[str, Change] = {
     "set another secret": _to(secrets.put_secret, replace(SECRET, name="OTHER")),
     "use secrets": _to(secrets.use_secrets, ["SECRET", "OTHER"], NOW),
     "seal a secret again": _to(secrets.reseal_secrets, [Resealed("SECRET", 1, "k1", b"again", "k2")]),
-    "take a key": _to(secrets.take_key, "k1", NOW),
-    "take another key": _to(secrets.take_key, "k2", NOW),
+    "take a key": _to(secrets.claim_key, "k1", NOW),
+    "take another key": _to(secrets.claim_key, "k2", NOW),
     "change the key": _to(secrets.change_key, "k2", NOW, NOW + 1),
     "make a link anew": _to(secrets.relink, [Relinked("open", "ask!1", _token, "n1", "k1")]),
     "make it otherwise": _to(secrets.relink, [Relinked("open", "ask!1", _token, "n2", None)]),
@@ -377,7 +377,7 @@ CHANGES: dict[str, Change] = {
     "make a token": _to(people.put_token, TokenRow("t2", "h2", "ci", None, "viewer", '["w"]', NOW, LAPSED)),
     "use a token": _to(people.use_token, "t1", NOW),
     "revoke a token": _to(people.delete_token, "t1"),
-    "note what was done": _noted(audit.note_act),
+    "note what was done": _noted(audit.record_act),
     "change a role, noted": _noted(people.set_role, "ada", "viewer"),
     "revoke a token, noted": _noted(people.delete_token, "t1"),
     "ping": _to(ping),

@@ -58,7 +58,7 @@ async def test_alerts_to_one_address_are_grouped(store: Store) -> None:
     assert [each.run_id for each in await store.alerts_of(first.id, 1)] == ["a"]
     assert await store.count_alerts_of(first.id) == [AlertCount("run.failed", "expense", 2)]
     for message in claimed:
-        await store.settle_alert_message(message.id, 1, "sent", T0)
+        await store.record_alert_message(message.id, 1, "sent", T0)
     # What comes up meanwhile waits for the next.
     await store.add_alerts((alert("d", at_ms=T0 + 1),))
     await store.add_alerts((alert("e", at_ms=T0 + 2),))
@@ -91,11 +91,11 @@ async def test_messages_are_claimed_and_settled_by_attempt(store: Store) -> None
     (message,) = await store.claim_alert_messages(T0, 90_000, 10)
     assert (message.target, message.run_id, message.attempts) == ("notify", "r", 1)
     assert await store.claim_alert_messages(T0, 90_000, 10) == []
-    assert await store.settle_alert_message(message.id, 1, "pending", T0, T0 + 5, "no answer")
+    assert await store.record_alert_message(message.id, 1, "pending", T0, T0 + 5, "no answer")
     (again,) = await store.claim_alert_messages(T0 + 5, 90_000, 10)
     assert (again.attempts, again.error) == (2, "no answer")
-    assert not await store.settle_alert_message(message.id, 1, "failed", T0 + 6)
-    assert await store.settle_alert_message(message.id, 2, "sent", T0 + 6)
+    assert not await store.record_alert_message(message.id, 1, "failed", T0 + 6)
+    assert await store.record_alert_message(message.id, 2, "sent", T0 + 6)
     assert await store.next_alert_ms() is None
 
 
@@ -111,7 +111,7 @@ async def test_a_claim_of_a_message_is_kept_and_freed(store: Store) -> None:
     (again,) = await store.claim_alert_messages(T0 + 2, 15_000, 10)
     assert again.attempts == 2
     assert not await store.keep_alert_message(message.id, 1, T0 + 9), "another has it"
-    assert await store.settle_alert_message(message.id, 2, "sent", T0 + 6)
+    assert await store.record_alert_message(message.id, 2, "sent", T0 + 6)
     assert not await store.keep_alert_message(message.id, 2, T0 + 9)
 
 
@@ -136,6 +136,6 @@ async def test_alerts_go_with_their_run_and_when_they_are_old(store: Store) -> N
     grouped = next(message for message in messages if not message.run_id)
     assert [each.run_id for each in await store.alerts_of(grouped.id, 10)] == ["s"]
     for message in messages:
-        await store.settle_alert_message(message.id, 1, "sent", T0 + 1)
+        await store.record_alert_message(message.id, 1, "sent", T0 + 1)
     assert await store.delete_old_alerts(T0 + 1, 10) == 0
     assert await store.delete_old_alerts(T0 + 2, 1) == 1 and await store.delete_old_alerts(T0 + 2, 9) == 1

@@ -8,27 +8,27 @@ OLD, NEW = "k1", "k2"
 
 
 async def test_the_first_key_is_taken_and_stays(store: Store) -> None:
-    assert await store.take_key(OLD, T0) == OLD
-    assert await store.take_key(NEW, T0 + 1) == OLD
-    assert await store.take_key(OLD, T0 + 2) == OLD
+    assert await store.claim_key(OLD, T0) == OLD
+    assert await store.claim_key(NEW, T0 + 1) == OLD
+    assert await store.claim_key(OLD, T0 + 2) == OLD
     assert await store.list_keys() == [KeyRow(OLD, T0, None)]
 
 
 async def test_a_key_before_counts_for_a_time_which_may_be_changed(store: Store) -> None:
-    await store.take_key(OLD, T0)
+    await store.claim_key(OLD, T0)
     assert not await store.change_key(OLD, T0, T0 + 9)
     assert await store.change_key(NEW, T0 + 1, T0 + 100)
     assert await store.list_keys() == [KeyRow(OLD, T0, T0 + 100), KeyRow(NEW, T0 + 1, None)]
     assert await store.change_key(NEW, T0 + 2, T0 + 2)
     assert await store.list_keys() == [KeyRow(OLD, T0, T0 + 2), KeyRow(NEW, T0 + 1, None)]
     assert not await store.change_key(NEW, T0 + 3, T0 + 100), "what is over stays over"
-    assert await store.take_key(OLD, T0 + 4) == NEW
+    assert await store.claim_key(OLD, T0 + 4) == NEW
     assert await store.change_key(OLD, T0 + 5, T0 + 50), "back again"
     assert await store.list_keys() == [KeyRow(OLD, T0, None), KeyRow(NEW, T0 + 1, T0 + 50)]
 
 
 async def test_open_waits_have_new_links_and_the_old_ones_count_for_a_time(store: Store) -> None:
-    await store.take_key(OLD, T0)
+    await store.claim_key(OLD, T0)
     run = await owned_run(store, "r")
     await store.append(change(run, waits=(wait("r", "a!1", token_hash="h1"), wait("r", "b!1", token_hash="h2"))))
     await store.change_key(NEW, T0 + 1, T0 + 10)

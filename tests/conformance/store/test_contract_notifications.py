@@ -61,9 +61,9 @@ async def test_fifty_senders_do_not_send_one_message_twice(store: Store) -> None
 async def test_how_an_attempt_ends(store: Store) -> None:
     await opened(store, *(message("run-1", n=n) for n in (1, 2, 3)))
     await store.claim_notifications(T0, LEASE, 10)
-    assert await store.settle_notification("run-1", "ask!1", 1, 1, "sent", T0 + 7)
-    assert await store.settle_notification("run-1", "ask!1", 2, 1, "failed", T0 + 8, error="no such host")
-    assert await store.settle_notification("run-1", "ask!1", 3, 1, "pending", T0 + 9, T0 + 100, "busy")
+    assert await store.record_notification("run-1", "ask!1", 1, 1, "sent", T0 + 7)
+    assert await store.record_notification("run-1", "ask!1", 2, 1, "failed", T0 + 8, error="no such host")
+    assert await store.record_notification("run-1", "ask!1", 3, 1, "pending", T0 + 9, T0 + 100, "busy")
     sent, failed, waiting = await store.list_notifications([("run-1", "ask!1")])
     assert (sent.status, sent.settled_at_ms, sent.error) == ("sent", T0 + 7, None)
     assert (failed.status, failed.settled_at_ms, failed.error) == ("failed", T0 + 8, "no such host")
@@ -82,9 +82,9 @@ async def test_who_slept_through_its_lease_settles_nothing(store: Store) -> None
     await opened(store, message("run-1"))
     await store.claim_notifications(T0, LEASE, 1)
     await store.claim_notifications(T0 + LEASE, LEASE, 1)
-    assert not await store.settle_notification("run-1", "ask!1", 1, 1, "failed", T0 + LEASE, error="late")
-    assert await store.settle_notification("run-1", "ask!1", 1, 2, "sent", T0 + LEASE + 1)
-    assert not await store.settle_notification("run-1", "ask!1", 9, 1, "sent", T0)
+    assert not await store.record_notification("run-1", "ask!1", 1, 1, "failed", T0 + LEASE, error="late")
+    assert await store.record_notification("run-1", "ask!1", 1, 2, "sent", T0 + LEASE + 1)
+    assert not await store.record_notification("run-1", "ask!1", 9, 1, "sent", T0)
     (row,) = await store.list_notifications([("run-1", "ask!1")])
     assert (row.status, row.error) == ("sent", None)
 
@@ -115,7 +115,7 @@ async def test_a_claim_that_is_freed_is_found_at_once(store: Store, counts: bool
 async def test_what_is_settled_is_not_kept(store: Store) -> None:
     await opened(store, message("run-1"))
     await store.claim_notifications(T0, LEASE, 1)
-    assert await store.settle_notification("run-1", "ask!1", 1, 1, "sent", T0 + 1)
+    assert await store.record_notification("run-1", "ask!1", 1, 1, "sent", T0 + 1)
     assert not await store.keep_notification("run-1", "ask!1", 1, 1, T0 + LEASE)
     assert await store.next_notification_ms() is None
 
@@ -153,7 +153,7 @@ async def test_a_message_that_got_out_in_time_counts_as_sent(store: Store) -> No
     (first,) = await store.claim_notifications(T0, LEASE, 10)
     await store.answer_wait(wait("run-1").token_hash, b"{}", "ada", b"fact", T0)
     assert await store.claim_notifications(T0 + 1, LEASE, 10) == []
-    assert await store.settle_notification("run-1", "ask!1", 1, first.attempts, "sent", T0 + 2)
+    assert await store.record_notification("run-1", "ask!1", 1, first.attempts, "sent", T0 + 2)
     assert [row.status for row in await store.list_notifications([("run-1", "ask!1")])] == ["sent", "cancelled"]
 
 

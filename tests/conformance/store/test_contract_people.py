@@ -110,7 +110,7 @@ async def test_the_first_change_of_an_act_has_a_row(store: Store) -> None:
     with acting(act("run", "token:t1")):
         with pytest.raises(Conflict):
             await store.create_run(new_run("r"))
-        await store.note_act()
+        await store.record_act()
     await store.set_role("ada", "viewer")
     rows = await store.read_audit()
     assert [(row.n, row.actor, row.via, row.action, row.object, row.detail) for row in rows] == [

@@ -117,7 +117,7 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
             status: NotificationStatus = "pending" if n[2] else "sent"
             due = now + n[1] if n[2] else None
             settled = [
-                await store.settle_notification(
+                await store.record_notification(
                     row.run_id, row.wait_id, row.n, row.attempts - (n[3] == 0), status, now, due
                 )
                 for row in claimed[:1]

@@ -105,7 +105,7 @@ class ModelAlerts:
         self._alert_messages[id] = replace(row, due_at_ms=until_ms, attempts=attempts)
         return True
 
-    async def settle_alert_message(
+    async def record_alert_message(
         self,
         id: str,
         attempt: int,

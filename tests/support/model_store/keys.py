@@ -21,7 +21,7 @@ class ModelKeys:
     async def list_keys(self) -> list[KeyRow]:
         return [self._keys[id] for id in sorted(self._keys)]
 
-    async def take_key(self, id: str, now_ms: int) -> str:
+    async def claim_key(self, id: str, now_ms: int) -> str:
         present = next((row.id for row in self._keys.values() if row.until_ms is None), None)
         if present is None:
             self._keys[id] = KeyRow(id, now_ms, None)

@@ -50,7 +50,7 @@ class ModelNotifications:
         self._notifications[run_id, wait_id, n] = replace(row, due_at_ms=until_ms, attempts=attempts)
         return True
 
-    async def settle_notification(
+    async def record_notification(
         self,
         run_id: str,
         wait_id: str,

@@ -114,7 +114,7 @@ class ModelPeople(ModelSessions):
     async def audit_head(self) -> AuditHead | None:
         return AuditHead(self._audit[-1].n, self._audit[-1].hash) if self._audit else None
 
-    async def note_act(self) -> bool:
+    async def record_act(self) -> bool:
         return True
 
     def note(self) -> None:
@@ -123,7 +123,7 @@ class ModelPeople(ModelSessions):
         if act is not None:
             before = self._audit[-1].hash if self._audit else FIRST_HASH
             self._audit.append(chained(before, len(self._audit) + 1, act))
-            act.is_noted = True
+            act.is_recorded = True
 
 
 def with_audit(store: type[ModelPeople]) -> None:

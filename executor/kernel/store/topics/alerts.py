@@ -181,7 +181,7 @@ def keep_alert_message(tx: Tx, id: str, attempt: int, until_ms: int, counts: boo
     return tx.run(KEEP, values) == 1
 
 
-def settle_alert_message(
+def record_alert_message(
     tx: Tx,
     id: str,
     attempt: int,
@@ -190,7 +190,7 @@ def settle_alert_message(
     due_at_ms: int | None = None,
     error: str | None = None,
 ) -> bool:
-    """As `settle_notification`."""
+    """As `record_notification`."""
     values = {"id": id, "attempt": attempt, "status": status, "due": due_at_ms, "error": error}
     return tx.run(SETTLE, {**values, "settled": None if status == "pending" else now_ms}) == 1
 

@@ -58,29 +58,24 @@ class Reach(Struct, frozen=True):
     uploaders: tuple[str, ...] = ()
 
 
-class Act:
+class Act(Struct, eq=False):
     """The act under way, until `acting` ends: `actor`, `via`, `action`, `object` and more in `detail`. The first
-    audited change that it makes has a row; its others need none once that is on disk (`is_noted`). `reach` are the
-    files that its data may name, or None for all."""
+    audited change that it makes has a row; its others need none once that is on disk (`is_recorded`). `person` is the
+    user whose token the actor is. `reach` are the files that its data may name, or None for all."""
 
-    __slots__ = ("action", "actor", "at_ms", "detail", "is_noted", "is_over", "object", "person", "reach", "via")
+    actor: str
+    via: str
+    action: str
+    object: str
+    at_ms: int
+    detail: str = ""
+    person: str = ""
+    reach: Reach | None = None
+    is_recorded: bool = False
+    is_over: bool = False
 
-    def __init__(
-        self,
-        actor: str,
-        via: str,
-        action: str,
-        object: str,
-        at_ms: int,
-        detail: str = "",
-        person: str = "",
-        reach: Reach | None = None,
-    ) -> None:
-        self.actor, self.via, self.action, self.object = actor, via, action, object
-        self.at_ms, self.detail = at_ms, detail
-        self.person = person or actor  # the user whose token the actor is
-        self.reach = reach
-        self.is_noted = self.is_over = False
+    def __post_init__(self) -> None:
+        self.person = self.person or self.actor
 
 
 _act: ContextVar[Act | None] = ContextVar("act", default=None)
@@ -100,19 +95,19 @@ def acting(act: Act) -> Iterator[Act]:
 def present_act() -> Act | None:
     """Return the present act, or None if the server acts for itself or the audit row is written."""
     act = _act.get()
-    return None if act is None or act.is_over or act.is_noted else act
+    return None if act is None or act.is_over or act.is_recorded else act
 
 
 def chained(before: str, n: int, act: Act) -> AuditRow:
     """Return row number `n`, after one with the hash `before`."""
     row = AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, "")
-    return AuditRow(n, act.at_ms, act.actor, act.via, act.action, act.object, act.detail, hash_of(before, row))
+    return msgspec.structs.replace(row, hash=hash_of(before, row))
 
 
 def hash_of(before: str, row: AuditRow) -> str:
     """Return the hash of a row after one with the hash `before`."""
-    said = [before, row.n, row.at_ms, row.actor, row.via, row.action, row.object, row.detail]
-    return hashlib.sha256(orjson.dumps(said)).hexdigest()
+    content = [before, row.n, row.at_ms, row.actor, row.via, row.action, row.object, row.detail]
+    return hashlib.sha256(orjson.dumps(content)).hexdigest()
 
 
 def has_changed(result: object) -> bool:
@@ -162,7 +157,7 @@ def audited(tx: Tx, act: Act, change: Callable[..., T], args: tuple[Any, ...]) -
     return result
 
 
-def note_act(tx: Tx) -> bool:
+def record_act(tx: Tx) -> bool:
     """Add the row of the present act, which changes nothing else in the database."""
     return True
 

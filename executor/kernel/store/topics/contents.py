@@ -20,7 +20,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list, take_run
+from executor.kernel.store.statements import as_list, lock_run
 from executor.kernel.store.tx import Readers, Tx, do_once
 
 USED_EVERY_MS: Final = 600_000  # so often the use of a plan, document or blob is noted
@@ -142,7 +142,7 @@ HELD_BY_RUN = "SELECT hash FROM blob_refs WHERE run_id = :run AND hash IN $texts
 def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_ms: int) -> bool:
     """Store parts of a file, or its head, by key, once; storing one again is a use. With a run it holds them from
     now on. Returns False, with nothing written, if the run does not exist."""
-    if run is not None and not take_run(tx, run):
+    if run is not None and not lock_run(tx, run):
         return False
     for key, content in parts:
         add_blob(tx, key, content, now_ms)
@@ -154,7 +154,7 @@ def put_parts(tx: Tx, parts: Sequence[tuple[str, bytes]], run: str | None, now_m
 def hold_files(tx: Tx, ids: Sequence[str], run: str | None, now_ms: int) -> list[str]:
     """Note a use of these files with their parts; with a run it holds them from now on. Returns those that there
     are: nothing of them is deleted before the time in the rule "orphans only" has passed again."""
-    if run is not None and not take_run(tx, run):
+    if run is not None and not lock_run(tx, run):
         return []
     return hold(tx, ids, run, now_ms)
 

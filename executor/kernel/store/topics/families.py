@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from executor.errors import LimitExceeded
-from executor.kernel.store.statements import OPEN, RunStatus, take_run
+from executor.kernel.store.statements import OPEN, RunStatus, lock_run
 from executor.kernel.store.tx import Readers, Tx
 
 
@@ -110,7 +110,7 @@ async def count_active_below(readers: Readers, run_id: str, now_ms: int) -> int:
 def check_family(tx: Tx, run_id: str, children: int, most: FamilyMax) -> None:
     """Part of an append that makes children, before anything is changed: what it looks at stays as it is until the
     children are made. Raises LimitExceeded."""
-    take_run(tx, run_id)
+    lock_run(tx, run_id)
     for row in tx.rows(TAKE_FAMILY_OF, {"run": run_id}):
         check_room(_family(row), children, most)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, take_run, those_of
+from executor.kernel.store.statements import HEAD_OF_ID, lock_run, those_of
 from executor.kernel.store.topics.families import end_family
 from executor.kernel.store.tx import Readers, Tx
 
@@ -151,7 +151,7 @@ def post_signal(
 ) -> tuple[SignalRow, bool] | None:
     """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
     Returns None if there is no such run, or it has ended."""
-    take_run(tx, run_id)  # so that no other signal of it gets the same number, or the same key
+    lock_run(tx, run_id)  # so that no other signal of it gets the same number, or the same key
     if dedupe_key is not None:
         found = tx.rows(SIGNAL_BY_DEDUPE_KEY, {"run": run_id, "key": dedupe_key})
         if found:

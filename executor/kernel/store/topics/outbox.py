@@ -92,7 +92,7 @@ def keep_notification(
     return tx.run(KEEP, {**values, "uncounted": int(not counts)}) == 1
 
 
-def settle_notification(
+def record_notification(
     tx: Tx,
     run_id: str,
     wait_id: str,

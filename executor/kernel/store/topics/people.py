@@ -98,8 +98,7 @@ async def get_user_of(readers: Readers, identity: str) -> UserRow | None:
 
 
 def identify(tx: Tx, id: str, identity: str) -> bool:
-    """Give the user this identity. Returns False if there is no such user, they have one, or another user has
-    it."""
+    """Give the user this identity. Returns False if there is no such user, they have one, or another user has it."""
     return tx.run(IDENTIFY, {"id": id, "identity": identity}) == 1
 
 
@@ -200,8 +199,7 @@ async def list_sessions(readers: Readers) -> list[SessionRow]:
 
 
 def put_session(tx: Tx, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:
-    """Store a new session. Those that were created, or seen, no later than these times are deleted. Returns
-    True."""
+    """Store a new session. Those that were created, or seen, no later than these times are deleted. Returns True."""
     tx.run(DELETE_EXPIRED_SESSIONS, {"created_after": created_after_ms, "seen_after": seen_after_ms})
     tx.run(DELETE_SURPLUS_SESSIONS, {"most": SESSIONS_MAX - 1})
     tx.run(PUT_SESSION, msgspec.structs.asdict(row))

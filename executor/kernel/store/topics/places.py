@@ -73,7 +73,7 @@ ON CONFLICT (n, node, attempt) DO UPDATE
    SET asker = excluded.asker, epoch = excluded.epoch,
        state = CASE WHEN places.epoch = excluded.epoch THEN places.state ELSE 0 END
 RETURNING id, state"""
-HEAR = f"""
+CLAIM_RESERVED = f"""
 UPDATE places SET state = {USED}
  WHERE id IN (SELECT p.id FROM places AS p WHERE p.asker = :asker AND p.state = 1 AND {_CURRENT} $skip_locked(p))
 RETURNING id"""
@@ -128,8 +128,8 @@ def assign_places(tx: Tx, asker: str, keys: Sequence[str]) -> Assigned:
     """Reserve the free places with these keys for those that wait, in order; the asker's own are used at once, also
     those that others have reserved for it."""
     begin, others, again = _assign(tx, asker, keys)
-    heard = [number for (number,) in tx.rows(HEAR, {"asker": asker})]
-    return Assigned((), tuple(sorted([*begin, *heard])), others, tuple(again))
+    reserved = [number for (number,) in tx.rows(CLAIM_RESERVED, {"asker": asker})]
+    return Assigned((), tuple(sorted([*begin, *reserved])), others, tuple(again))
 
 
 def _assign(tx: Tx, asker: str, keys: Sequence[str]) -> tuple[list[int], bool, list[str]]:

@@ -17,7 +17,7 @@ from executor.kernel.store.statements import (
     TERMINAL,
     RunStatus,
     as_list,
-    take_run,
+    lock_run,
     those_of,
 )
 from executor.kernel.store.topics.contents import (
@@ -342,7 +342,7 @@ def _keep_document(tx: Tx, run: NewRun) -> None:
 def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
     """Part of creating a run, before anything is written. Raises NotFound."""
     for run in sorted(runs):
-        if not take_run(tx, run):
+        if not lock_run(tx, run):
             raise NotFound(f"run '{run}' no longer exists", code="run_not_found")
 
 

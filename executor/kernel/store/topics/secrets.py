@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list, take_run
+from executor.kernel.store.statements import as_list, lock_run
 from executor.kernel.store.topics.waits import WAIT, WaitRow
 from executor.kernel.store.tx import Readers, Row, Tx
 
@@ -155,7 +155,7 @@ async def find_old_wait(readers: Readers, token_hash: str, now_ms: int) -> WaitR
     return None if row is None else WaitRow(*row)
 
 
-def take_key(tx: Tx, id: str, now_ms: int) -> str:
+def claim_key(tx: Tx, id: str, now_ms: int) -> str:
     """Return the id of the present key, which is this one if there was none."""
     tx.run(ADD_KEY, {"id": id, "now": now_ms})
     ((present,),) = tx.rows(PRESENT_KEY)
@@ -177,7 +177,7 @@ def relink(tx: Tx, changes: Sequence[Relinked]) -> int:
     by now, stays."""
     done = 0
     for change in sorted(changes, key=lambda each: (each.run_id, each.wait_id)):
-        take_run(tx, change.run_id)
+        lock_run(tx, change.run_id)
         place = {"run": change.run_id, "id": change.wait_id, "was": change.was}
         if not tx.run(RELINK, {**place, "hash": change.token_hash}):
             continue

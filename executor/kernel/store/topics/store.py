@@ -85,7 +85,7 @@ def _method(
         bound.apply_defaults()
         if act is not None:
             result = await store._writer.submit(audit.audited, act, change, bound.args[1:])
-            act.is_noted = has_changed(result)
+            act.is_recorded = has_changed(result)
             return result
         return await store._writer.submit(change, *bound.args[1:])  # type: ignore[call-arg]  # bound against its signature
 
@@ -224,13 +224,13 @@ class Store(ABC):
     list_ancestors = read(families.list_ancestors)
     count_active_below = read(families.count_active_below)
     keep_notification = write(outbox.keep_notification)
-    settle_notification = write(outbox.settle_notification)
+    record_notification = write(outbox.record_notification)
     next_notification_ms = read(outbox.next_notification_ms)
     list_notifications = read(outbox.list_notifications)
     add_alerts = write(alerts.add_alerts)
     next_alert_ms = read(alerts.next_alert_ms)
     keep_alert_message = write(alerts.keep_alert_message)
-    settle_alert_message = write(alerts.settle_alert_message)
+    record_alert_message = write(alerts.record_alert_message)
     alerts_of = read(alerts.alerts_of)
     count_alerts_of = read(alerts.count_alerts_of)
     queued_since = read(alerts.queued_since)
@@ -277,7 +277,7 @@ class Store(ABC):
     reseal_secrets = audited(secrets.reseal_secrets)
     delete_secret = audited(secrets.delete_secret)
     list_keys = read(secrets.list_keys)
-    take_key = write(secrets.take_key)
+    claim_key = write(secrets.claim_key)
     change_key = audited(secrets.change_key)
     relink = write(secrets.relink)
     find_old_wait = read(secrets.find_old_wait)
@@ -312,7 +312,7 @@ class Store(ABC):
     read_audit = read(audit.read_audit)
     list_audit = read(audit.list_audit)
     audit_head = read(audit.audit_head)
-    note_act = audited(audit.note_act)
+    record_act = audited(audit.record_act)
 
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
         """Most of the time nothing is due: a reader finds that out without the writer."""

@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import ENDED, OPEN, as_list, take_run
+from executor.kernel.store.statements import ENDED, OPEN, as_list, lock_run
 from executor.kernel.store.topics.snapshots import DELETE_SNAPSHOT
 from executor.kernel.store.topics.usage import fold_usage
 from executor.kernel.store.tx import Readers, Tx
@@ -144,7 +144,7 @@ def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
     are left out."""
     gone = []
     for id in run_ids:
-        take_run(tx, id)
+        lock_run(tx, id)
         found = tx.rows(DELETE_RUN, {"id": id})
         if not found:
             continue

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import COUNT_MAX, take_run, those_of
+from executor.kernel.store.statements import COUNT_MAX, lock_run, those_of
 from executor.kernel.store.topics.families import BELOW
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.tx import Readers, Tx
@@ -199,7 +199,7 @@ def _close(
 ) -> Answered | None:
     """Close a wait once, with its message. Returns None if there is no such wait. `token_hash` is of the link, if it is
     closed by that."""
-    take_run(tx, run_id)
+    lock_run(tx, run_id)
     closed = _close_wait(tx, run_id, change, token_hash)
     if closed is not None:
         # Ending a run cancels its waits, so one that was pending has an open run.

@@ -26,9 +26,8 @@ DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is re
 
 class WebhookRow(Struct, frozen=True):
     """`secret_env` names the environment's value that is the secret; without it the secret follows from `generation`, a
-    random number.
-    `timeout_ms` is for respond `run`; `headers` is a JSON list of the names that are passed on besides the usual ones.
-    For `version`, `trigger` and `declared` see ScheduleRow."""
+    random number. `timeout_ms` is for respond `run`; `headers` is a JSON list of the names that are passed on besides
+    the usual ones. For `version`, `trigger` and `declared` see ScheduleRow."""
 
     id: str
     workflow: str

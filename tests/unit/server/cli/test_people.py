@@ -41,7 +41,7 @@ async def test_the_audit_is_listed_and_verified(weft: Callable[..., Any], engine
     assert "0 rows" in (await weft("audit", "verify")).stdout
     for object in ("/api/cache", "/api/drafts/1"):
         with acting(Act("user:ada", "session", "DELETE /x", object, 0, "detail")):
-            await engine.store.note_act()
+            await engine.store.record_act()
     lines = (await weft("audit", "--limit", "1")).stdout.splitlines()
     assert len(lines) == 1 and lines[0].endswith("user:ada           DELETE /api/drafts/1 (detail)")
     assert (await weft("audit", "--actor", "user:bob")).stdout.strip() == ""

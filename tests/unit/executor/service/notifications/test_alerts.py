@@ -298,7 +298,7 @@ async def test_a_process_that_ends_between_start_and_note(tmp_path: Path, monkey
             died.set()
             return False
 
-        monkeypatch.setattr(engine.store, "settle_alert_message", dies)
+        monkeypatch.setattr(engine.store, "record_alert_message", dies)
         await fail(engine)
         await asyncio.wait_for(died.wait(), 30)
         await put(engine.workflows, handler("return 'a newer version'"))

@@ -386,7 +386,7 @@ async def test_an_outcome_that_the_database_did_not_take_is_written_later(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with http(lambda request: answer(200)) as server, engine_on(tmp_path / "db", lease_ms=600_000) as engine:
-        settle, failed = engine.store.settle_notification, asyncio.Event()
+        settle, failed = engine.store.record_notification, asyncio.Event()
 
         async def fails_once(*arguments: Any) -> Any:
             if not failed.is_set():
@@ -394,7 +394,7 @@ async def test_an_outcome_that_the_database_did_not_take_is_written_later(
                 raise DatabaseUnavailable("the disk is away")
             return await settle(*arguments)
 
-        monkeypatch.setattr(engine.store, "settle_notification", fails_once)
+        monkeypatch.setattr(engine.store, "record_notification", fails_once)
         wait = await waiting(engine, asking(notify={"webhook": server.url}))
         (told,) = await settled(engine, wait)
         assert (told.status, told.attempts, len(server.seen)) == ("sent", 1, 1)
