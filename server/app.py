@@ -12,9 +12,9 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
+from executor.blocks.http.addresses import Own
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.http.own import Own
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.runners.runners import Runners
 from executor.blocks.sandbox.sandbox import Sandbox

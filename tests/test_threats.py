@@ -80,7 +80,7 @@ BROKEN: dict[str, tuple[str, ...]] = {
     ),
     "B12 replayed deliveries": (f"{HOOKS}::test_a_captured_github_delivery_is_not_accepted_again_after_a_day",),
     "B13 code that keeps other runs waiting": (
-        "unit/executor/blocks/sandbox/test_fair_runs.py::test_another_runs_program_starts_while_eight_endless_ones_run",
+        "unit/executor/blocks/sandbox/test_workers_fair_runs.py::test_another_runs_program_starts_while_eight_endless_ones_run",
     ),
     "B14 secrets in mixed spellings": (
         "unit/executor/kernel/values/test_redact_secrets.py::test_every_spelling_is_found",
@@ -259,7 +259,7 @@ MODEL: dict[str, tuple[str, ...]] = {
     "files, E: paths, packed bombs, links": (
         f"{SECURITY}::test_path_tricks_reach_nothing",
         f"{CLIENT}::test_a_small_packed_body_cannot_become_a_large_one",
-        "unit/executor/blocks/sandbox/test_artifact.py::test_a_link_instead_of_the_folder_is_not_used",
+        "unit/executor/blocks/sandbox/test_engine_artifact.py::test_a_link_instead_of_the_folder_is_not_used",
         "unit/server/api/test_files.py::test_names_are_labels",
         "unit/server/api/test_files.py::test_a_page_that_was_uploaded_is_no_page_of_this_server",
         "unit/server/api/test_files.py::test_what_is_too_large_is_refused_by_its_length_and_while_it_arrives",
@@ -282,7 +282,7 @@ MODEL: dict[str, tuple[str, ...]] = {
     ),
     "dependencies, S: bad releases": (
         "web/test_build_chain.py::test_every_locked_package_has_a_hash",
-        "unit/executor/blocks/sandbox/test_artifact.py::test_a_file_that_is_not_as_we_left_it_is_not_run",
+        "unit/executor/blocks/sandbox/test_engine_artifact.py::test_a_file_that_is_not_as_we_left_it_is_not_run",
     ),
     "backup, L: stolen copy": ("e2e/test_stolen_copies.py::test_a_copy_without_the_key_shows_runs_and_no_secret",),
 }

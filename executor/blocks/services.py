@@ -6,12 +6,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
+
+from msgspec import Raw
 
 from executor.blocks.databases.databases import Databases
 from executor.blocks.llm.client import ModelClient
 from executor.blocks.llm.endpoints import Endpoints
 from executor.blocks.mcp.client import ToolClient
+from executor.blocks.runners.call import Call
 from executor.blocks.runners.runners import Runners
 from executor.blocks.types.client import Http
 from executor.blocks.vault.command import External, SecretsCommand
@@ -102,3 +105,25 @@ class Services:
 def services_of(ctx: Context) -> Services:
     """The services of an attempt, with what only blocks of weft use."""
     return cast("Services", ctx.services)
+
+
+async def call_elsewhere(ctx: Context, place: str, function: str, arguments: bytes, context: str | None = None) -> Any:
+    """Call the function at `place` with `arguments`, a JSON object, and return its result. `function`: its name in
+    messages. `context`: its parameter for the attempt. Raises the function's BlockError or Fenced, and Lost."""
+    call = Call(
+        place=place,
+        function=function,
+        arguments=Raw(arguments),
+        idempotency_key=ctx.idempotency_key,
+        attempt=ctx.attempt,
+        context=context,
+        run_id=ctx.run_id,
+        workflow=ctx.workflow,
+        key=ctx.key,
+        block=ctx.block,
+        name=ctx.name,
+        type=ctx.type,
+        now_ms=ctx.now_ms,
+        last_checkpoint=ctx.last_checkpoint,
+    )
+    return await services_of(ctx).runners.get(ctx.runner).call(call, ctx)

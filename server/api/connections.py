@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from executor.blocks.vault.connection import Connection, Kind, Provider
-from executor.blocks.vault.providers import KnownProvider, known_providers
+from executor.blocks.vault.oauth import KnownProvider, known_providers
 from executor.service.topics.connections import ConnectionView, SignIn
 from executor.service.topics.environment import EnvUse
 from server.http.body import read_as

@@ -124,7 +124,7 @@ def _steps_beside(file: str) -> list[str]:
     it."""
     if not is_python(file):
         return []
-    from executor.blocks.types.python_modules import load_module, steps_of
+    from executor.blocks.types.python import load_module, steps_of
 
     path = file if file.endswith(".py") else file.rsplit(":", 1)[0]
     return [path] if steps_of(vars(load_module(path)).values()) else []
@@ -133,7 +133,7 @@ def _steps_beside(file: str) -> list[str]:
 @contextmanager
 def _catalog(more: list[str]) -> Iterator[Registry]:
     """Yield the block types of a server with these settings, without starting one. `more` adds to WEFT_FUNCTIONS."""
-    from executor.blocks.connectors.load import connectors
+    from executor.blocks.connectors.stored import connectors
     from executor.blocks.sandbox.sandbox import Sandbox
     from executor.blocks.types.python import python_blocks
     from executor.blocks.types.registry import Registry

@@ -107,7 +107,7 @@ def read_flow(text: str) -> tuple[Any, list[dict[str, Any]]]:
     path, name = (text, None) if text.endswith(".py") else text.rsplit(":", 1)
     from compiler.builder.workflow import document_of
     from compiler.tracing.workflow import FunctionWorkflow, called_by
-    from executor.blocks.types.python_modules import load_module
+    from executor.blocks.types.python import load_module
 
     file = Path(path)
     if not file.is_file():

@@ -18,10 +18,9 @@ from compiler.builder.errors import TraceError
 from compiler.builder.workflow import defined_in, document_of
 from compiler.compile import compile_document
 from compiler.tracing.workflow import FunctionWorkflow, called_by
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.sandbox.sandbox import Sandbox
-from executor.blocks.types.python import python_blocks
-from executor.blocks.types.python_modules import load_module, steps_of
+from executor.blocks.types.python import load_module, python_blocks, steps_of
 from executor.blocks.types.registry import Registry
 
 

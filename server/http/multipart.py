@@ -11,7 +11,7 @@ from typing import Final
 
 import orjson
 
-from executor.blocks.http.parameters import are_too_many, header_of
+from executor.blocks.http.parts import are_too_many, header_of
 from executor.kernel.values.files import Files
 from server.http.body import FORM_FIELDS_MAX, FORM_HINT
 from server.http.errors import BodyInvalid, BodyTooLarge

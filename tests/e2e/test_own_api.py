@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from executor.blocks.http import addresses
+from executor.blocks.http.addresses import Own
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.http.own import Own
 from executor.errors import BlockError
 from tests.support.endpoints import Request, answer, http
 from tests.support.server import SyncServerProcess

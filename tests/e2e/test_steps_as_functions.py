@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.blocks.types.python_modules import load_module
+from executor.blocks.types.python import load_module
 from tests.support.server import SyncServerProcess
 
 FLOW = '''

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from compiler.builder.source import canonical
 from compiler.compile import compile_document
-from executor.blocks.types.python_modules import load_module
+from executor.blocks.types.python import load_module
 from executor.blocks.types.registry import Registry
 from tests.support.python_source import executed
 

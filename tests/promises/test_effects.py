@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compiler.compile import compile_document
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.agent.calls import effect_of
 from executor.blocks.types.agent.tools import read_tools
 from executor.blocks.types.registry import Registry

@@ -11,7 +11,7 @@ import pytest
 
 import weft
 from compiler.builder.errors import TraceError
-from executor.blocks.types.python_modules import load_module
+from executor.blocks.types.python import load_module
 from executor.open.engine import Engine
 from tests.support.runs import events_of, settled
 from tests.support.server import SyncServerProcess

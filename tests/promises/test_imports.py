@@ -14,7 +14,7 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.imports.sim import convert
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.command import Ran, weft
 from tests.support.dev_model import dev_model

@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from executor.blocks.sandbox.artifact import cache_folder, private_folder
+from executor.blocks.sandbox.engine import cache_folder, private_folder
 from executor.blocks.sandbox.python.component import component
 from executor.errors import SandboxError
 

@@ -1,24 +1,57 @@
-"""The connectors of the database, as loaded in this process. They may change at any time, and in another process:
-before one is used, the hashes of all are compared.
+"""The connectors of this process: those that come with weft, those of a folder, of which one replaces one of weft's of
+the same service, and those of the database. The latter may change at any time, and in another process: before one is
+used, the hashes of all are compared.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from importlib.resources import files
+from pathlib import Path
 from typing import Final
 
+import orjson
 from msgspec import Struct
 
 from compiler.catalog import CONNECTOR
 from compiler.plan import Plan
 from executor.blocks.connectors.block import ConnectorBlock
-from executor.blocks.connectors.document import Connector, read
+from executor.blocks.connectors.document import Connector, read, trusted
 from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
 from executor.kernel.store.topics.connectors import ConnectorRow
 from executor.kernel.store.topics.store import Store
+
+FILES_MAX: Final = 500
+
+
+def connectors(folder: Path | None = None) -> list[ConnectorBlock]:
+    """Load the documents of the folder. An unusable one is logged and left out: the others have to run."""
+    return [*_shipped(), *(_of(folder) if folder is not None else ())]
+
+
+def _shipped() -> Iterator[ConnectorBlock]:
+    for file in sorted(files(__package__).joinpath("services").iterdir(), key=lambda one: one.name):
+        if file.name.endswith(".json"):
+            yield ConnectorBlock(trusted(orjson.loads(file.read_bytes())))
+
+
+def _of(folder: Path) -> Iterator[ConnectorBlock]:
+    try:
+        found = sorted(folder.glob("*.json"))[:FILES_MAX]
+    except OSError as error:
+        _log.error("the folder of connectors cannot be read: %s", error)
+        return
+    for path in found:
+        try:
+            yield ConnectorBlock(read(path.read_bytes()))
+        except BadRequest as error:
+            _log.error("connector %s is left out: %s; %s", path, error, error.hint)
+        except OSError as error:
+            _log.error("connector %s is left out: it cannot be read: %s", path, error)
+
 
 PLANS_MAX: Final = 10_000
 

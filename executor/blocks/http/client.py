@@ -9,8 +9,7 @@ from contextlib import nullcontext
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from executor.blocks.http.addresses import Allowed, Guard, Resolve, resolve
-from executor.blocks.http.own import Own
+from executor.blocks.http.addresses import Allowed, Guard, Own, Resolve, resolve
 
 if TYPE_CHECKING:
     from executor.blocks.http.backend import GuardedBackend

@@ -15,12 +15,11 @@ import anyio
 import httpcore
 import httpx
 
-from executor.blocks.http.addresses import Allowed, Resolve
+from executor.blocks.http.addresses import Allowed, Own, Resolve
 from executor.blocks.http.backend import GuardedBackend
 from executor.blocks.http.binding import check_place, counts, is_bound, opened, opened_bytes
 from executor.blocks.http.handles import has_handle, in_first_form
 from executor.blocks.http.hops import Hop, opened_url, parse_url
-from executor.blocks.http.own import Own
 from executor.blocks.http.parts import parts_of
 from executor.blocks.http.response import BoundedHead, read_body
 from executor.errors import BlockError, is_exhausted, not_begun

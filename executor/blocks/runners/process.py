@@ -18,7 +18,7 @@ import threading
 from copy import copy
 from typing import Any, Final, assert_never
 
-from executor.blocks.runners import child
+from executor.blocks.runners import far
 from executor.blocks.runners.call import (
     Call,
     Failure,
@@ -88,7 +88,7 @@ class _Child:
         pool: ProcessPool = None
         try:
             pool = await asyncio.to_thread(_pool, theirs)
-            pid = await asyncio.wrap_future(pool.schedule(child.pid))
+            pid = await asyncio.wrap_future(pool.schedule(far.pid))
         except BaseException as error:
             ours.close()
             if pool is None:
@@ -116,7 +116,7 @@ class _Child:
 
         self._listener, self._begun = listener, False
         try:
-            answer: bytes = await asyncio.wrap_future(self._pool.schedule(child.run, args=(call,)))
+            answer: bytes = await asyncio.wrap_future(self._pool.schedule(far.run, args=(call,)))
             return answer
         except ProcessExpired as error:
             listener.log(f"(the child process {self.pid} ended: {ending(error.exitcode)})")
@@ -187,8 +187,8 @@ def _pool(connection: socket.socket) -> ProcessPool:
 
     methods = multiprocessing.get_all_start_methods()
     context: Any = copy(multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn"))
-    context.RLock = child.Alone
-    pool = pebble.ProcessPool(max_workers=1, initializer=child.begin, initargs=(connection,), context=context)
+    context.RLock = far.Alone
+    pool = pebble.ProcessPool(max_workers=1, initializer=far.begin, initargs=(connection,), context=context)
     assert pool.active  # this starts it
     return pool
 

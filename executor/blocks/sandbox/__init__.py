@@ -3,16 +3,14 @@ WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
     simple.py     the expressions that Python computes without a guest
-    exchange.py   the requests to a guest, and how its answer is read
-    elsewhere.py  a guest in another process, for `policy.runner`
+    exchange.py   the requests to a guest, here or in another process, and how its answer is read
+    workers.py    the threads that own a guest, and the queue in which runs take turns
     guest.py      one call: restore, deadlines, run, classify what stopped it
     prelude.py    the JavaScript side: wrapping, seeded random, console, timers
     javascript/   globals of browsers and Node: URL, TextEncoder, crypto, structuredClone; dates
-    instance.py   the WebAssembly instance and the memory image it starts from
-    imports.py    what the guest can ask of the host: next to nothing
-    artifact.py   the guest program and its compiled form on disk
+    instance.py   the WebAssembly instance, the memory image it starts from, and what it can ask of the host
     python/       programs in Python: CPython as a component, one instance for each call
-    engine.py     the one engine of the process; epochs, the clock of the hard deadlines
+    engine.py     the one engine of the process; the clock of the hard deadlines; the guest program on disk
 
 Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
 is no weaker fallback: when wasmtime does not run, only simple expressions have a result.

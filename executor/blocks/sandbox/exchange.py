@@ -1,20 +1,33 @@
-"""Writes the request to a guest and reads its answer: the same wherever the guest is."""
+"""Writes the request to a guest and reads its answer: the same wherever the guest is.
+
+The guest may be in a child process or a worker of a cluster. Request and answer are passed on unread, so results,
+bounds and errors are those of a guest in this process. There each thread keeps its guest, and the process its compiled
+module, for the next program.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import struct
-from collections.abc import Collection, Sequence
+import threading
+from base64 import b64decode, b64encode
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from decimal import Decimal
 from itertools import chain
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
+from msgspec import Struct, convert
 
-from executor.blocks.sandbox import Language, Reason
+from executor.blocks.sandbox import GuestStopped, Language, Reason
 from executor.errors import SandboxError
 from executor.kernel.values.payload import Bound
+
+if TYPE_CHECKING:
+    from executor.blocks.sandbox.guest import Guest
+    from executor.blocks.sandbox.python.guest import PythonGuest
+
 
 _REPORTED = {"index": int, "stdout": str}
 # The integers up to here are doubles; it has 16 digits.
@@ -183,3 +196,82 @@ def _within(value: Any, depth: int) -> bool:
 
 def too_long(most: int) -> str:
     return f"SyntaxError: the source has more than {most} bytes"
+
+
+Elsewhere = Callable[[Mapping[str, Any]], Awaitable[Any]]
+"""Calls `answer` there, with these arguments."""
+PLACE: Final = "executor.blocks.sandbox.exchange:answer"
+
+_here = threading.local()
+
+
+class _Reply(Struct):
+    answer: bytes = b""
+    stopped: Reason | None = None
+
+
+def asked(
+    request: bytes,
+    memory_bytes: int,
+    output_bytes: int,
+    language: Language = "javascript",
+    *,
+    now_ms: int,
+    soft_ms: int,
+    hard_ms: int,
+) -> dict[str, Any]:
+    """Return the arguments of `answer`, as JSON."""
+    return {
+        **({} if language == "javascript" else {"language": language}),
+        "request": b64encode(request).decode(),
+        "memory_bytes": memory_bytes,
+        "output_bytes": output_bytes,
+        "now_ms": now_ms,
+        "soft_ms": soft_ms,
+        "hard_ms": hard_ms,
+    }
+
+
+def decode_reply(reply: Any) -> bytes:
+    """Return the answer of the guest. Raises GuestStopped."""
+    read = convert(reply, _Reply)
+    if read.stopped is not None:
+        raise GuestStopped(read.stopped)
+    return read.answer
+
+
+def answer(
+    request: str,
+    memory_bytes: int,
+    output_bytes: int,
+    now_ms: int,
+    soft_ms: int,
+    hard_ms: int,
+    language: Language = "javascript",
+) -> dict[str, str]:
+    """Answer a request, in the other process. Raises SandboxError(python_missing)."""
+    guest: Guest | PythonGuest
+    if language == "python":
+        from executor.blocks.sandbox.python.guest import PythonGuest  # and with it wasmtime
+
+        guest = PythonGuest(memory_bytes=memory_bytes, output_bytes=output_bytes)
+    else:
+        guest = _guest(memory_bytes, output_bytes)
+    try:
+        given = guest.call(b64decode(request), now_ms=now_ms, soft_ms=soft_ms, hard_ms=hard_ms, jobs=True)
+    except GuestStopped as stop:
+        return {"stopped": stop.reason}
+    return {"answer": b64encode(given).decode()}
+
+
+def _guest(memory_bytes: int, output_bytes: int) -> Guest:
+    """Return the guest of this thread; a new one for other bounds."""
+    bounds = (memory_bytes, output_bytes)
+    if getattr(_here, "bounds", None) != bounds:
+        from executor.blocks.sandbox.guest import Guest  # and with it wasmtime
+
+        if hasattr(_here, "guest"):
+            _here.guest.close()
+        _here.guest, _here.bounds = Guest(memory_bytes=memory_bytes, output_bytes=output_bytes), bounds
+    guest: Guest = _here.guest
+    return guest

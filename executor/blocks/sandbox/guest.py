@@ -14,8 +14,7 @@ import wasmtime
 
 from executor.blocks.sandbox import GuestStopped, Reason
 from executor.blocks.sandbox.engine import ticker, ticks
-from executor.blocks.sandbox.imports import Imports
-from executor.blocks.sandbox.instance import Image, Instance, guest_image, wide_image
+from executor.blocks.sandbox.instance import Image, Imports, Instance, guest_image, wide_image
 from executor.blocks.sandbox.prelude import GLOBALS
 
 _PENDING, _TIMER, _JOBS = b"P", b"T", b"J"  # instead of a result

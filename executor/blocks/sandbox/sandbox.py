@@ -14,8 +14,17 @@ import orjson
 
 from compiler.catalog import CodeKind
 from executor.blocks.sandbox import GuestStopped, Language, Limits
-from executor.blocks.sandbox.elsewhere import Elsewhere, asked, decode_reply
-from executor.blocks.sandbox.exchange import encoded, program_result_of, request_of, result_of, stopped, too_long
+from executor.blocks.sandbox.exchange import (
+    Elsewhere,
+    asked,
+    decode_reply,
+    encoded,
+    program_result_of,
+    request_of,
+    result_of,
+    stopped,
+    too_long,
+)
 from executor.blocks.sandbox.simple import Closure, Closures, Unsure, evaluate_simple
 from executor.blocks.sandbox.workers import Waiting, Workers
 from executor.errors import SandboxError

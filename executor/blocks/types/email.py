@@ -23,8 +23,7 @@ from executor.blocks.http.binding import check_no_place
 from executor.blocks.services import Services, services_of
 from executor.blocks.types.connected import CONNECTION, signed_in
 from executor.blocks.types.file_contents import attachments
-from executor.blocks.types.mail_server import SERVER, Account, account_of, deliver
-from executor.blocks.types.mailboxes import mailbox, mailboxes
+from executor.blocks.types.mail import SERVER, Account, account_of, deliver, mailbox, mailboxes
 from executor.blocks.types.params import FILLED, TypedParams, changed, invalid, param, text
 from executor.blocks.vault.connection import Credential
 from executor.kernel.handler.base import Context, Done

@@ -11,9 +11,8 @@ from msgspec import json
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.sandbox import Language
-from executor.blocks.sandbox.elsewhere import PLACE
-from executor.blocks.services import services_of
-from executor.blocks.types.elsewhere import call_elsewhere
+from executor.blocks.sandbox.exchange import PLACE
+from executor.blocks.services import call_elsewhere, services_of
 from executor.blocks.types.file_contents import with_contents
 from executor.blocks.types.params import FILLED, TypedParams, invalid, param, seconds
 from executor.errors import BlockError

@@ -12,11 +12,11 @@ import orjson
 from compiler.catalog import BlockSpec, Params
 from executor.blocks.http.client import MIB
 from executor.blocks.http.handles import written_as
-from executor.blocks.http.parameters import header_of
+from executor.blocks.http.parts import header_of
 from executor.blocks.services import services_of
+from executor.blocks.types.client import decoded, plain, status_error
 from executor.blocks.types.connected import CONNECTION, credential_of
 from executor.blocks.types.file_contents import SENT_BYTES_MAX, multipart
-from executor.blocks.types.http_answer import decoded, plain, status_error
 from executor.blocks.types.params import FILLED, SENT_HEADERS, TypedParams, changed, param
 from executor.blocks.types.response import header_texts
 from executor.kernel.handler.base import Context, Done

@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 
 from compiler.catalog import Params
-from executor.blocks.types.mailboxes import items_of, mailbox
+from executor.blocks.types.mail import items_of, mailbox
 from executor.blocks.types.params import TypedParams, invalid, param, web_address
 
 ANSWERED: dict[str, Any] = {

@@ -1,21 +1,54 @@
 """Requests to an OAuth 2 provider: the address at which people sign in (code with PKCE, RFC 7636), and requests for
 tokens (RFC 6749). A library would bring its own HTTP client and sessions; these are three requests, over ours.
 
-Of the provider's answers only error codes are shown: the rest could have a token in it."""
+Of the provider's answers only error codes are shown: the rest could have a token in it.
+
+Well-known OAuth 2 providers, so that a new connection needs only a client ID and its secret. They are data,
+`providers.json`, and get no request until someone signs in.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import re
-from typing import Any, Final
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final, Literal
 from urllib.parse import quote, urlencode
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.vault.connection import Connection, Provider, Tokens
 from executor.errors import BlockError
+
+
+class KnownProvider(Struct, frozen=True, forbid_unknown_fields=True):
+    """The defaults of a connection of kind `oauth2_code`. `scopes`: a first choice, as the provider separates them;
+    `hosts`: those of its API; `docs`: its page about registering a client."""
+
+    id: str
+    title: str
+    authorize_url: str
+    token_url: str
+    hosts: tuple[str, ...]
+    docs: str
+    scopes: str = ""
+    issuer: str = ""
+    client_auth: Literal["body", "header"] = "body"
+    pkce: bool = True
+    parameters: dict[str, str] = {}
+
+
+@cache
+def known_providers() -> tuple[KnownProvider, ...]:
+    """Return the known providers in the order of lists."""
+    data = files(__package__).joinpath("providers.json").read_bytes()
+    return msgspec.json.decode(data, type=tuple[KnownProvider, ...])
+
 
 TIMEOUT_S: Final = 20.0
 ANSWER_BYTES_MAX: Final = 64 * 1024

@@ -22,8 +22,8 @@ from typing import Any, Final, Literal
 import orjson
 from msgspec import Struct
 
-from executor.blocks.connectors.load import connectors
-from executor.blocks.types.python_modules import steps_of
+from executor.blocks.connectors.stored import connectors
+from executor.blocks.types.python import steps_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.open.testing.child import BROKEN, DONE, ERROR_FILE, in_child

@@ -8,12 +8,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final
 
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
-from executor.blocks.types.python import Python
-from executor.blocks.types.python_modules import steps_of
+from executor.blocks.types.python import Python, steps_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
 from executor.kernel.process.clock import Clock

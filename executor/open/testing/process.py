@@ -9,7 +9,7 @@ from typing import Any, Final, Self
 import orjson
 from msgspec import Struct, field
 
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services
 from executor.blocks.types.python import Python

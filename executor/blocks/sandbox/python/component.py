@@ -25,8 +25,7 @@ from typing import IO, Final
 import wasmtime
 from wasmtime.component import Component
 
-from executor.blocks.sandbox.artifact import cache_folder, private_folder, read_checked, write_checked
-from executor.blocks.sandbox.engine import engine, once
+from executor.blocks.sandbox.engine import cache_folder, engine, once, private_folder, read_checked, write_checked
 from executor.errors import SandboxError
 from executor.kernel.process.extras import install
 

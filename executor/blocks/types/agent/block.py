@@ -29,8 +29,7 @@ from executor.blocks.types.agent.memory import read_memory, turn_of
 from executor.blocks.types.agent.params import AgentParams, check, output_from
 from executor.blocks.types.agent.servers import call_remote, with_servers
 from executor.blocks.types.agent.tools import MAX_CALLS, Tool, read_tools
-from executor.blocks.types.asking import ATTEMPTS, Spent, conversation_of, repair, reply_to, wrong
-from executor.blocks.types.model_files import file_ids, with_files
+from executor.blocks.types.asking import ATTEMPTS, Spent, conversation_of, file_ids, repair, reply_to, with_files, wrong
 from executor.blocks.types.params import invalid
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done

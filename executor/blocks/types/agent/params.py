@@ -10,8 +10,7 @@ from compiler.catalog import Finding, Params
 from compiler.schema import schema_error
 from executor.blocks.types.agent.memory import MemoryParams
 from executor.blocks.types.agent.tools import ToolParams
-from executor.blocks.types.asking import SPENT, ModelParams
-from executor.blocks.types.model_files import FILES
+from executor.blocks.types.asking import FILES, SPENT, ModelParams
 from executor.blocks.types.params import changed, param
 
 MEMORY: Final[dict[str, Any]] = {

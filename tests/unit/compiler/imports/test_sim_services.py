@@ -8,7 +8,7 @@ import pytest
 
 from compiler.imports.sim import convert
 from compiler.imports.sim_services import _OPERATIONS
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 from tests.support.sim_templates import TEMPLATES, service
 from tests.unit.compiler.imports.sim_documents import compiled

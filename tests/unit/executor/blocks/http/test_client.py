@@ -394,7 +394,7 @@ _FIRST = """
 import asyncio, sys
 from executor.errors import BlockError
 from executor.blocks.http.client import GuardedClient
-from executor.blocks.http.own import Own
+from executor.blocks.http.addresses import Own
 
 async def main():
     client = GuardedClient(["127.0.0.1/32"], own=Own("127.0.0.1:8765", ["https://weft.example"]))

@@ -278,7 +278,7 @@ async def test_the_environment_of_the_server_stays_here(monkeypatch: pytest.Monk
 async def test_a_reply_that_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
     async with dev_model({"text": "x" * 4000}) as server, client_of(server.url) as client:
         await client.reply(say("loads the library"))
-        monkeypatch.setattr("executor.blocks.llm.transport.REPLY_BYTES_MAX", 2000)
+        monkeypatch.setattr("executor.blocks.llm.provider.REPLY_BYTES_MAX", 2000)
         error = await failure(client, say("x"))
     assert (error.code, error.retryable) == ("response_too_large", False)
 

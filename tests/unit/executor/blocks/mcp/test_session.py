@@ -154,7 +154,7 @@ async def test_what_a_server_says_is_bounded(monkeypatch: pytest.MonkeyPatch) ->
     async with http(crowd) as server, client_of(server.place) as client:
         error = await failure(client, server.url)
         assert error.code == "mcp_failed" and error.hint
-    monkeypatch.setattr("executor.blocks.mcp.transport.ANSWER_BYTES_MAX", 3000)
+    monkeypatch.setattr("executor.blocks.mcp.session.ANSWER_BYTES_MAX", 3000)
     async with http(answering(page)) as server, client_of(server.place) as client:
         error = await failure(client, server.url)
     assert (error.code, error.retryable) == ("response_too_large", False)

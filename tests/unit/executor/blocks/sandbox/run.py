@@ -10,7 +10,7 @@ from msgspec import Raw, json
 from executor.blocks.runners.call import Call
 from executor.blocks.runners.process import ProcessRunner
 from executor.blocks.sandbox import Limits
-from executor.blocks.sandbox.elsewhere import PLACE
+from executor.blocks.sandbox.exchange import PLACE
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.kernel.values.payload import Bound
 from tests.unit.executor.blocks.runners.heard import Heard

@@ -10,7 +10,6 @@ import pytest
 import trustme
 
 from executor.blocks.services import MailSettings, Services
-from executor.blocks.types import mail_server
 from executor.blocks.types.email import block
 from executor.errors import BlockError
 from executor.kernel.handler.base import Done
@@ -44,7 +43,7 @@ def tls(authority: trustme.CA, *names: str) -> ssl.SSLContext:
 async def send(server: MailServer, monkeypatch: pytest.MonkeyPatch, *, from_the_start: bool = False) -> None:
     """`from_the_start`: the port of the server is in place of 465."""
     if from_the_start:
-        monkeypatch.setattr(mail_server, "_IMPLICIT_TLS_PORT", server.port)
+        monkeypatch.setattr("executor.blocks.types.mail._IMPLICIT_TLS_PORT", server.port)
     mail = MailSettings("smtp", "weft@example.org", "127.0.0.1", server.port, "ada", PASSWORD, start_tls=True)
     services = Services(sandbox=cast(Any, None), http=cast(Any, None), mail=mail)
     params = {"to": "bob@example.org", "subject": "Hi", "body": "Text"}

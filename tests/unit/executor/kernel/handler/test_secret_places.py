@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from compiler.schema import checker_of
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.registry import Registry
 
 

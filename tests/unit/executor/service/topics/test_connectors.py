@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from compiler.diagnostics import CompileError
-from executor.blocks.connectors.load import connectors
+from executor.blocks.connectors.stored import connectors
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.sandbox.sandbox import Sandbox
 from executor.blocks.services import Services

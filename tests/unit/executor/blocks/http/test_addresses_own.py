@@ -3,7 +3,7 @@
 import httpx
 import pytest
 
-from executor.blocks.http.own import Own
+from executor.blocks.http.addresses import Own
 
 OWN = Own("127.0.0.1:8765", ["https://weft.example/flows"])
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import wasmtime
 
-from executor.blocks.sandbox import artifact
+from executor.blocks.sandbox import engine as artifact
 from executor.blocks.sandbox.engine import engine
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="file modes are those of Unix")

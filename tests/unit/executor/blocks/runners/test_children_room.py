@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.blocks.runners.room import Room
+from executor.blocks.runners.children import Room
 
 
 async def entering(room: Room, *runs: str) -> tuple[list[str], list[asyncio.Task[None]]]:

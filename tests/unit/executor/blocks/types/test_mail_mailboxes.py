@@ -2,7 +2,7 @@
 
 import pytest
 
-from executor.blocks.types.mailboxes import items_of, mailbox, mailboxes
+from executor.blocks.types.mail import items_of, mailbox, mailboxes
 from executor.errors import BlockError
 from executor.kernel.values.resolve import Filled
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.types.model_files import BYTES_MAX, FILES_MAX, content_of
+from executor.blocks.types.asking import BYTES_MAX, FILES_MAX, content_of
 from executor.errors import BlockError
 from executor.open.engine import Engine
 from executor.service.views import RunView

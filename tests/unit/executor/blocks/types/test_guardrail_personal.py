@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from executor.blocks.types.personal import KINDS, find_personal
+from executor.blocks.types.guardrail import KINDS, find_personal
 
 
 @pytest.mark.parametrize(

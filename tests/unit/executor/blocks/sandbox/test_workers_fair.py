@@ -2,7 +2,7 @@
 
 import threading
 
-from executor.blocks.sandbox.fair import FairQueue
+from executor.blocks.sandbox.workers import FairQueue
 
 
 def owners(queue: FairQueue[int], count: int) -> str:

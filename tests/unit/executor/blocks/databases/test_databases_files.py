@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.blocks.databases.files import FILES_MAX, Folders
+from executor.blocks.databases.databases import FILES_MAX, Folders
 from executor.errors import BlockError
 
 

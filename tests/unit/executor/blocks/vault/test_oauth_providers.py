@@ -7,7 +7,7 @@ import pytest
 
 from executor.blocks.http.binding import checked_hosts
 from executor.blocks.vault.connection import NAME, Connection, Provider
-from executor.blocks.vault.providers import KnownProvider, known_providers
+from executor.blocks.vault.oauth import KnownProvider, known_providers
 from executor.service.topics.connections import _check
 
 
