@@ -2,7 +2,7 @@
 WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
-    simple.py     the expressions that Python computes without a guest
+    simple/       the expressions that Python computes without a guest
     exchange.py   the requests to a guest, here or in another process, and how its answer is read
     workers.py    the threads that own a guest, and the queue in which runs take turns
     guest.py      one call: restore, deadlines, run, classify what stopped it
