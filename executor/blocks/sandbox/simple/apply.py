@@ -1,4 +1,4 @@
-"""What each part of a simple expression computes: a closure over the bound values and texts."""
+"""The closures of the parts of a simple expression, over the bound values and texts."""
 
 from __future__ import annotations
 
