@@ -11,8 +11,7 @@ import psycopg
 from executor.kernel.store.batches import batches_of
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
-from executor.kernel.store.postgres.hot.journal import ADD_BATCHES, Journals
-from executor.kernel.store.postgres.hot.kind import Columns, Kind, Session
+from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, Journals, Kind, Session
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
 from executor.kernel.store.topics.claims import ends_at_once
 from executor.kernel.store.topics.contents import USED_EVERY_MS

@@ -12,13 +12,11 @@ from typing import Any, Final
 import psycopg
 
 from executor.kernel.store.postgres.connection import Tx
-from executor.kernel.store.postgres.hot.appends import Appends, Newest
+from executor.kernel.store.postgres.hot.appends import Appends, Ends, Newest, only_ends
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
-from executor.kernel.store.postgres.hot.claims import Claim, Claims, is_plain
-from executor.kernel.store.postgres.hot.ends import Ends, only_ends
+from executor.kernel.store.postgres.hot.claims import Claim, Claims, Release, Releases, is_plain
 from executor.kernel.store.postgres.hot.kind import LOCK_HEADS, Kind, Session
 from executor.kernel.store.postgres.hot.posts import Post, Posts
-from executor.kernel.store.postgres.hot.releases import Release, Releases
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.claims import begin_run, claim, release
 from executor.kernel.store.topics.inbox import post_message

@@ -1,4 +1,4 @@
-"""Items of one kind that are one statement, whose values are arrays."""
+"""Items of one kind that are one statement, whose values are arrays; and the rows of the journal that it adds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Generic, TypeVar
 import psycopg
 
 from executor.kernel.store.postgres.connection import Tx
-from executor.kernel.store.tx import Row
+from executor.kernel.store.tx import Batch, Row
 from executor.kernel.store.writer import Outcome
 
 T = TypeVar("T")
@@ -65,3 +65,40 @@ class Kind(ABC, Generic[T]):
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
         """Return the outcome of each run. It is None if the item has to be committed by itself, which raises the
         reason."""
+
+
+BATCHES = Columns("b", run="t", seq="n", first_seq="n", output_bytes="n", checksum="n", head="t", payload="b")
+# The source of the runs' numbers follows this.
+ADD_BATCHES = f"""
+INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
+    SELECT owned.n, b.seq, b.first_seq, b.output_bytes, b.checksum, b.head, b.payload
+      FROM {BATCHES.table} JOIN """
+# Which of these batches are on disk, by the numbers and checksums of their last events.
+BATCHES_THERE = """
+SELECT d.id, coalesce(h.inbox_n, 0)
+  FROM unnest(%(runs)s::text[], %(seqs)s::bigint[], %(checksums)s::bigint[]) AS wanted (id, seq, checksum)
+  JOIN run_details AS d ON d.id = wanted.id
+  JOIN batches AS b ON b.n = d.n AND b.seq = wanted.seq AND b.checksum = wanted.checksum
+  LEFT JOIN heads AS h ON h.n = d.n"""
+
+
+class Journals:
+    """The batches to add to the journal of each of these runs."""
+
+    def __init__(self, batches: Iterable[tuple[str, Sequence[Batch]]]) -> None:
+        self._batches = list(batches)
+
+    def last(self) -> list[int]:
+        """Return the number of the last event of each run."""
+        return [each[-1].seq for _, each in self._batches]
+
+    def values(self) -> dict[str, list[Any]]:
+        return BATCHES.values([(run, *batch) for run, each in self._batches for batch in each])
+
+    def look(self, session: Session) -> psycopg.Cursor[Row]:
+        values = {
+            "runs": [run for run, _ in self._batches],
+            "seqs": self.last(),
+            "checksums": [each[-1].checksum for _, each in self._batches],
+        }
+        return session.execute(BATCHES_THERE, values)
