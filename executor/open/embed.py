@@ -30,7 +30,7 @@ from executor.blocks.vault import key_file
 from executor.blocks.vault.command import External
 from executor.errors import BadRequest, DatabaseUnavailable, WrongKey
 from executor.kernel.handler.base import Block
-from executor.kernel.store.driver import needs_psycopg
+from executor.kernel.process.extras import needs_psycopg
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus

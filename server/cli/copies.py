@@ -119,7 +119,7 @@ def migrate_store(source: Path | str, target: Path | str) -> None:
 
 
 def _restore_postgres(file: Path, address: str, force: bool) -> None:
-    from executor.kernel.store.driver import needs_psycopg
+    from executor.kernel.process.extras import needs_psycopg
     from executor.service.upkeep.findings import Evidence
 
     def progress(line: str) -> None:

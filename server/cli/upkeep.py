@@ -313,7 +313,7 @@ def _has_workers(address: str) -> bool:
 
 
 def _store_of(database: Path | str) -> Store:
-    from executor.kernel.store.driver import needs_psycopg
+    from executor.kernel.process.extras import needs_psycopg
     from executor.kernel.store.sqlite.store import SQLiteStore
 
     if isinstance(database, Path):

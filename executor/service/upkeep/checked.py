@@ -20,7 +20,7 @@ import msgspec
 from msgspec import Struct
 
 from executor.errors import StoreError
-from executor.kernel.store.driver import needs_psycopg
+from executor.kernel.process.extras import needs_psycopg
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.topics.upkeep import NOTE, PUT_NOTE
 from executor.service.upkeep.doctor import Report, examine

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from compiler.catalog import Catalog
-from executor.kernel.store.driver import needs_psycopg
+from executor.kernel.process.extras import needs_psycopg
 from executor.kernel.store.reading import Reading
 from executor.service.upkeep.sql.asking import Asking
 

@@ -11,7 +11,7 @@ import pytest
 pytest.importorskip("psycopg")
 
 from executor.kernel.store.postgres.connection import Session
-from executor.kernel.store.postgres.pooled import prepare_where_kept
+from executor.kernel.store.postgres.limited import prepare_where_kept
 from executor.kernel.store.postgres.store import PostgresStore
 from tests.support.pgbouncer import pool, program
 from tests.support.rows import LEASE_MS, T0, change, new_run, record

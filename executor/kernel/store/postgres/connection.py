@@ -18,8 +18,7 @@ from psycopg.types.numeric import Int8Dumper
 
 from executor.errors import DatabaseUnavailable, Fenced
 from executor.kernel.store.postgres.dialect import ADD_BATCH, ADD_FIRST_BATCH, ADVANCE_HEAD, LOCK_HEAD, TEXTS
-from executor.kernel.store.postgres.limited import LIMIT_S, LimitedConnection, reachable
-from executor.kernel.store.postgres.pooled import prepare_where_kept
+from executor.kernel.store.postgres.limited import LIMIT_S, LimitedConnection, prepare_where_kept, reachable
 from executor.kernel.store.tx import Batch, Row, Values
 
 FaultPoint = Callable[[str], None]

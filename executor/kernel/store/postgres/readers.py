@@ -17,8 +17,13 @@ from executor.kernel.store.patience import patience_s
 from executor.kernel.store.postgres.connection import prepare, with_settings
 from executor.kernel.store.postgres.dialect import TEXTS
 from executor.kernel.store.postgres.errors import not_storable, said
-from executor.kernel.store.postgres.limited import LIMIT_S, LONG_S, LimitedAsyncConnection, Silent
-from executor.kernel.store.postgres.pooled import prepare_where_kept_async
+from executor.kernel.store.postgres.limited import (
+    LIMIT_S,
+    LONG_S,
+    LimitedAsyncConnection,
+    Silent,
+    prepare_where_kept_async,
+)
 from executor.kernel.store.tx import Row, Values
 
 PING_READ = "SELECT 1"
