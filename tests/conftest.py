@@ -115,7 +115,7 @@ NOT_NEAR = (  # each takes longer than a whole room of unit tests
     "conformance/store/test_two_sessions.py",
     "conformance/store/test_two_stores.py",
     "unit/executor/open/testing/test_crashes.py",
-    "unit/executor/service/views/test_slices_of_long_runs.py",
+    "unit/executor/service/views/test_run_slices_of_long_runs.py",
     "unit/server/cli/test_documents_python.py",
 )
 

@@ -6,12 +6,10 @@ crashes at every commit. See docs/howto/test-your-workflows.md.
         view = await testing.finish(engine, run, {"ask": "approve"})
 """
 
-from executor.open.testing.alone import Ran, run_block
-from executor.open.testing.clock import ManualClock, settled
 from executor.open.testing.crashes import CrashReport, Problem, crash_everywhere
-from executor.open.testing.engines import engine
+from executor.open.testing.engines import ManualClock, engine, settled
 from executor.open.testing.outside import Effect, Outside
-from executor.open.testing.play import Stuck, finish
+from executor.open.testing.play import Ran, Stuck, finish, run_block
 from executor.open.testing.scripted import Scripted, failure, scripted
 
 __all__ = [

@@ -103,59 +103,46 @@ async def open_engine(
     sqlite_folders: Iterable[str | Path] = (),
     tune_gc: bool = True,
 ) -> AsyncGenerator[Engine, None]:
-    """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
+    """Open `database` and work until the block is left. Runs that are open then continue when it is opened again.
 
-    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a file in a temporary
-                   folder, removed at the end
+    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file
     functions      the functions that blocks of type `python` may call, by name
-    workflows      functions with `@weft.workflow`, whose steps are among these functions; those that others of them
-                   call are stored
+    workflows      functions with `@weft.workflow`, whose steps are among these functions; called ones are stored
     blocks         more block types, beside those of installed packages
-    env, secrets   the values that `${NAME}` reads, and the names among them that are secrets: they are kept out of
-                   records. With the hosts of each, `{"API_KEY": ["api.example.com"]}`, the rules of stored secrets hold
-                   for them; a list of names trusts the documents with the values
+    env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
+                   hosts of each, `{"KEY": ["api.example.com"]}`, their rules are those of stored secrets
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
-                   SQLite file, `runs.key` beside `runs.db`, which is made if it is missing and which a server on
-                   the same file uses too. On PostgreSQL there is no such file: without it links end with this program,
-                   which can store no secrets, and approvals are answered by run and node
+                   SQLite file, `runs.key` beside `runs.db`, made if it is missing, which a server on it uses too. On
+                   PostgreSQL there is none: without it links end with this program, which can store no secrets, and
+                   approvals are answered by run and node
     processes      child processes at the same time, for blocks with `policy.runner: process`; None for one a core
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
-    tune_gc        lets Python's garbage collector run less often while an engine is open in this process, as `weft
-                   serve` does: it takes a large part of the time with thousands of open runs. Thresholds that the
-                   program has set itself stay
+    tune_gc        lets Python's garbage collector run less often while an engine is open, as `weft serve` does: it
+                   takes much of the time with thousands of open runs. Thresholds set by the program itself stay
 
-    Raises StoreError if the database cannot be used, its key is another one, or the driver of PostgreSQL is missing.
-    Raises TraceError if a workflow cannot become a document.
-    """
-    given = dict(env or {})
-    kept = _kept(given, secrets) if isinstance(secrets, Mapping) else {}
+    Raises StoreError if the database cannot be used, its key is another one, or the driver of PostgreSQL is missing;
+    TraceError if a workflow cannot become a document."""
+    flows, environment = list(workflows), _environment(env or {}, secrets)
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
-        flows = list(workflows)
         called: dict[str, Callable[..., Any]] = {**steps_of(flows), **(functions or {})}
-        registry = _registry(called, blocks, sandbox)
+        python = [Python(called)] if called else []  # without functions there is no such type
+        registry = Registry.load([*connectors(), *blocks, *python], sandbox=sandbox)
         _collect_imported()
-        engine = await Engine.open(
-            store,
-            registry=registry,
-            services=Services(
-                sandbox=sandbox,
-                http=GuardedClient(allow_private=tuple(allow_private)),
-                mail=mail or MailSettings(),
-                env={name: value for name, value in given.items() if name not in kept},
-                secrets=frozenset() if isinstance(secrets, Mapping) else frozenset(secrets),
-                kept=kept,
-                base_url=base_url,
-                runners=Runners(processes=processes, dask=dask),
-                sqlite_folders=tuple(str(folder) for folder in sqlite_folders),
-                own_database=path,
-            ),
-            secret=secret,
-            bus=bus,
+        services = Services(
+            **environment,
+            sandbox=sandbox,
+            http=GuardedClient(allow_private=tuple(allow_private)),
+            mail=mail or MailSettings(),
+            base_url=base_url,
+            runners=Runners(processes=processes, dask=dask),
+            sqlite_folders=tuple(map(str, sqlite_folders)),
+            own_database=path,
         )
+        engine = await Engine.open(store, registry=registry, services=services, secret=secret, bus=bus)
         try:
             await engine.workflows.give(flows)
             yield engine
@@ -163,17 +150,16 @@ async def open_engine(
             await engine.close()
 
 
-def _kept(env: Mapping[str, str], hosts: Mapping[str, Iterable[str]]) -> dict[str, External]:
-    """Raises BadRequest: a host is none, or a name has no value."""
-    for name in hosts:
+def _environment(env: Mapping[str, str], secrets: Iterable[str] | Mapping[str, Iterable[str]]) -> dict[str, Any]:
+    """Return the values, and which of them are secrets, with rules or without. Raises BadRequest: a host is none, or a
+    name has no value."""
+    if not isinstance(secrets, Mapping):
+        return {"env": dict(env), "secrets": frozenset(secrets)}
+    for name in secrets:
         if name not in env:
             raise BadRequest(f"secrets names {name[:100]!r}, which is not in env", code="secret_name_invalid")
-    return {name: External(env[name], checked_hosts(list(its))) for name, its in hosts.items()}
-
-
-def _registry(called: Mapping[str, Callable[..., Any]], blocks: Iterable[Block], sandbox: Sandbox) -> Registry:
-    """`called`: by blocks of type `python`; without functions there is no such type."""
-    return Registry.load([*connectors(), *blocks, *([Python(called)] if called else ())], sandbox=sandbox)
+    kept = {name: External(env[name], checked_hosts(list(its))) for name, its in secrets.items()}
+    return {"env": {name: value for name, value in env.items() if name not in kept}, "kept": kept}
 
 
 @cache

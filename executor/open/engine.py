@@ -16,7 +16,7 @@ import asyncio
 import secrets
 from collections.abc import Callable, Coroutine, Generator, Sequence
 from functools import wraps
-from typing import Any, Final, Generic, ParamSpec, Self, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeVar
 
 from msgspec import Struct
 
@@ -46,20 +46,18 @@ from executor.service.notifications.alerts import Alerts
 from executor.service.notifications.outbox import Notifications
 from executor.service.parts import Parts
 from executor.service.telemetry.exporter import Traces
-from executor.service.topics.callbacks import Callbacks
 from executor.service.topics.chats import Chats
 from executor.service.topics.connections import Connections
 from executor.service.topics.connectors import Connectors
 from executor.service.topics.drafts import Drafts
-from executor.service.topics.environment import Environment
 from executor.service.topics.events import Events
 from executor.service.topics.history import History
 from executor.service.topics.lifecycle import Lifecycle
 from executor.service.topics.load import Load
 from executor.service.topics.memory import MemoryTopic
 from executor.service.topics.runs import Runs
-from executor.service.topics.secrets import Secrets
-from executor.service.topics.signals import Signals
+from executor.service.topics.secrets import Environment, Secrets
+from executor.service.topics.signals import Callbacks, Signals
 from executor.service.topics.tool_servers import ToolServers
 from executor.service.topics.usage import Usage
 from executor.service.topics.waits import Waits
@@ -79,34 +77,17 @@ GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a proce
 OF_CALLERS: Final = (BadRequest, CompileError, Conflict, LimitExceeded, NotFound, StoreError)
 P = ParamSpec("P")
 R = TypeVar("R")
-T = TypeVar("T")
 
 
-class Shortcut(Generic[T]):
-    """A method of a topic as one of the engine."""
+def awaited(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
+    """Return the `async def` as a shortcut of the engine. Errors of the caller end in the caller's line, without the
+    frames of weft; using the result without `await` raises an error that explains it."""
 
-    def __init__(self, method: Callable[[Engine], T]) -> None:
-        self._method = method
+    @wraps(method)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
+        return _Awaited(method(*args, **kwargs))
 
-    def __get__(self, engine: Engine, owner: type[Engine]) -> T:
-        return self._method(engine)
-
-
-class AwaitedShortcut(Generic[P, R]):
-    """The same for an `async def`. Errors of the caller end in the caller's line, without the frames of weft; using the
-    result without `await` raises an error that explains it."""
-
-    def __init__(self, method: Callable[[Engine], Callable[P, Coroutine[Any, Any, R]]]) -> None:
-        self._method = method
-
-    def __get__(self, engine: Engine, owner: type[Engine]) -> Callable[P, Coroutine[Any, Any, R]]:
-        method = self._method(engine)
-
-        @wraps(method)
-        def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-            return _Awaited(method(*args, **kwargs))
-
-        return call
+    return call
 
 
 class _Awaited(Coroutine[Any, Any, R]):
@@ -189,16 +170,15 @@ class Engine:
         self.alerts = Alerts(parts, self.runs, worker.lease_ms)
         self._worker = worker
         self._wakes: Wakes | None = None
-
-    # Shortcuts for the most common calls, documented at the methods of the topics.
-    submit = AwaitedShortcut(lambda engine: engine.runs.submit)
-    run = AwaitedShortcut(lambda engine: engine.runs.run)
-    wait_finished = AwaitedShortcut(lambda engine: engine.runs.wait_finished)
-    cancel = AwaitedShortcut(lambda engine: engine.runs.cancel)
-    follow = Shortcut(lambda engine: engine.events.follow)
-    stream = Shortcut(lambda engine: engine.events.stream)
-    answer = AwaitedShortcut(lambda engine: engine.waits.answer)
-    signal = AwaitedShortcut(lambda engine: engine.signals.send)
+        # Shortcuts for the most common calls, documented at the methods of the topics.
+        self.submit = awaited(self.runs.submit)
+        self.run = awaited(self.runs.run)
+        self.wait_finished = awaited(self.runs.wait_finished)
+        self.cancel = awaited(self.runs.cancel)
+        self.follow = self.events.follow
+        self.stream = self.events.stream
+        self.answer = awaited(self.waits.answer)
+        self.signal = awaited(self.signals.send)
 
     @classmethod
     async def open(
@@ -218,8 +198,7 @@ class Engine:
         runs_max: int = RUNS_MAX,
         bus: Bus | None = None,
     ) -> Self:
-        """Open the store and start working; a worker that has started has looked for waiting runs, if the database let
-        it.
+        """Open the store and start working; a worker that has started has looked for waiting runs.
 
         `secret` keys the resume links and seals stored secrets: keep it, or links end with the process, which can store
         no secrets then. `old_secrets`: earlier ones; what was made with them stays valid until `secrets.rekey` has
@@ -248,7 +227,7 @@ class Engine:
         engine = cls(parts, Worker(parts, lease_ms=lease_ms, pools=pools, runs_max=runs_max))
         if bus is not None:
             changed = engine.schedules.scheduler.changed_elsewhere
-            engine._wakes = Wakes(bus, parts, works=work, look=engine.events.look, schedules=changed)
+            engine._wakes = Wakes(bus, parts, works=work, look=engine.events.changed, schedules=changed)
             engine._wakes.open()
         if work:
             engine._worker.start()

@@ -87,7 +87,7 @@ async def say(call: Call) -> Response:
         message, number = typed.get("message", "").replace("\r\n", "\n").strip(), typed.get("n", "")
         n = int(number) if number.isascii() and number.isdecimal() and len(number) <= 6 else 0
         try:
-            await call.engine.chats.say(*_place(call), n, message)
+            await call.engine.chats.send(*_place(call), n, message)
         except (Conflict, InputInvalid) as error:
             if wants_json:
                 raise

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from executor.blocks.vault.connection import Connection, Kind, Provider
 from executor.blocks.vault.oauth import KnownProvider, known_providers
 from executor.service.topics.connections import ConnectionView, SignIn
-from executor.service.topics.environment import EnvUse
+from executor.service.topics.secrets import EnvUse
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response

@@ -10,9 +10,9 @@ from starlette.responses import Response
 
 from executor.errors import NotFound
 from executor.kernel.journal.projection import Status
+from executor.service.topics.history import RunState
 from executor.service.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
 from executor.service.views.diff import RunDiff
-from executor.service.views.state import RunState
 from server.api.runs import StateQuery
 from server.http.call import Call
 from server.http.response import json_response, long_json_response

@@ -11,8 +11,8 @@ import orjson
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from executor.service.topics.environment import EnvName
-from executor.service.upkeep.job import GcJob
+from executor.service.topics.secrets import EnvName
+from executor.service.upkeep.task import GcJob
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.openapi import openapi_bytes

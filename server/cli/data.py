@@ -20,8 +20,7 @@ from server.cli.common import ANY_DATABASE, Refused, database_of, name_of, refus
 from server.cli.render import plain
 
 if TYPE_CHECKING:
-    from executor.service.upkeep.sql.asking import Query
-    from executor.service.upkeep.sql.views import View
+    from executor.service.upkeep.sql.asking import Query, View
 
 CELL_CHARS_MAX = 60
 LAST_RESORT_S = 1.0
@@ -60,7 +59,7 @@ def sql(
     """
     from executor.blocks.types.registry import Registry
     from executor.errors import WeftError
-    from executor.service.upkeep.opening import open_asking
+    from executor.service.upkeep.sql.asking import open_asking
 
     if query is None and not list_views:
         raise Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
@@ -169,7 +168,7 @@ def export(
     from executor.blocks.types.registry import Registry
     from executor.errors import WeftError
     from executor.service.upkeep import export as exporting
-    from executor.service.upkeep.opening import open_asking
+    from executor.service.upkeep.sql.asking import open_asking
 
     if form == "csv" and block is None:
         raise Refused("CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks")

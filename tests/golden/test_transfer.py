@@ -26,7 +26,7 @@ from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.upkeep.invariants import check
-from executor.service.upkeep.opening import open_reading
+from executor.service.upkeep.sql.asking import open_reading
 from executor.service.upkeep.transfer import Copied, transfer
 from tests.golden.play import HOUR_S, SECRET, T0
 from tests.golden.test_upgrade import ENDS, all_over, answer, answer_rounds, nothing_under_way, readdress, told_of
@@ -261,10 +261,11 @@ async def test_a_source_that_cannot_be_moved_leaves_the_target_empty(
 async def test_a_move_that_is_broken_off_leaves_nothing(
     broken_off: str, tmp_path: Path, postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from executor.service.upkeep import transfer_postgres, transfer_sqlite
+    from executor.service.upkeep.transfer import FileTarget
+    from executor.service.upkeep.transfer_postgres import ServerTarget
 
     db = await updated(tmp_path)
-    kinds: tuple[Any, ...] = (transfer_postgres.ServerTarget, transfer_sqlite.FileTarget)
+    kinds: tuple[Any, ...] = (ServerTarget, FileTarget)
     for kind in kinds:
         add = kind.add
 

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.service.upkeep import place
+from executor.service.upkeep import conditions
 from server.app import build_engine, create_app
 from server.metrics.collect import exposition
 from server.metrics.process import ProcessMeters
@@ -67,13 +67,13 @@ async def test_an_old_sqlite_is_a_warning_while_several_processes_use_the_file(
     store = SQLiteStore(database)
     await store.open()
     await store.close()
-    monkeypatch.setattr(place, "FIXED_WAL_RESET", (99, 0, 0))
+    monkeypatch.setattr(conditions, "FIXED_WAL_RESET", (99, 0, 0))
     with ExitStack() as processes:
-        levels = [next(iter(place.conditions_of_file(database))).level]
+        levels = [next(iter(conditions.conditions_of_file(database))).level]
         pids = []
         for _ in range(2):
             pids.append(processes.enter_context(opened(database)))
-            found = next(iter(place.conditions_of_file(database)))
+            found = next(iter(conditions.conditions_of_file(database)))
             levels.append(found.level)
     assert levels == ["ok", "ok", "warning"]
     assert all(str(pid) in found.what for pid in pids)

@@ -16,7 +16,7 @@ from typing import Any, Final
 import httpx
 import pytest
 
-from executor.service.notifications.claims import STOP_S
+from executor.service.notifications.sending import STOP_S
 from tests.support.documents import document
 from tests.support.endpoints import Request, answer, http
 from tests.support.kubernetes import kubernetes

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.service.upkeep.drafts import Draft
+from executor.service.upkeep.backup import Draft
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on
 from tests.support.server import ROOT

@@ -15,7 +15,7 @@ from executor.kernel.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OU
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.run_rows import Record
 from executor.kernel.store.statements import TERMINAL
-from executor.service.upkeep.sql.sqlite import SQLiteOutputs
+from executor.service.upkeep.sql.sqlite import SQLITE
 from tests.support.spoil import add_event, let_change
 from tests.vectors.streams import Json, entry, expected, load
 
@@ -83,7 +83,7 @@ def test_what_is_exported_is_what_the_projection_calls_an_output(db: sqlite3.Con
     found = set()
     for node in {event["node"] for event in stream["events"] if event["node"]}:
         type = CONTAINER_OUTPUT if node.endswith(":end") else BLOCK_OUTPUT
-        found |= {(node, row["path"], row["seq"]) for row in rows(db, SQLiteOutputs().select("w", node, type))}
+        found |= {(node, row["path"], row["seq"]) for row in rows(db, SQLITE.outputs("w", node, type))}
     outputs = {(*key, state.output_seq) for key, state in run.nodes.items() if state.output_seq is not None}
     assert found == outputs
 

@@ -26,10 +26,9 @@ from executor.blocks.connectors.stored import connectors
 from executor.blocks.types.python import steps_of
 from executor.blocks.types.registry import Registry
 from executor.kernel.handler.base import Block
-from executor.open.testing.child import BROKEN, DONE, ERROR_FILE, in_child
 from executor.open.testing.outside import Effect, Outside
 from executor.open.testing.play import Answers
-from executor.open.testing.process import DATABASE, Process, Result, Workflow
+from executor.open.testing.process import BROKEN, DATABASE, DONE, ERROR_FILE, Process, Result, Workflow, in_child
 
 COMMITS_MAX: Final = 1_000
 

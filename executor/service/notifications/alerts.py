@@ -1,9 +1,9 @@
-"""Alerts on their way: one task of the engine that groups new alerts, sends them, and starts error workflows;
-`engine.alerts`.
+"""Alerts: one task of the engine that groups new alerts, sends them, and starts error workflows; `engine.alerts`. The
+texts are documented in docs/howto/alerts.md.
 
 The causes are in the database already (`kernel.run.alerts`). Here all that is due for one address becomes one
 message, and the next one to it is made EVERY_MS later at the earliest: ten thousand failures are a few mails. Messages
-are claimed, sent and settled as those about waits are, at least once, with the same key in each try. The run of an
+are claimed, sent and recorded as those about waits are, at least once, with the same key in each try. The run of an
 error workflow has the run that failed in its idempotency key, so there is only one, even after several tries.
 """
 
@@ -11,6 +11,8 @@ from __future__ import annotations
 
 import logging
 import random
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import orjson
@@ -22,13 +24,15 @@ from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
-from executor.kernel.store.topics.alerts import AlertMessage, AlertStatus
-from executor.service.notifications.alert_texts import alert_body, error_input, mail_of
-from executor.service.notifications.claims import STOP_S, Claim, Claims
+from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.alerts import AlertCount, AlertKind, AlertMessage, AlertRow, AlertStatus
 from executor.service.notifications.sending import (
     ATTEMPTS_MAX,
     ERROR_CHARS_MAX,
     IDLE_MAX_S,
+    STOP_S,
+    Claim,
+    Claims,
     back_off_ms,
     post_signed,
 )
@@ -40,7 +44,7 @@ log = logging.getLogger("weft.notifications")
 EVERY_MS: Final = 300_000  # between two messages to one address
 SENDING_MAX: Final = 8  # at the same time
 SHOWN_MAX: Final = 20  # alerts in a message; the others are counted
-LOOK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
+CHECK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
 
 
 class Alerts:
@@ -50,7 +54,7 @@ class Alerts:
         self._store = parts.store
         self._clock = parts.clock
         self._settings = parts.services.alerts
-        self._looked_ms = 0
+        self._checked_ms = 0
         self._claims: Claims[AlertMessage] = Claims(
             "alerts", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=parts.hub.alerts, log=log
         )
@@ -73,7 +77,7 @@ class Alerts:
     async def _step(self) -> float:
         """Do one round. Returns the seconds until the next."""
         now_ms = self._clock.now_ms()
-        await self._look_at_queue(now_ms)
+        await self._check_queue(now_ms)
         await self._store.group_alerts(now_ms, EVERY_MS)
         room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
         messages = await self._store.claim_alert_messages(now_ms, lease_ms, room) if room else []
@@ -89,11 +93,11 @@ class Alerts:
     async def _keep(self, message: AlertMessage, until_ms: int, counts: bool) -> bool:
         return await self._store.keep_alert_message(message.id, message.attempts, until_ms, counts)
 
-    async def _look_at_queue(self, now_ms: int) -> None:
+    async def _check_queue(self, now_ms: int) -> None:
         late_ms = self._settings.queued_ms
-        if late_ms is None or 0 <= now_ms - self._looked_ms < LOOK_EVERY_MS:
+        if late_ms is None or 0 <= now_ms - self._checked_ms < CHECK_EVERY_MS:
             return
-        self._looked_ms = now_ms
+        self._checked_ms = now_ms
         for run in await self._store.queued_since(now_ms - late_ms):
             alerts = alerts_of_queued(run.id, run.workflow, run.created_at_ms, now_ms, self._settings)
             await self._store.add_alerts(alerts)
@@ -128,7 +132,7 @@ class Alerts:
         async def record() -> None:
             await self._store.record_alert_message(message.id, message.attempts, status, now_ms, due_ms, error)
 
-        await self._claims.settle(claim, record)
+        await self._claims.record(claim, record)
 
     async def _attempt(self, claim: Claim[AlertMessage]) -> BlockError | None:
         """Return why it was not sent, or None if it was. Raises StoreError."""
@@ -196,3 +200,88 @@ class Alerts:
         url = (self._settings.webhook or "") if message.target == INSTALLATION else message.target
         body = alert_body(message.id, alerts, counts, errors, base_url)
         await post_signed(self._parts, url, "POST", {}, body, "notifications", f"alert:{message.id}")
+
+
+# --- texts ---
+
+
+_SAID: Final[dict[AlertKind, tuple[str, str]]] = {  # for one, for several
+    "run.failed": ("run failed", "runs failed"),
+    "run.waiting": ("run waits too long", "runs wait too long"),
+    "run.queued": ("run is queued too long", "runs are queued too long"),
+    "schedule.missed": ("schedule missed its time", "times of schedules were missed"),
+}
+_MESSAGE_CHARS_MAX: Final = 500
+
+
+def error_input(run: RunRow, base_url: str) -> dict[str, Any]:
+    """Return the input of an error workflow: the same whenever it is made."""
+    error = orjson.loads(run.error) if run.error is not None else {}
+    return {
+        "run": run.id,
+        "workflow": run.workflow,
+        "version": run.version,
+        "failure": {"code": error.get("code"), "message": error.get("message"), "hint": error.get("hint")},
+        "node": error.get("block"),
+        "url": f"{base_url}/runs/{run.id}",
+        "created_at": run.created_at_ms,
+        "finished_at": run.finished_at_ms,
+    }
+
+
+def alert_body(
+    id: str, alerts: Sequence[AlertRow], counts: Sequence[AlertCount], errors: Mapping[str, Any], base_url: str
+) -> dict[str, Any]:
+    """Return the JSON that a webhook gets."""
+    return {
+        "event": "alerts",
+        "id": id,
+        "count": sum(each.count for each in counts),
+        "counts": [{"kind": each.kind, "workflow": each.workflow, "count": each.count} for each in counts],
+        "alerts": [_alert(alert, errors.get(alert.run_id), base_url) for alert in alerts],
+    }
+
+
+def mail_of(
+    alerts: Sequence[AlertRow], counts: Sequence[AlertCount], errors: Mapping[str, Any], base_url: str
+) -> tuple[str, str]:
+    """Return subject and text."""
+    total = sum(each.count for each in counts)
+    kinds: dict[AlertKind, int] = {}
+    for each in counts:
+        kinds[each.kind] = kinds.get(each.kind, 0) + each.count
+    said = ", ".join(f"{count} {_SAID[kind][count != 1]}" for kind, count in kinds.items())
+    names = {each.workflow for each in counts}
+    subject = " ".join(f"weft: {said}{f' ({names.pop()})' if len(names) == 1 else ''}".split())[:200]
+    parts = [f"{each.workflow}: {each.count} {_SAID[each.kind][each.count != 1]}" for each in counts[:50]]
+    lines = ["\n".join(parts)]
+    for alert in alerts:
+        shown = _alert(alert, errors.get(alert.run_id), base_url)
+        at = datetime.fromtimestamp(alert.at_ms / 1000, UTC)
+        text = f"{at:%d %b %Y, %H:%M UTC}  {alert.workflow}: {_SAID[alert.kind][0]}"
+        if alert.kind == "schedule.missed":
+            text += f" ({alert.item})"
+        if shown.get("error"):
+            where = f" at block {shown['node']}" if shown.get("node") else ""
+            text += f"{where}\n  {shown['error']['code']}: {shown['error']['message']}"
+        if shown["url"]:
+            text += f"\n  {shown['url']}"
+        lines.append(text)
+    if total > len(alerts):
+        lines.append(f"And {total - len(alerts)} more: {base_url}/runs?status=failed")
+    return subject, "\n\n".join(lines) + "\n"
+
+
+def _alert(alert: AlertRow, error: Mapping[str, Any] | None, base_url: str) -> dict[str, Any]:
+    shown: dict[str, Any] = {
+        "kind": alert.kind,
+        "workflow": alert.workflow,
+        "run": alert.run_id or None,
+        "item": alert.item or None,
+        "at": alert.at_ms,
+        "url": f"{base_url}/runs/{alert.run_id}" if alert.run_id else None,
+    }
+    if error is not None:
+        message = str(error.get("message") or "")[:_MESSAGE_CHARS_MAX]
+        shown |= {"error": {"code": error.get("code"), "message": message}, "node": error.get("block")}
+    return shown

@@ -13,7 +13,7 @@ from executor.errors import AlreadyAnswered, AnswerInvalid, BlockError, NotFound
 from executor.kernel.process.extras import install
 from executor.kernel.run.links import token_of
 from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
-from executor.service.topics.callbacks import Callbacks
+from executor.service.topics.signals import Callbacks
 from executor.service.topics.waits import Waits
 from executor.service.views import WaitView
 

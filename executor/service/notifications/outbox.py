@@ -1,8 +1,11 @@
-"""The outbox: one task of the engine that claims due messages and sends them; `engine.notifications`.
+"""The outbox: one task of the engine that claims due messages about waits and sends them; `engine.notifications`.
 
-At least once: a message is claimed (`claims`), sent, and settled. A process that dies in between leaves it to the next
-one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No run
-waits for a message, and a message that cannot be sent fails nothing: its error is shown with its wait.
+The append that opens the wait writes a row for each message (`kernel.run.recorder`), sealed so that no secret is in the
+database (`kernel.values.redact`). Its text is made when it is sent, because the link is a credential.
+
+At least once: a message is claimed (`sending.Claims`), sent, and recorded. A process that dies in between leaves it to
+the next one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key.
+No run waits for a message, and a message that cannot be sent fails nothing: its error is shown with its wait.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ from __future__ import annotations
 import logging
 import random
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from executor.blocks.http.binding import RulesOf
@@ -20,19 +24,21 @@ from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.links import Signed
 from executor.kernel.store.topics.outbox import JOB_CHANNEL, NotificationRow, NotificationStatus
+from executor.kernel.values.payload import render
 from executor.kernel.values.redact import sealed_names, unseal
-from executor.service.notifications.claims import STOP_S, Claim, Claims
 from executor.service.notifications.jobs import KubernetesJobs
-from executor.service.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.service.notifications.sending import (
     ATTEMPTS_MAX,
     ERROR_CHARS_MAX,
     IDLE_MAX_S,
+    STOP_S,
+    Claim,
+    Claims,
     back_off_ms,
     post_signed,
 )
 from executor.service.parts import Parts
-from executor.service.topics.callbacks import Callbacks
+from executor.service.topics.signals import Callbacks
 from executor.service.topics.waits import Waits
 from executor.service.views import WaitView
 
@@ -136,7 +142,7 @@ class Notifications:
                 row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
             )
 
-        await self._claims.settle(claim, record)
+        await self._claims.record(claim, record)
 
     async def _attempt(self, claim: Claim[NotificationRow]) -> BlockError | None:
         """Return why it was not sent, or None if it was. Raises StoreError."""
@@ -199,3 +205,65 @@ class Notifications:
     ) -> None:
         what: Signed = "requests" if row.channel == "request" else "notifications"
         await post_signed(self._parts, url, method, headers, body, what, f"{row.run_id}:{row.wait_id}")
+
+
+# --- texts ---
+
+
+SHOWN_CHARS_MAX: Final = 20_000  # for the text of a mail; the page of the link has the rest
+
+
+def webhook_body(wait: WaitView) -> dict[str, Any]:
+    """Return the JSON that a webhook gets; documented in docs/howto/approve-by-link.md."""
+    return {
+        "event": "wait.opened",
+        "run": wait.run,
+        "workflow": wait.workflow,
+        "wait": wait.id,
+        "kind": wait.kind,
+        "block": wait.label,
+        "title": wait.title,
+        "link": wait.link,
+        "actions": list(wait.actions),
+        "opened_at": wait.opened_at_ms,
+        "expires_at": wait.expires_at_ms,
+    }
+
+
+def request_body(wait: WaitView, body: Any) -> dict[str, Any]:
+    """Return the body that `send` of a callback block posts: the `body` of its params, with the address of the
+    callback."""
+    if isinstance(body, dict):
+        return {**body, "callback_url": wait.link}
+    return {"callback_url": wait.link, "run": wait.run, "wait": wait.id, "data": body}
+
+
+def mail_subject(wait: WaitView) -> str:
+    """Return the subject, one line for any title."""
+    return " ".join(f"{wait.title} ({wait.workflow})".split())[:200]
+
+
+def mail_body(wait: WaitView) -> str:
+    """Return the title, the text, the values to show and the link."""
+    request = wait.request if isinstance(wait.request, dict) else {}
+    parts = [wait.title]
+    if isinstance(request.get("text"), str):
+        parts.append(request["text"])
+    if request.get("show") not in (None, {}, [], ""):
+        parts.append(_show_value(request["show"])[:SHOWN_CHARS_MAX])
+    choices = f" ({', '.join(wait.actions)})" if wait.actions else ""
+    parts.append(f"Answer here{choices}:\n{wait.link}")
+    if wait.expires_at_ms is not None:
+        until = datetime.fromtimestamp(wait.expires_at_ms / 1000, UTC)
+        parts.append(f"Expires on {until:%d %b %Y, %H:%M UTC}. Only the first answer is accepted.")
+    else:
+        parts.append("Only the first answer is accepted.")
+    parts.append(f"Workflow {wait.workflow}, block {wait.label}, run {wait.run}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _show_value(value: Any) -> str:
+    """Write a line for each field of an object; any other value as it would stand in a text."""
+    if not isinstance(value, dict):
+        return render(value)
+    return "\n".join(f"{name}: {render(item)}" for name, item in value.items())

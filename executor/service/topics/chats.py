@@ -34,7 +34,7 @@ from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from executor.service.triggers.declared import CHAT, StartOf
-from executor.service.triggers.pages import PageTokens
+from executor.service.triggers.forms import PageTokens
 from executor.service.triggers.webhooks import Webhooks
 from executor.service.views import RunView
 
@@ -84,7 +84,7 @@ class Chats:
 
     async def turns(self, name: str, token: str, conversation: str) -> list[ChatTurn]:
         """Return the last messages with their answers, in their order. Raises NotFound."""
-        rows = await self._said(await self._row(name, token), conversation, SHOWN)
+        rows = await self._last_runs(await self._row(name, token), conversation, SHOWN)
         turns: list[ChatTurn] = []
         for row in reversed(rows):
             try:
@@ -93,14 +93,14 @@ class Chats:
                 continue
         return turns
 
-    async def say(self, name: str, token: str, conversation: str, n: int, message: str) -> bool:
+    async def send(self, name: str, token: str, conversation: str, n: int, message: str) -> bool:
         """Start a run with message `n`. False: this message was sent before. Raises NotFound, WebhookDisabled,
         WebhookNotReady, InputInvalid, QueueFull, and Conflict: the answer before is not there (chat_busy), or another
         message has this number (chat_changed)."""
         row = await self._row(name, token)
         with self._webhooks.noted(row.id):
             start = await self._webhooks.ready(row)
-            last = await self._said(row, conversation, 1)
+            last = await self._last_runs(row, conversation, 1)
             following = number_of(last[0]) + 1 if last else 1
             if n == following and last and last[0].status not in TERMINAL:
                 raise Conflict("the answer before is not there yet", code="chat_busy", hint="wait for it")
@@ -138,7 +138,7 @@ class Chats:
             raise Conflict(message, code="chat_changed", hint="reload the page and send yours again") from None
         return created
 
-    async def _said(self, row: WebhookRow, conversation: str, limit: int) -> list[RunRow]:
+    async def _last_runs(self, row: WebhookRow, conversation: str, limit: int) -> list[RunRow]:
         """Return the last runs of a conversation, the last one first."""
         first, last = _key(row, conversation, 0), _key(row, conversation, TURN_MAX)
         return await self._parts.store.runs_by_key(row.workflow, first, last, limit)

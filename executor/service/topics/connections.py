@@ -35,8 +35,7 @@ from executor.blocks.vault.sealing import Keys
 from executor.errors import BadRequest, BlockError, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.secrets import SECRETS_MAX, SecretRow
 from executor.service.parts import Parts
-from executor.service.topics.environment import DRAFTS_MAX, EnvUse
-from executor.service.topics.secrets import checked_value
+from executor.service.topics.secrets import DRAFTS_MAX, EnvUse, checked_value
 
 log = logging.getLogger("weft.connections")
 

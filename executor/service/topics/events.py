@@ -58,7 +58,7 @@ class Events:
         async with existing_run(self._store, run):
             return await self._store.find_events(run, where)
 
-    def look(self, run: str | None) -> None:
+    def changed(self, run: str | None) -> None:
         """Note that another process has committed something to this run, or to any if it is None."""
         self._lookout.changed(run)
 

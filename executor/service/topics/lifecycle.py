@@ -1,6 +1,9 @@
 """New runs that take over results of a run, and moving an open run to another version; `engine.lifecycle`.
 
-A run that has ended does not change: running it again from a block, forking it and retrying a node make a new run."""
+A run that has ended does not change: running it again from a block, forking it and retrying a node make a new run. A
+run from a block takes over the outputs and routes of the reused blocks, and their changes of the variables, with which
+its journal begins: it can be read without the old one's.
+"""
 
 from __future__ import annotations
 
@@ -12,28 +15,30 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from compiler.keys import NodeKey, format_key, join_key, parse_key, split_key
+from compiler.keys import NodeKey, format_key, join_key, parse_key, parse_path, split_key
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
 from executor.kernel.core import facts as f
+from executor.kernel.core.fork import followers, follows, root_of
 from executor.kernel.core.messages import Migrate, Retry, encode
 from executor.kernel.core.state import State, Status
-from executor.kernel.journal.given import is_same
-from executor.kernel.journal.reader import load_plan
+from executor.kernel.journal.codec import Codec, data_of
+from executor.kernel.journal.given import Continued, is_same, kept
+from executor.kernel.journal.projection import decision
+from executor.kernel.journal.reader import load_plan, read
 from executor.kernel.read.find import existing_run, find_version
 from executor.kernel.run.answers import check_input
 from executor.kernel.run.move import Misfit, fit
 from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
-from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.audit import present_actor
+from executor.kernel.store.topics.store import Store
 from executor.service.parts import Parts
 from executor.service.topics.forks import beginning, fork
+from executor.service.topics.history import state_of
 from executor.service.topics.runs import Runs
 from executor.service.views import Rerun, Submitted
-from executor.service.views import rerun as rerun_view
-from executor.service.views.rerun import alone_again, outermost_block
-from executor.service.views.why import state_of
 
 # The interval between checks if a run has moved; its owner may be another process.
 LOOK_S = 0.25
@@ -88,7 +93,7 @@ class Lifecycle:
         before = orjson.loads(row.input)
         checked = before if input is None else await check_input(plan, admitted.value, matches)
         is_new = not is_same(before, checked)
-        reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
+        reuse = await reusable(self._store, plan, run, block or plan.trigger, has_new_input=is_new)
         now_ms = self._parts.clock.now_ms()
         start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run, by=present_actor())
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
@@ -99,7 +104,7 @@ class Lifecycle:
             checked,
             idempotency_key=idempotency_key,
             request_hash=request_hash("rerun", run, block, checked),
-            taken_over=await rerun_view.patches(self._store, plan, run, reuse),
+            taken_over=await patches(self._store, plan, run, reuse),
             files=admitted.files,
         )
         stored, created = await self._runs.create(new, plan)
@@ -109,7 +114,7 @@ class Lifecycle:
         """Return what `run_from` would take over and run again. Raises the same NotFound and Conflict."""
         async with existing_run(self._store, run):
             _, plan = await self._ended(run)
-            return await rerun_view.preview(self._store, plan, run, block or plan.trigger)
+            return await preview(self._store, plan, run, block or plan.trigger)
 
     async def _ended(self, run: str) -> tuple[RunRow, Plan]:
         async with existing_run(self._store, run) as row:
@@ -294,3 +299,139 @@ def _conflict(row: RunRow, version: int, misfits: tuple[Misfit, ...]) -> Conflic
         hint="wait until it ends, or fork it at an earlier event",
         conflicts=[{"node": misfit.node, "why": misfit.why} for misfit in misfits],
     )
+
+
+# --- what a new run takes over ---
+
+
+class _Outcomes(Struct):
+    """The root nodes of a run, by plan-wide number: the routes of finished ones, and those that were pruned."""
+
+    routes: dict[int, str | None]
+    pruned: set[int]
+
+
+async def reusable(
+    store: Store, plan: Plan, run: str, block: str, *, has_new_input: bool = False
+) -> dict[int, str | None]:
+    """Return the root nodes of `run` that a run from `block` takes over, with the route each took: all finished ones
+    except the block and its followers, and questions whose answer is not valid there. A container is taken over whole
+    or not at all. Raises NotFound, Conflict (inside_container, answer_not_carried)."""
+    again = followers(plan, _root_node(plan, block))
+    return await _taken_over(store, plan, run, (await _outcomes(store, plan, run)).routes, again, has_new_input)
+
+
+async def _taken_over(
+    store: Store, plan: Plan, run: str, routes: dict[int, str | None], again: set[int], has_new_input: bool = False
+) -> dict[int, str | None]:
+    usable = _usable_routes(plan, routes, again)
+    writes = [plan.node_index(record.node or "") async for record in read(store, run, types=("variables.patched",))]
+    writes_again = any(number is not None and root_of(plan, number) in again for number in writes)
+    return await kept(store, plan, run, usable, Continued(again, has_new_input, writes_again))
+
+
+async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
+    """Return the changes of variables by the nodes that are taken over, those inside containers included, in order."""
+    found: list[Record] = []
+    async for record in read(store, run, types=("variables.patched",)):
+        number = plan.node_index(record.node or "")
+        if number is not None and root_of(plan, number) in reuse:
+            found.append(record)
+    return found
+
+
+async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
+    """Apply `reusable` to all blocks. Raises the same."""
+    again = followers(plan, _root_node(plan, block))
+    outcomes = await _outcomes(store, plan, run)
+    reused = await _taken_over(store, plan, run, outcomes.routes, again)
+    fate: dict[str, str] = {}
+    for number, node in enumerate(plan.nodes):
+        outer = root_of(plan, number)
+        if outer in reused:
+            what = "reused"
+        elif outer in outcomes.pruned and outer not in again:
+            what = "skipped"
+        else:
+            what = "again"
+        # A container has two nodes; either of them that runs again is the container running again.
+        if fate.get(node.block) != "again":
+            fate[node.block] = what
+    reused_blocks, again_blocks, skipped_blocks = (
+        tuple(block for block, what in fate.items() if what == wanted) for wanted in ("reused", "again", "skipped")
+    )
+    return Rerun(run, block, reused_blocks, again_blocks, skipped_blocks)
+
+
+async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple[int, bool] | None:
+    """Return the event by which node `key` first started, and True if all later work follows from the node: then
+    continuing from just before it loses nothing else. Returns None if it never started."""
+    codec = Codec(plan)
+    node, path = plan.nodes[key[1]].id, codec.path_text(key[0])
+    started: int | None = None
+    async for record in read(store, run):
+        if started is None:
+            if record.type == "node.started" and (record.node, record.path) == (node, path):
+                started = record.seq
+        elif record.node is not None and _is_work(record):
+            number = plan.node_index(record.node)
+            assert number is not None, "the journal fits its plan"
+            if not follows(plan, key, (parse_path(plan, record.path), number)):
+                return started, False
+    return None if started is None else (started, True)
+
+
+def outermost_block(plan: Plan, key: NodeKey) -> str:
+    """Return the block at the root that the node is, or lies in."""
+    return plan.nodes[root_of(plan, key[1])].block
+
+
+def _is_work(record: Record) -> bool:
+    """Return True if continuing from before this record would repeat work, or leave it out."""
+    if record.type in ("scope.opened", "variables.patched"):
+        return True
+    data = data_of(record)
+    decided = decision(record.type, data)
+    return decided.leads_on if decided is not None else record.type == "wait.closed" and data["outcome"] != "cancelled"
+
+
+def _root_node(plan: Plan, block: str) -> int:
+    number = plan.node_index(block)
+    if number is None:
+        number = plan.node_index(f"{block}:start")
+    if number is None:
+        raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
+    region = plan.regions[plan.region_of[number]]
+    if region.kind != "root":
+        outermost = plan.nodes[root_of(plan, number)].block
+        raise Conflict(
+            f"block '{block}' is inside {region.kind} '{region.id}': a container runs as a whole",
+            code="inside_container",
+            hint=f"run from '{outermost}' instead",
+            container=outermost,
+        )
+    return number
+
+
+def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:
+    """Drop containers without an end: they were left in the middle, and taking over the start alone would lose their
+    work."""
+    usable = {number: route for number, route in routes.items() if number not in again}
+    for region in plan.regions[1:]:
+        if region.parent == 0 and usable.get(region.start) != "error" and region.end not in usable:
+            usable.pop(region.start, None)
+    return usable
+
+
+async def _outcomes(store: Store, plan: Plan, run: str) -> _Outcomes:
+    outcomes = _Outcomes({}, set())
+    async for record in read(store, run):
+        number = plan.node_index(record.node) if record.node and not record.path else None
+        decided = None if number is None else decision(record.type, data_of(record))
+        if number is None or decided is None:
+            continue
+        if decided.leads_on:
+            outcomes.routes[number] = decided.route
+        elif decided.status == "skipped":
+            outcomes.pruned.add(number)
+    return outcomes

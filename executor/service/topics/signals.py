@@ -1,18 +1,23 @@
-"""Signals to runs: sent, stored until a wait of their name opens, listed; `engine.signals`."""
+"""Messages from programs: signals to a run, stored until a wait of their name opens (`engine.signals`), and the one
+request to the address of a `callback` block (`engine.callbacks`)."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
 import orjson
 
-from executor.errors import Conflict
-from executor.kernel.core.messages import SignalSent, encode
+from executor.errors import AnswerInvalid, BlockError, Conflict
+from executor.kernel.core.messages import Answer, SignalSent, encode
 from executor.kernel.read.find import existing_run, find_run
-from executor.kernel.run.answers import check_payload
+from executor.kernel.run.answers import BOUNDS_HINT, check_payload
 from executor.kernel.store.topics.inbox import SignalRow
+from executor.kernel.values.payload import encode as encode_payload
+from executor.kernel.values.schema import violations_aside
 from executor.service.parts import Parts
-from executor.service.views import SignalView, view_of
+from executor.service.topics.waits import Waits, answered_before
+from executor.service.views import SignalView, WaitView, view_of
 
 
 class Signals:
@@ -73,3 +78,51 @@ class Signals:
 
 def _view(row: SignalRow) -> SignalView:
     return view_of(SignalView, row, payload=orjson.loads(row.payload), taken_by=row.consumed_by)
+
+
+# --- callbacks ---
+
+
+# The headers of the request that a block sees: no credentials, and none that proxies write.
+HEADERS: Final = frozenset(
+    {"content-type", "date", "idempotency-key", "user-agent", "x-correlation-id", "x-event-id", "x-request-id"}
+)
+BY_CHARS_MAX: Final = 200
+
+
+class Callbacks:
+    """Receives requests to the addresses of `callback` blocks; `engine.callbacks`."""
+
+    def __init__(self, parts: Parts, waits: Waits) -> None:
+        self._parts = parts
+        self._waits = waits
+
+    async def receive(self, token: str, body: Any, headers: Mapping[str, str]) -> WaitView:
+        """Take `body` (any JSON value) as the answer. `headers`: names in lower case. Raises NotFound, AnswerInvalid
+        (it does not fit the block's schema, or the bounds; the wait is still open), AlreadyAnswered."""
+        parts = self._parts
+        row = await self._waits.by_token(token, "callback")
+        if row.status != "pending":
+            raise answered_before(await self._waits.view(row))
+        if row.schema is not None:
+            found = await violations_aside(orjson.loads(row.schema), body, parts.services.sandbox.matches)
+            if found:
+                raise AnswerInvalid(
+                    f"the body does not match the schema{_at(found[0]['pointer'])}: {found[0]['message']}",
+                    pointer=found[0]["pointer"],
+                    hint="the URL is still open: send a corrected body",
+                    errors=found,
+                )
+        now_ms = parts.clock.now_ms()
+        shown = {name: value for name, value in headers.items() if name in HEADERS}
+        output = parts.redactor.redact_value({"body": body, "headers": shown, "received_at": now_ms})
+        try:
+            response = encode_payload(output)
+        except BlockError as error:
+            raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
+        by = parts.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
+        return await self._waits.record_answer(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
+
+
+def _at(pointer: str) -> str:
+    return f" at {pointer}" if pointer else ""

@@ -12,10 +12,11 @@ from typing import Any, Final, get_args
 import orjson
 from msgspec import Struct
 
-from compiler.keys import parse_wait
+from compiler.keys import join_key, parse_wait
 from compiler.plan import Plan
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.kernel.core.messages import Answer, Withdrawn, encode
+from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.read.find import find_run
 from executor.kernel.run.answers import (
@@ -29,10 +30,11 @@ from executor.kernel.run.answers import (
 )
 from executor.kernel.run.links import Purpose, purpose_of, token_of
 from executor.kernel.store.run_rows import RunRow
+from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.waits import WaitRow, WaitStatus
+from executor.kernel.values.redact import unsealed_names
 from executor.service.parts import Parts
-from executor.service.views import NotificationView, WaitShown, WaitView
-from executor.service.views import wait as wait_view
+from executor.service.views import NotificationView, WaitShown, WaitView, view_of
 
 # A node key may open a wait in each attempt: 100 by its retry policy, and 10 that were lost.
 ATTEMPTS_MAX: Final = 200
@@ -234,7 +236,7 @@ class Waits:
         notifications = await self._notifications(rows)
         now_ms = self._parts.clock.now_ms()
         return [
-            wait_view.build(
+            _wait_view(
                 runs[row.run_id][1],
                 runs[row.run_id][0],
                 row,
@@ -256,7 +258,7 @@ class Waits:
         keys = [(row.run_id, row.id) for row in rows if row.kind in CANCELLABLE]
         server = self._parts.services.notify
         for row in await self._store.list_notifications(keys) if keys else ():
-            notifications.setdefault((row.run_id, row.wait_id), []).append(wait_view.notification(row, server))
+            notifications.setdefault((row.run_id, row.wait_id), []).append(_notification_view(row, server))
         return notifications
 
     async def list(
@@ -292,3 +294,62 @@ def answered_before(view: WaitView) -> AlreadyAnswered:
     return AlreadyAnswered(
         message, code="already_answered" if view.status == "answered" else f"wait_{view.status}", wait=view
     )
+
+
+# --- views ---
+
+
+def _wait_view(
+    plan: Plan,
+    run: RunRow,
+    row: WaitRow,
+    now_ms: int,
+    link: str | None,
+    notifications: Sequence[NotificationView] = (),
+) -> WaitView:
+    """`link` is None if no link can answer it, or if it is over."""
+    request: dict[str, Any] = orjson.loads(row.request)
+    number = plan.node_index(row.node)
+    node = plan.nodes[number] if number is not None else None
+    label = node.name if node else row.node
+    return view_of(
+        WaitView,
+        row,
+        run=row.run_id,
+        workflow=run.workflow,
+        key=join_key(row.node, row.path),
+        block=node.block if node else row.node,
+        label=label,
+        request=request,
+        schema=None if row.schema is None else orjson.loads(row.schema),
+        actions=tuple(request.get("actions") or ()),
+        age_s=max(0, now_ms - row.opened_at_ms) / 1000,
+        title=str(request.get("title") or label),
+        run_status=run.status,
+        response=None if row.response is None else orjson.loads(row.response),
+        link=link,
+        notifications=tuple(notifications),
+    )
+
+
+def _notification_view(row: NotificationRow, server: NotifySettings) -> NotificationView:
+    """Return the view of a message about a wait, its target without secrets."""
+    due_at_ms = row.due_at_ms if row.status == "pending" else None
+    error = row.error or None
+    return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms, error=error)
+
+
+def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
+    """Return the mail addresses, or only the server of a request: the rest of an address may be a credential."""
+    import httpx  # loaded by the client, with the first request
+
+    target: dict[str, Any] = unsealed_names(row.content)
+    if row.channel == "email":
+        return ", ".join(server.email if target.get("server") else target["to"])
+    if row.channel == "job":
+        return f"Kubernetes, namespace {target['namespace']}"
+    try:
+        url = httpx.URL((server.webhook or "") if target.get("server") else target["url"])
+        return f"{url.scheme}://{url.netloc.decode()}"
+    except (httpx.InvalidURL, ValueError):
+        return "an address that cannot be read"

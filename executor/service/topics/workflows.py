@@ -37,7 +37,7 @@ from executor.kernel.store.topics.workflows import (
 )
 from executor.service.parts import Parts
 from executor.service.triggers.declared import declared_by, turned_off
-from executor.service.triggers.scheduler import Scheduler
+from executor.service.triggers.schedules import Scheduler
 from executor.service.views import SavedWorkflow
 
 NAME_MAX: Final = 200

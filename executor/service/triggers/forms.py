@@ -1,23 +1,25 @@
 """Public forms: the page's content, and how a submission becomes a run; `engine.forms`.
 
 A form is declared by a `form_trigger` block and is a row of the webhooks (see `declared.py`), which lists it, switches
-it off and gives it another address. Its token proves that the visitor has the link; no other proof is needed.
+it off and gives it another address. The token in the address of a page proves that the visitor has the link; no other
+proof is needed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import re
 from typing import Any, Final
 
 from msgspec import Struct
 
-from executor.errors import BadRequest, Fenced
+from executor.errors import BadRequest, Fenced, NotFound
 from executor.kernel.run.answers import check_input
 from executor.kernel.store.topics.audit import Reach
 from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.service.parts import Parts
 from executor.service.triggers.declared import FORM, StartOf
-from executor.service.triggers.pages import PageTokens
 from executor.service.triggers.requests import Proof
 from executor.service.triggers.webhooks import Delivered, Webhooks
 
@@ -47,7 +49,7 @@ class Forms:
     async def find(self, name: str, token: str) -> FormView:
         """Raises NotFound, WebhookDisabled, WebhookNotReady."""
         row = await self._row(name, token)
-        return _view(row, await self._webhooks.ready(row))
+        return _form_view(row, await self._webhooks.ready(row))
 
     async def submit(self, name: str, token: str, fields: dict[str, Any], nonce: str) -> Delivered:
         """Start a run with the submitted fields. Raises NotFound, WebhookDisabled, WebhookNotReady, BadRequest,
@@ -72,7 +74,7 @@ class Forms:
         return await self._tokens.row(FORM + name, token, "there is no form at this address", "form_not_found")
 
 
-def _view(row: WebhookRow, start: StartOf) -> FormView:
+def _form_view(row: WebhookRow, start: StartOf) -> FormView:
     params = start.params
     schema = params.get("fields") or start.plan.input_schema or {}
     return FormView(
@@ -83,3 +85,31 @@ def _view(row: WebhookRow, start: StartOf) -> FormView:
         submit=params.get("submit") or "Submit",
         done=params.get("done") or None,
     )
+
+
+# --- addresses ---
+
+
+class PageTokens:
+    """The token in an address proves that the visitor has the link; no other proof is needed."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def row(self, id: str, token: str, message: str, code: str) -> WebhookRow:
+        """Return the row of a page. Raises NotFound, which does not reveal if the id or the token is wrong."""
+        row = await self._parts.store.get_webhook(id)
+        generation = row.generation if row is not None else 0
+        links = self._parts.links
+        if row is not None and _same(token, links.page_token(id, generation)):
+            return row
+        for key in await self._parts.key_times.old():
+            if row is not None and _same(token, links.page_token(id, generation, key)):
+                return row
+        raise NotFound(message, code=code)
+
+
+def _same(token: str, wanted: str) -> bool:
+    """Compare in constant time, for any lengths."""
+    sent = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
+    return hmac.compare_digest(sent, hashlib.sha256(wanted.encode()).digest())

@@ -13,10 +13,9 @@ from pathlib import Path
 from msgspec import Struct
 
 from executor.kernel.store.reading import Reading
+from executor.service.upkeep.conditions import conditions_of_file, conditions_of_server
 from executor.service.upkeep.findings import INVARIANTS, Condition, Evidence, Finding, Part
 from executor.service.upkeep.invariants import EVERYTHING, PLACE, check
-from executor.service.upkeep.on_postgres import conditions_of_server
-from executor.service.upkeep.place import conditions_of_file
 
 FINDINGS_MAX = 500  # kept; more are only counted
 # Leases are taken over, messages sent and schedules kept within seconds: after this long no process does it.

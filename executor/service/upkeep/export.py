@@ -19,9 +19,8 @@ from msgspec import Struct
 from executor.errors import NotFound
 from executor.kernel.journal.projection import BLOCK_OUTPUT
 from executor.kernel.store.reading import READING_MAX_S
-from executor.service.upkeep.drafts import draft_of
-from executor.service.upkeep.sql.asking import Asking, Query
-from executor.service.upkeep.sql.views import quoted, view_name
+from executor.service.upkeep.backup import draft_of
+from executor.service.upkeep.sql.asking import Asking, Query, quoted, view_name
 
 ROWS_MAX = 2**53  # all
 
@@ -42,7 +41,7 @@ def tables(db: Asking, workflow: str, block: str | None = None) -> list[Table]:
     if not found and not db.reading.rows(_WORKFLOW, {"name": workflow}):
         raise NotFound(f"there is no workflow '{workflow}'", code="workflow_not_found")
     if not found and block is not None:
-        sql = db.select(workflow, block, BLOCK_OUTPUT)
+        sql = db.dialect.outputs(workflow, block, BLOCK_OUTPUT)
         if list(db.query(f"{sql} LIMIT 1", timeout_s=READING_MAX_S)):
             found = [Table(view_name(workflow, block), sql)]
     if not found:

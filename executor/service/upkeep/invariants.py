@@ -29,9 +29,8 @@ from executor.kernel.store.reading import Reading
 from executor.kernel.store.run_rows import Record
 from executor.kernel.store.statements import OPEN, TERMINAL
 from executor.service.upkeep.findings import INVARIANTS, Evidence, Finding, Part
-from executor.service.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
+from executor.service.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck, check_snapshot
 from executor.service.upkeep.secrets_scan import scan
-from executor.service.upkeep.snapshots import check_snapshot
 
 EVERYTHING = Part()
 RUNS_PAGE = 500

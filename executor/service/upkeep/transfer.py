@@ -11,6 +11,8 @@ run have been read back from the target and are those of the source. The source 
 from __future__ import annotations
 
 import hashlib
+import os
+import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,10 +21,14 @@ from msgspec import Struct
 
 from executor.errors import Conflict, SchemaTooNew, SchemaUnreleased, StoreError
 from executor.kernel.store.batches import BATCH, JOURNAL, records_of
+from executor.kernel.store.migrate import migrate, packaged_migrations
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.run_rows import Record
+from executor.kernel.store.sqlite.connection import Database, check_log, plain_connect, sync_directory
+from executor.kernel.store.sqlite.reading import SQLiteReading
 from executor.kernel.store.statements import LAST_SEQ
 from executor.kernel.store.tx import Row
+from executor.service.upkeep.backup import Draft
 
 SEQ_MAX = 2**53
 RUNS_PAGE = 500
@@ -117,7 +123,7 @@ def _is_unreleased(source: Reading) -> bool:
 
 def _source(database: Path | str) -> Source:
     if isinstance(database, Path):
-        from executor.service.upkeep.transfer_sqlite import FileSource
+        from executor.service.upkeep.transfer import FileSource
 
         return FileSource(database)
     from executor.service.upkeep.transfer_postgres import ServerSource
@@ -127,7 +133,7 @@ def _source(database: Path | str) -> Source:
 
 def _target(database: Path | str) -> Target:
     if isinstance(database, Path):
-        from executor.service.upkeep.transfer_sqlite import FileTarget
+        from executor.service.upkeep.transfer import FileTarget
 
         return FileTarget(database)
     from executor.service.upkeep.transfer_postgres import ServerTarget
@@ -229,3 +235,78 @@ def _feed(hash: Any, values: Iterable[Any]) -> None:
         data = value if isinstance(value, bytes) else str(value).encode(errors="surrogatepass")
         hash.update(f"{kind}{len(data)}:".encode())
         hash.update(data)
+
+
+# --- SQLite files ---
+
+
+class FileSource:
+    """Held alone: no other process can open it meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises Conflict, sqlite3.Error."""
+        check_log(str(path))
+        self._db = sqlite3.connect(f"file:{path.absolute()}?mode=rw", uri=True, isolation_level=None, timeout=0)
+        self.reading: Reading = SQLiteReading(self._db, str(path))
+        try:
+            self._db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
+            self._db.execute("BEGIN IMMEDIATE")
+        except sqlite3.OperationalError as error:
+            self._db.close()
+            if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+                raise Conflict(
+                    f"a process is using {path}",
+                    code="database_in_use",
+                    hint="stop each `weft serve` and `weft worker`, then try again",
+                ) from None
+            raise
+
+    def close(self) -> None:
+        self._db.close()
+
+
+class FileTarget:
+    """Made under another name; `finish` gives it its own."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises Conflict, OSError, sqlite3.Error."""
+        for there in (path, path.with_name(f"{path.name}-wal")):
+            if there.exists():
+                raise Conflict(f"the file {there} already exists", code="file_exists", hint="choose another name")
+        self._path = path
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._draft = Draft(path)
+        database = Database(str(self._draft.path), 0, plain_connect, lambda name: None)
+        try:
+            migrate(database, packaged_migrations())
+        except BaseException:
+            database.drop()
+            self._draft.close()
+            raise
+        database.drop()
+        self._db = sqlite3.connect(self._draft.path, isolation_level=None)
+        self._db.execute("PRAGMA foreign_keys = OFF")
+        self.reading: Reading = SQLiteReading(self._db, str(path))
+        self._db.execute("BEGIN")
+
+    def add(self, table: str, columns: tuple[str, ...], rows: Iterable[Row]) -> None:
+        names = ", ".join(f'"{name}"' for name in columns)
+        marks = ", ".join("?" * len(columns))
+        self._db.executemany(f'INSERT INTO "{table}" ({names}) VALUES ({marks})', rows)  # noqa: S608 - of the schema
+
+    def finish(self) -> None:
+        self._db.execute("COMMIT")
+        self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._db.close()
+        descriptor = os.open(self._draft.path, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.link(self._draft.path, self._path)  # does not replace a file that another process has just made
+        os.unlink(self._draft.path)
+        sync_directory(str(self._path))
+
+    def close(self) -> None:
+        self._db.close()
+        self._draft.close()

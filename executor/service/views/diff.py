@@ -21,7 +21,7 @@ from executor.kernel.journal.projection import ASIDE, NodeState
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics.store import Store
-from executor.service.views.slices import SlicedProjection, Slices
+from executor.service.views.run import SlicedProjection, Slices
 
 NODES_MAX = 200  # differing nodes; more are only counted
 VALUES_MAX = 50  # differences inside one output

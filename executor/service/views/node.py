@@ -31,7 +31,7 @@ from executor.kernel.values.redact import MARK, Redactor
 from executor.kernel.values.resolve import compile_template
 from executor.kernel.values.scope import Values
 from executor.service.views import AttemptView, CheckpointView, NodeDetail, StepView
-from executor.service.views.slices import Slices
+from executor.service.views.run import Slices
 
 
 async def build(

@@ -16,7 +16,7 @@ from executor.kernel.journal import reader
 from executor.kernel.read import cursor
 from executor.kernel.run import ahead, loop, new_run, recorder
 from executor.kernel.values import payload, schema
-from executor.service.views import slices
+from executor.service.views import run as slices
 from tests.support.snapshots import often
 
 _recorder: Any = recorder  # which has a name of its own for the bound of payload

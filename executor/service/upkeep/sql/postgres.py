@@ -12,95 +12,28 @@ import decimal
 import re
 from collections.abc import Generator, Iterator, Sequence
 from itertools import chain
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import orjson
 import psycopg
 
 from compiler.catalog import Catalog
 from executor.errors import QueryRefused
+from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.reading import PostgresReading, open_reading
 from executor.kernel.store.reading import Reading
-from executor.service.upkeep.sql.asking import too_long
-from executor.service.upkeep.sql.steps import ON_POSTGRES
-from executor.service.upkeep.sql.views import FIXED, View, generated_views, literal
+from executor.service.upkeep.sql.asking import Dialect, View, as_text, generated_views, literal, refused, too_long
 
 NAME_MAX = 63  # bytes of a name; of the rest, PostgreSQL takes no notice
 INT_MAX = 2**63
 CANCELLED = "57014"
 READ_ONLY = "25006"
 
-# Like the views on SQLite (store/sql/sqlite/0001_start.sql).
-_EVENTS = """
-SELECT d.id AS run_id, b.first_seq + e.place - 1 AS seq, (e.value ->> 0)::bigint AS at_ms, e.value ->> 1 AS type,
-       e.value ->> 2 AS node, e.value ->> 3 AS path, (e.value ->> 4)::bigint AS attempt,
-       substring(b.payload FROM (e.value ->> 5)::int + 1 FOR (e.value ->> 6)::int) AS data,
-       substring(b.payload FROM (e.value ->> 5)::int + coalesce((e.value ->> 6)::int, 0) + 1
-                           FOR (e.value ->> 7)::int) AS output
-  FROM run_details AS d JOIN batches AS b ON b.n = d.n
- CROSS JOIN LATERAL jsonb_array_elements(b.head::jsonb) WITH ORDINALITY AS e (value, place)"""
 _OUTPUTS = """
 SELECT e.run_id, r.workflow, e.node, e.path, e.attempt, e.seq, e.at_ms, convert_from(e.output, 'UTF8') AS output
   FROM events AS e JOIN run_details AS r ON r.id = e.run_id
  WHERE e.node IS NOT NULL AND e.output IS NOT NULL"""
-_ATTEMPTS = """
-SELECT tries.run_id, r.workflow, tries.node, tries.path, tries.attempt, tries.started_at_ms,
-       CASE WHEN tries.type <> 'node.started' THEN tries.at_ms END AS finished_at_ms,
-       CASE tries.type WHEN 'node.failed' THEN 'failed' WHEN 'retry.scheduled' THEN 'retried'
-                       WHEN 'node.skipped' THEN 'skipped' WHEN 'node.started' THEN NULL ELSE 'succeeded' END AS outcome
-  FROM (SELECT run_id, node, path, attempt, type, at_ms,
-               min(at_ms) FILTER (WHERE type = 'node.started')
-                   OVER (PARTITION BY run_id, node, path, attempt) AS started_at_ms,
-               row_number() OVER (PARTITION BY run_id, node, path, attempt
-                                      ORDER BY type = 'node.started', seq DESC) AS place
-          FROM events
-         WHERE node IS NOT NULL AND attempt > 0
-           AND type IN ('node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'retry.scheduled',
-                        'region.sized', 'region.exited')) AS tries
-  JOIN run_details AS r ON r.id = tries.run_id
- WHERE tries.place = 1"""
-_NODES = """
-SELECT keys.run_id, r.workflow, keys.node, keys.path, keys.attempts, keys.started_at_ms, keys.at_ms AS changed_at_ms,
-       CASE WHEN keys.type IN ('node.succeeded', 'region.sized', 'region.exited') THEN 'succeeded'
-            WHEN keys.type = 'node.failed' THEN 'failed'
-            WHEN keys.type = 'node.skipped' THEN 'skipped'
-            WHEN r.status IS NOT NULL THEN 'cancelled' -- the run ended before the node did
-            WHEN keys.type = 'retry.scheduled' THEN 'retrying'
-            WHEN keys.type = 'wait.opened' THEN 'waiting'
-            ELSE 'running' END AS status
-  FROM (SELECT run_id, node, path, type, at_ms,
-               max(attempt) OVER (PARTITION BY run_id, node, path) AS attempts,
-               min(at_ms) FILTER (WHERE type = 'node.started') OVER (PARTITION BY run_id, node, path) AS started_at_ms,
-               row_number() OVER (PARTITION BY run_id, node, path ORDER BY seq DESC) AS place
-          FROM events
-         WHERE node IS NOT NULL
-           AND type IN ('node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'retry.scheduled',
-                        'wait.opened', 'wait.closed', 'region.sized', 'region.exited')) AS keys
-  JOIN run_details AS r ON r.id = keys.run_id
- WHERE keys.place = 1"""
 _NEWEST = "SELECT * FROM run_details ORDER BY created_at_ms DESC, id DESC LIMIT {limit:d}"
-STORED = {"events": _EVENTS, "outputs": _OUTPUTS, "attempts": _ATTEMPTS, "nodes": _NODES, "steps": ON_POSTGRES}
-
-# A batch that does not have the text of the node at all is not taken apart. No text and no jsonb of PostgreSQL has the
-# character NUL, which JSON writes as \u0000: it is left out before a value is looked into.
-_SELECT = """SELECT {columns}
-  FROM (SELECT run_id, version, path, attempt, seq, at_ms, output,
-               CASE WHEN strpos(output, '\\u0000') = 0 THEN output::jsonb
-                    ELSE regexp_replace(output, '(?<!\\\\)((\\\\\\\\)*)\\\\u0000', '\\1', 'g')::jsonb END AS value
-          FROM (SELECT run_id, version, path, attempt, seq, at_ms, convert_from(coalesce(output, (
-                           SELECT bytes FROM blobs
-                            WHERE hash = substring(convert_from(data, 'UTF8') FROM '"blob" *: *"([0-9a-f]+)"')
-                       )), 'UTF8') AS output
-                  FROM (SELECT d.id AS run_id, d.version, e.value ->> 3 AS path, (e.value ->> 4)::bigint AS attempt,
-                               b.first_seq + e.place - 1 AS seq, (e.value ->> 0)::bigint AS at_ms,
-                               substring(b.payload FROM (e.value ->> 5)::int + 1 FOR (e.value ->> 6)::int) AS data,
-                               substring(b.payload FROM (e.value ->> 5)::int + coalesce((e.value ->> 6)::int, 0) + 1
-                                                   FOR (e.value ->> 7)::int) AS output
-                          FROM run_details AS d JOIN batches AS b ON b.n = d.n
-                         CROSS JOIN LATERAL jsonb_array_elements(b.head::jsonb) WITH ORDINALITY AS e (value, place)
-                         WHERE d.workflow = {workflow} AND strpos(b.head, {text_of_node}) > 0
-                           AND e.value ->> 2 = {node} AND e.value ->> 1 = {type}) AS found) AS texts) AS outputs"""
-
 _LEADING = re.compile(r"(?:\s+|--[^\n]*\n|/\*.*?\*/)*", re.DOTALL)
 _EXPLAIN = re.compile(r"explain\b\s*(?:\([^)]*\)\s*|(?:(?:analyze|verbose)\b\s*)*)", re.IGNORECASE)
 _READS = re.compile(r"(?:select|with|table|values)\b|\(", re.IGNORECASE)
@@ -158,8 +91,8 @@ class PostgresAsking:
         self.reading: Reading = reading
         self._last = last
         self._session = reading
-        self._outputs = PostgresOutputs()
-        found = generated_views(reading, self._outputs, catalog, env_names)
+        self.dialect = POSTGRES
+        found = generated_views(reading, POSTGRES, catalog, env_names)
         self.views = list(_with_names_of_postgres(found))
 
     def query(
@@ -167,9 +100,6 @@ class PostgresAsking:
     ) -> PostgresQuery:
         assert not parameters, "statements of people have none"
         return PostgresQuery(self._session, self._with_views(_one_that_reads(sql)), timeout_s, rows_max)
-
-    def select(self, workflow: str, node: str, type: str) -> str:
-        return self._outputs.select(workflow, node, type)
 
     def close(self) -> None:
         self.reading.close()
@@ -180,7 +110,7 @@ class PostgresAsking:
         wanted = {view.name: view.sql for view in self.views if view.name in words}
         stored = {name: text for name, text in STORED.items() if name in words}
         if stored:
-            stored = {"events": _EVENTS, **stored}
+            stored = {"events": STORED["events"], **stored}
         if stored and self._last is not None:
             stored = {name: re.sub(r"\brun_details\b", "newest_runs", text) for name, text in stored.items()}
             stored = {"newest_runs": _NEWEST.format(limit=self._last), **stored}
@@ -213,31 +143,47 @@ def open_asking(
         raise
 
 
-class PostgresOutputs:
-    """See `views.Outputs`."""
+def _property(key: str, schema: Any) -> str:
+    """Select a property. A column has one type here: a value of another kind is NULL if the type in the schema is a
+    number or a boolean, and text if it is text. Everything else is JSON."""
+    value = f"(value -> {literal(key)})"
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if kind == "integer":  # 3.0 is an integer in JSON Schema
+        return f"CASE jsonb_typeof{value} WHEN 'number' THEN trunc({value}::numeric) END"
+    if kind == "number":
+        fits = f"abs({value}::numeric) < 1e308"
+        return f"CASE jsonb_typeof{value} WHEN 'number' THEN CASE WHEN {fits} THEN {value}::float8 END END"
+    if kind == "boolean":
+        return f"CASE jsonb_typeof{value} WHEN 'boolean' THEN {value}::boolean::int END"
+    return f"(value ->> {literal(key)})" if kind == "string" else value
 
-    def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
-        return _SELECT.format(
-            columns=", ".join([*FIXED[:-1], *parts, "output"]),
-            workflow=literal(workflow),
-            text_of_node=literal(orjson.dumps(node).decode()),
-            node=literal(node),
-            type=literal(type),
-        )
 
-    def property(self, key: str, schema: Any) -> str:
-        """A column has one type here: a value of another kind is NULL if the type in the schema is a number or a
-        boolean, and text if it is text. Everything else is JSON."""
-        value = f"(value -> {literal(key)})"
-        kind = schema.get("type") if isinstance(schema, dict) else None
-        if kind == "integer":  # 3.0 is an integer in JSON Schema
-            return f"CASE jsonb_typeof{value} WHEN 'number' THEN trunc({value}::numeric) END"
-        if kind == "number":
-            fits = f"abs({value}::numeric) < 1e308"
-            return f"CASE jsonb_typeof{value} WHEN 'number' THEN CASE WHEN {fits} THEN {value}::float8 END END"
-        if kind == "boolean":
-            return f"CASE jsonb_typeof{value} WHEN 'boolean' THEN {value}::boolean::int END"
-        return f"(value ->> {literal(key)})" if kind == "string" else value
+POSTGRES: Final = Dialect(
+    main="",
+    each="LATERAL jsonb_array_elements(b.head::jsonb) WITH ORDINALITY AS e (value, place)",
+    place="e.place - 1",
+    text="convert_from({}, 'UTF8')",
+    data="convert_from({}, 'UTF8')::json",
+    has="strpos({}, {}) > 0",
+    # No text and no jsonb of PostgreSQL has the character NUL, JSON's \u0000: it is left out before a value is read.
+    value=r"""CASE WHEN strpos(output, '\u0000') = 0 THEN output::jsonb
+               ELSE regexp_replace(output, '(?<!\\)((\\\\)*)\\u0000', '\1', 'g')::jsonb END""",
+    column=_property,
+)
+
+
+def _views_of_schema() -> dict[str, str]:
+    """Return the views of journals, as the schema of SQLite has them, in the SQL of PostgreSQL."""
+    found = {"events": POSTGRES.events, "outputs": _OUTPUTS}
+    (schema, *_) = packaged_migrations("sqlite")
+    for name in ("attempts", "nodes"):
+        text = schema.sql.partition(f"CREATE VIEW {name} AS")[2].partition(";")[0]
+        text = re.sub(r"iif\(([^,]+), ([^,]+), ([^,)]+)\)", r"CASE WHEN \1 THEN \2 ELSE \3 END", text)
+        found[name] = re.sub(r"\bruns\b", "run_details", text)
+    return {**found, "steps": POSTGRES.steps}
+
+
+STORED: Final = _views_of_schema()
 
 
 def _columns_of(connection: psycopg.Connection[Any], sql: str) -> tuple[str, ...]:
@@ -283,10 +229,7 @@ def _readable(value: Any) -> Any:
         case None | str() | int() | float():
             return value
         case bytes():
-            try:
-                return value.decode()
-            except UnicodeDecodeError:
-                return f"x'{value.hex()}'"
+            return as_text(value)
         case decimal.Decimal():
             whole = value.is_finite() and value == value.to_integral_value() and abs(value) < INT_MAX
             return int(value) if whole else float(value)
@@ -301,9 +244,5 @@ def _readable(value: Any) -> Any:
 def _refused(error: psycopg.Error) -> QueryRefused:
     if error.sqlstate == CANCELLED:
         return too_long()
-    text = str(error).strip()
-    if error.sqlstate == READ_ONLY:
-        return QueryRefused(f"only reading is allowed here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
-    return QueryRefused(
-        text, hint="weft sql --views lists the generated views; tables: SELECT tablename FROM pg_tables"
-    )
+    changes = error.sqlstate == READ_ONLY
+    return refused(str(error).strip(), changes=changes, tables="tables: SELECT tablename FROM pg_tables")

@@ -3,35 +3,23 @@ set anything. The generated views are temporary views of the connection."""
 
 from __future__ import annotations
 
-import re
 import sqlite3
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
-
-import orjson
+from typing import Any, Final
 
 from compiler.catalog import Catalog
 from executor.errors import QueryRefused
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.sqlite.reading import SQLiteReading, open_read_only
-from executor.service.upkeep.sql.asking import too_long
-from executor.service.upkeep.sql.steps import ON_SQLITE
-from executor.service.upkeep.sql.views import FIXED, generated_views, literal, quoted
+from executor.service.upkeep.sql.asking import Dialect, as_text, generated_views, literal, quoted, refused, too_long
 
 VALUE_MAX_BYTES = 64 * 1024 * 1024  # no text function makes a larger value
 STEPS_PER_LOOK = 10_000  # steps of SQLite's machine between two checks of the clock
 
 _STORED = """
 SELECT sql FROM sqlite_schema WHERE type = 'view' AND name IN ('events', 'outputs', 'attempts', 'nodes')"""
-# A batch that does not have the text of the node at all is not taken apart.
-_OUTPUTS = """
-SELECT d.id AS run_id, d.version, e.value ->> 3 AS path, e.value ->> 4 AS attempt, b.first_seq + e.key AS seq,
-       e.value ->> 0 AS at_ms, substr(b.payload, (e.value ->> 5) + 1, e.value ->> 6) AS data,
-       substr(b.payload, (e.value ->> 5) + coalesce(e.value ->> 6, 0) + 1, e.value ->> 7) AS output
-  FROM main.run_details AS d CROSS JOIN main.batches AS b ON b.n = d.n CROSS JOIN json_each(b.head) AS e
- WHERE d.workflow = :workflow AND instr(b.head, :text_of_node) AND e.value ->> 2 = :node AND e.value ->> 1 = :type"""
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 _PRAGMAS = {
     "compile_options",
@@ -66,7 +54,7 @@ class SQLiteQuery:
                 if n == self._rows_max:
                     self.more = True
                     return
-                yield tuple(_readable(value) for value in row)
+                yield tuple(as_text(value) if isinstance(value, bytes) else value for value in row)
         except sqlite3.Error as error:
             raise _refused(error) from error
 
@@ -76,9 +64,9 @@ class SQLiteAsking:
 
     def __init__(self, db: sqlite3.Connection, name: str, catalog: Catalog, env_names: Sequence[str]) -> None:
         self._db = db
-        self._outputs = SQLiteOutputs()
+        self.dialect = SQLITE
         self.reading: Reading = SQLiteReading(db, name)
-        self.views = list(generated_views(self.reading, self._outputs, catalog, env_names))
+        self.views = list(generated_views(self.reading, SQLITE, catalog, env_names))
 
     def query(
         self, sql: str, parameters: Sequence[Any] = (), *, timeout_s: float = 10.0, rows_max: int = 1000
@@ -89,9 +77,6 @@ class SQLiteAsking:
             return SQLiteQuery(self._db.execute(sql, parameters), rows_max)
         except (sqlite3.Error, sqlite3.Warning) as error:
             raise _refused(error) from error
-
-    def select(self, workflow: str, node: str, type: str) -> str:
-        return self._outputs.select(workflow, node, type)
 
     def close(self) -> None:
         self._db.close()
@@ -106,7 +91,7 @@ def open_asking(path: Path, catalog: Catalog, env_names: Sequence[str] = (), las
         db.execute("PRAGMA query_only = 0")  # views of the connection are in its own temporary database
         for view in asking.views:
             db.execute(f"CREATE TEMP VIEW {quoted(view.name)} AS {view.sql}")
-        steps = ON_SQLITE
+        steps = SQLITE.steps
         if last is not None:
             _narrow(db, last)
             steps = steps.replace("main.", "")
@@ -130,28 +115,28 @@ def _narrow(db: sqlite3.Connection, last: int) -> None:
         db.execute(view.replace("CREATE VIEW", "CREATE TEMP VIEW", 1))
 
 
-class SQLiteOutputs:
-    """See `views.Outputs`."""
+def _property(key: str, schema: Any) -> str:
+    """Select a property. A value of another kind than in its schema stays as it is."""
+    path = literal(f'$."{key}"')
+    value = f"json_extract(value, {path})"
+    kind = schema.get("type") if isinstance(schema, dict) else None
+    if kind == "integer":  # 3.0 is an integer in JSON Schema
+        return f"CASE json_type(value, {path}) WHEN 'real' THEN CAST({value} AS INTEGER) ELSE {value} END"
+    if kind == "number":
+        return f"CASE json_type(value, {path}) WHEN 'integer' THEN CAST({value} AS REAL) ELSE {value} END"
+    return value
 
-    def select(self, workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
-        values = {"workflow": workflow, "type": type, "node": node, "text_of_node": orjson.dumps(node).decode()}
-        found = re.sub(r":(\w+)", lambda name: literal(values[name[1]]), _OUTPUTS)
-        return f"""SELECT {", ".join([*FIXED[:-1], *parts, "output"])}
-      FROM (SELECT run_id, version, path, attempt, seq, at_ms, CAST(coalesce(output, (
-                       SELECT bytes FROM main.blobs WHERE hash = json_extract(CAST(data AS TEXT), '$.blob')
-                   )) AS TEXT) AS output
-              FROM ({found}))"""  # noqa: S608
 
-    def property(self, key: str, schema: Any) -> str:
-        """A value of another kind stays as it is."""
-        path = literal(f'$."{key}"')
-        value = f"json_extract(output, {path})"
-        kind = schema.get("type") if isinstance(schema, dict) else None
-        if kind == "integer":  # 3.0 is an integer in JSON Schema
-            return f"CASE json_type(output, {path}) WHEN 'real' THEN CAST({value} AS INTEGER) ELSE {value} END"
-        if kind == "number":
-            return f"CASE json_type(output, {path}) WHEN 'integer' THEN CAST({value} AS REAL) ELSE {value} END"
-        return value
+SQLITE: Final = Dialect(
+    main="main.",
+    each="json_each(b.head) AS e",
+    place="e.key",
+    text="CAST({} AS TEXT)",
+    data="CAST({} AS TEXT)",
+    has="instr({}, {})",
+    value="output",
+    column=_property,
+)
 
 
 def _authorize(action: int, first: str | None, second: str | None, database: str | None, source: str | None) -> int:
@@ -168,22 +153,9 @@ def _authorize(action: int, first: str | None, second: str | None, database: str
             return sqlite3.SQLITE_DENY
 
 
-def _readable(value: Any) -> Any:
-    """Stored JSON is bytes: shown as the text it is. Other bytes are shown as SQLite writes them."""
-    if isinstance(value, bytes):
-        try:
-            return value.decode()
-        except UnicodeDecodeError:
-            return f"x'{value.hex()}'"
-    return value
-
-
 def _refused(error: Exception) -> QueryRefused:
     text = str(error)
     if text == "interrupted":
         return too_long()
-    if "not authorized" in text or "prohibited" in text or text.startswith("cannot modify "):
-        return QueryRefused(f"only reading is allowed here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
-    return QueryRefused(
-        text, hint="weft sql --views lists the generated views; .schema is: SELECT sql FROM sqlite_master"
-    )
+    changes = "not authorized" in text or "prohibited" in text or text.startswith("cannot modify ")
+    return refused(text, changes=changes, tables=".schema is: SELECT sql FROM sqlite_master")

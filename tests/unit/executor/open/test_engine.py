@@ -13,7 +13,7 @@ from executor.errors import DatabaseWriteFailed, StoreError
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.embed import open_engine
-from executor.open.engine import AwaitedShortcut, Engine, Shortcut
+from executor.open.engine import Engine
 from tests.support.runs import engine_on
 
 FOR_EVER_S = 1e6
@@ -32,10 +32,8 @@ SHORTCUTS = {
 
 
 async def test_shortcuts_lead_to_their_topics() -> None:
-    assert {name for name, value in vars(Engine).items() if isinstance(value, Shortcut | AwaitedShortcut)} == set(
-        SHORTCUTS
-    )
     async with open_engine() as engine:
+        assert {name for name, value in vars(engine).items() if inspect.isroutine(value)} == set(SHORTCUTS)
         for name, address in SHORTCUTS.items():
             topic, method = address.split(".")
             found = getattr(engine, name)

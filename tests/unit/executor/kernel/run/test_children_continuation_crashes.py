@@ -14,7 +14,7 @@ import pytest
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
-from executor.open.testing.child import DONE, in_child
+from executor.open.testing.process import DONE, in_child
 from tests.support.clock import ManualClock
 from tests.support.documents import document, value
 from tests.support.runs import engine_on

@@ -26,7 +26,7 @@ from executor.errors import DatabaseUnavailable
 from executor.kernel.handler.needs import NotifySettings
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
-from executor.service.notifications import claims, outbox, sending
+from executor.service.notifications import outbox, sending
 from executor.service.views import NotificationView, WaitView
 from tests.support.clock import ManualClock
 from tests.support.endpoints import Request, Server, answer, http, smtp
@@ -313,7 +313,7 @@ async def test_a_process_that_died_leaves_its_messages_to_the_next(
 
 
 async def test_a_process_that_stops_hands_over_what_it_sends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(claims, "STOP_S", 0.05)
+    monkeypatch.setattr(sending, "STOP_S", 0.05)
     clock, hangs = ManualClock(), Hangs()
     async with http(hangs) as server:
         async with engine_on(tmp_path / "db", clock) as engine:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.errors import BadRequest, Conflict, NotFound
-from executor.service.views import rerun
+from executor.service.topics import lifecycle
 from tests.support.blocks import Step
 from tests.support.clock import ManualClock
 from tests.support.documents import chain, looped
@@ -354,14 +354,14 @@ async def test_a_run_from_a_block_is_not_made_when_its_source_goes_meanwhile(
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         source = (await engine.submit(chain("a", "b"))).run
         await settled(engine, source)
-        patches = rerun.patches
+        patches = lifecycle.patches
 
         async def collected(*args: Any) -> Any:
             found = await patches(*args)
             assert await engine.store.delete_runs([source]) == [source]
             return found
 
-        monkeypatch.setattr(rerun, "patches", collected)
+        monkeypatch.setattr(lifecycle, "patches", collected)
         with pytest.raises(NotFound, match=source):
             await engine.lifecycle.run_from(source, "b")
         assert await engine.runs.list() == []

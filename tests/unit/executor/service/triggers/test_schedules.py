@@ -11,7 +11,7 @@ from compiler.diagnostics import CompileError
 from executor.errors import BadRequest, Conflict, CronInvalid, DatabaseUnavailable, InputInvalid, NotFound, ZoneUnknown
 from executor.kernel.values import cron
 from executor.open.engine import Engine
-from executor.service.triggers import scheduler
+from executor.service.triggers import schedules as scheduler
 from executor.service.triggers.declared import trigger_id
 from executor.service.triggers.schedules import ScheduleSpec
 from tests.support.clock import ManualClock

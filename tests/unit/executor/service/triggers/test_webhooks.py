@@ -22,7 +22,7 @@ from executor.errors import (
     WebhookNotReady,
 )
 from executor.open.engine import Engine
-from executor.service.triggers import refusals
+from executor.service.triggers import webhooks as refusals
 from executor.service.triggers.requests import Received, sign
 from executor.service.triggers.webhooks import WebhookSpec
 from tests.support.clock import ManualClock

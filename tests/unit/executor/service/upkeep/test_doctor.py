@@ -11,7 +11,7 @@ import pytest
 
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.sqlite.reading import open_reading
-from executor.service.upkeep import doctor, place
+from executor.service.upkeep import conditions, doctor
 from executor.service.upkeep.doctor import Report, examine
 from executor.service.upkeep.findings import Evidence
 from tests.unit.executor.service.upkeep.conftest import Copy
@@ -110,8 +110,8 @@ def test_warnings_do_not_make_it_ill(copy: Copy) -> None:
 
 
 def test_little_room_and_a_large_wal_are_warnings(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(place, "DISK_FREE_MIN_BYTES", 1 << 60)
-    monkeypatch.setattr(place, "WAL_LARGE_BYTES", 1000)
+    monkeypatch.setattr(conditions, "DISK_FREE_MIN_BYTES", 1 << 60)
+    monkeypatch.setattr(conditions, "WAL_LARGE_BYTES", 1000)
     # an open writer whose WAL was not written back yet
     with closing(sqlite3.connect(copy.path, isolation_level=None)) as db:
         db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()

@@ -15,10 +15,10 @@ import psycopg
 
 from executor.kernel.store.postgres.reading import PostgresReading, open_reading
 from executor.kernel.store.postgres.store import PostgresStore
-from executor.service.upkeep import on_postgres
+from executor.service.upkeep import conditions
+from executor.service.upkeep.conditions import conditions_of_server
 from executor.service.upkeep.doctor import examine
 from executor.service.upkeep.findings import Condition
-from executor.service.upkeep.on_postgres import conditions_of_server
 from tests.support.until import until
 
 
@@ -58,13 +58,13 @@ def test_a_server_that_is_as_it_should_be(db: PostgresReading) -> None:
 
 
 def test_an_old_version(db: PostgresReading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_postgres, "VERSION_MIN", 99)
+    monkeypatch.setattr(conditions, "VERSION_MIN", 99)
     assert level(db, "PostgreSQL") == "error"
 
 
 def test_few_connections_are_left(address: str, db: PostgresReading, monkeypatch: pytest.MonkeyPatch) -> None:
     before = int(found(db, "connections").what.split()[0])
-    monkeypatch.setattr(on_postgres, "CONNECTIONS_SHARE_MAX", (before + 5) / 197)
+    monkeypatch.setattr(conditions, "CONNECTIONS_SHARE_MAX", (before + 5) / 197)
     others = [psycopg.connect(address) for _ in range(8)]
     try:
         assert level(db, "connections") == "warning"
@@ -75,14 +75,14 @@ def test_few_connections_are_left(address: str, db: PostgresReading, monkeypatch
 
 @pytest.mark.parametrize("ahead_ms", [5_000, -5_000])
 def test_clocks_that_differ(db: PostgresReading, ahead_ms: int) -> None:
-    assert found(db, "clock", on_postgres.wall_ms).level == "ok"
-    condition = found(db, "clock", lambda: on_postgres.wall_ms() + ahead_ms)
+    assert found(db, "clock", conditions.wall_ms).level == "ok"
+    condition = found(db, "clock", lambda: conditions.wall_ms() + ahead_ms)
     assert condition.level == "warning" and ("ahead of" if ahead_ms > 0 else "behind") in condition.what
 
 
 def test_a_transaction_that_keeps_old_rows(address: str, db: PostgresReading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_postgres, "LONG_S", 0)
-    monkeypatch.setattr(on_postgres, "IDLE_S", 0)
+    monkeypatch.setattr(conditions, "LONG_S", 0)
+    monkeypatch.setattr(conditions, "IDLE_S", 0)
     with psycopg.connect(address, application_name="a report") as other:
         other.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
         other.execute("SELECT 1 FROM heads")
@@ -96,8 +96,8 @@ def test_a_transaction_that_keeps_old_rows(address: str, db: PostgresReading, mo
 
 
 def test_a_sweep_of_old_runs_keeps_nothing(address: str, db: PostgresReading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_postgres, "LONG_S", 0)
-    monkeypatch.setattr(on_postgres, "IDLE_S", 0)
+    monkeypatch.setattr(conditions, "LONG_S", 0)
+    monkeypatch.setattr(conditions, "IDLE_S", 0)
 
     async def is_free() -> bool:
         async with PostgresStore(address).deleting() as later:
@@ -129,7 +129,7 @@ def test_an_old_transaction_of_two_phases_and_a_slot(db: PostgresReading, monkey
 
 
 async def test_tables_with_many_dead_rows(address: str, db: PostgresReading, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_postgres, "DEAD_ROWS_MIN", 500)
+    monkeypatch.setattr(conditions, "DEAD_ROWS_MIN", 500)
     with psycopg.connect(address, autocommit=True) as other:
         other.execute("INSERT INTO sessions SELECT n::text, '', 0, 0 FROM generate_series(1, 300) AS n")
         for _ in range(3):
@@ -182,7 +182,7 @@ def test_a_machine_whose_processes_do_not_listen(
             ("('10.0.0.1', 3, 1), ('10.0.0.2', 3, 0)", "none at 10.0.0.2"),
             ("('10.0.0.1', 0, 1), ('10.0.0.9', 3, 0)", None),  # a pool
         ):
-            monkeypatch.setattr(on_postgres, "_HOSTS", f"VALUES {rows}")
+            monkeypatch.setattr(conditions, "_HOSTS", f"VALUES {rows}")
             condition = found(db, "bus")
             assert (condition.level == "ok") == (said is None), rows
             assert said is None or said in condition.what
@@ -194,5 +194,5 @@ def test_processes_that_are_not_woken(address: str, db: PostgresReading, monkeyp
         assert "WEFT_BUS_DB" in found(db, "bus").fix
         with psycopg.connect(address, application_name="weft-bus"):
             assert found(db, "bus").what == "1 processes listen"
-    monkeypatch.setattr(on_postgres, "BUS_QUEUE_MAX_PERCENT", 0)
+    monkeypatch.setattr(conditions, "BUS_QUEUE_MAX_PERCENT", 0)
     assert "queue of notifications" in found(db, "bus").what

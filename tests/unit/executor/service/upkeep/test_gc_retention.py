@@ -18,8 +18,7 @@ from executor.blocks.types.registry import Registry
 from executor.kernel.handler.needs import AlertSettings
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
-from executor.service.upkeep.gc import DAY_MS
-from executor.service.upkeep.retention import Rule, dropped_before
+from executor.service.upkeep.gc import DAY_MS, Rule, dropped_before
 from tests.support.clock import ManualClock
 from tests.support.dev_model import dev_model
 from tests.support.runs import settled
@@ -159,7 +158,7 @@ async def test_nothing_of_a_deleted_workflow_is_left(tmp_path: Path) -> None:
         await engine.workflows.save(chat)
         [page] = await engine.webhooks.all("chat")
         name, token = page.id.removeprefix("chat:"), page.url.rpartition("/")[2]
-        assert await engine.chats.say(name, token, f"{CANARY}-of-a-conversation", 1, f"{CANARY} said")
+        assert await engine.chats.send(name, token, f"{CANARY}-of-a-conversation", 1, f"{CANARY} said")
 
         async def upload() -> AsyncIterator[bytes]:
             yield CANARY.encode() * 200_000

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from executor.kernel.handler.base import Done
-from executor.open.testing.clock import ManualClock
-from executor.open.testing.engines import engine
+from executor.open.testing.engines import ManualClock, engine
 from executor.open.testing.play import finish
 from executor.open.testing.scripted import failure, scripted
 from tests.support.documents import document

@@ -17,7 +17,7 @@ import pytest
 
 import executor
 from executor.open.engine import Engine
-from executor.service.views import slices
+from executor.service.views import run as slices
 from tests.support.blocks import Step
 from tests.support.cost import no_collector
 from tests.support.documents import Json, document

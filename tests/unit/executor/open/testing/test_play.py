@@ -10,8 +10,7 @@ from compiler.diagnostics import CompileError
 from executor.blocks.types.typed import block
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context
-from executor.open.testing.alone import run_block
-from executor.open.testing.play import Stuck
+from executor.open.testing.play import Stuck, run_block
 
 
 @block(type="greet", effect="none")

@@ -8,8 +8,8 @@ import pytest
 
 from executor.kernel.core.events import NodeStarted, NodeSucceeded, RunFinished, RunStarted
 from executor.service.views import run as run_view
-from executor.service.views import slices
-from executor.service.views.slices import SlicedProjection, Slices
+from executor.service.views import run as slices
+from executor.service.views.run import SlicedProjection, Slices
 from tests.unit.executor.kernel.core.story import Story, parallel
 from tests.unit.executor.service.views.test_run import Told, run_row
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from executor.kernel.core.events import ErrorInfo, Event, NodeFailed, NodeSkipped, NodeStarted, NodeSucceeded
 from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import decision
-from executor.service.views.why import led_to, reasons
+from executor.service.topics.history import led_to, reasons
 from tests.unit.executor.kernel.core.story import Story
 
 
