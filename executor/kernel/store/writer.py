@@ -50,7 +50,6 @@ from executor.errors import (
     store_closed,
 )
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.process.threads import deliver
 from executor.kernel.store.patience import patience_s
 from executor.kernel.store.stats import Stats
 
@@ -255,7 +254,12 @@ class GroupWriter(ABC):
         for future, (result, error) in settled:
             if error is not None:
                 _let_go(error)
-            deliver(future, result, error)
+            if future.done():  # its caller was cancelled, or has the error of a silent database
+                continue
+            if error is not None:
+                future.set_exception(error)
+            else:
+                future.set_result(result)
         if self._gathered and not self._will_poll:
             self._poll_soon()
 
