@@ -96,7 +96,6 @@ log = logging.getLogger("weft.store")
 
 Connect = Callable[[str], sqlite3.Connection]
 FaultPoint = Callable[[str], None]
-Inode = tuple[int, int]
 
 WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
 ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite cannot even make its shared memory
@@ -211,61 +210,6 @@ class Tx:
             raise Stale(later[0][6], len(later))
 
 
-class Identity:
-    """The identity of the file of the database at `path`. A file that was deleted or renamed stays open, and SQLite
-    writes into it without an error: what was acknowledged then is gone with the process. So the device and inode of the
-    path, and of the log beside it, are compared with those that were opened. Call `record` when it was opened; from then on
-    `check`, from any thread."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._log_path = f"{path}-wal"
-        self._file: Inode | None = None
-        self._log: Inode | None = None
-
-    def record(self) -> None:
-        """Record that it was opened and read just now: what the paths name is what is open, as its connection keeps others from
-        deleting the log."""
-        self._file = _inode(self._path)
-        self._log = _inode(self._log_path)
-
-    def forget_log(self) -> None:
-        """No connection is open, so another process may delete the log and make a new one."""
-        self._log = None
-
-    def check(self) -> None:
-        """Raises DatabaseReplaced."""
-        if self._file is None:
-            return
-        if _inode(self._path) != self._file:
-            raise DatabaseReplaced(
-                f"the database {self._path} was deleted or replaced while weft had it open",
-                hint="Stop the server, put the file back in its place or run `weft restore` with a backup, then start.",
-            )
-        if self._log is not None and _inode(self._log_path) != self._log:
-            raise DatabaseReplaced(
-                f"{self._log_path}, the log of the database, was deleted or replaced while weft had it open",
-                hint="Stop the server with SIGTERM, so that it writes its data into the database. Then start it again.",
-            )
-
-    @property
-    def may_checkpoint(self) -> bool:
-        """Returns True if the log may be written back: the file is the one that was opened, and so is its log, unless
-        it was deleted and there is no other one."""
-        if self._file is None:
-            return True
-        return _inode(self._path) == self._file and _inode(self._log_path) in (self._log, None)
-
-
-def _inode(path: str) -> Inode | None:
-    """Return device and inode of a path, or None if nothing is there."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
-
-
 class Database:
     """The writing connection. For one thread at a time; `connect` makes the raw connection, `fault` is called at named
     points so that tests can break there: `write.<change>` before each change of a group, `tx.<name>.before_commit`
@@ -301,7 +245,7 @@ class Database:
             self._identity.check()  # a lost file is not made anew
             self._db = _open(self.path, self._busy_timeout_ms, self._connect)
             self._waits_ms = self._busy_timeout_ms
-            self._identity.record()
+            self._identity.note()
         return self._db
 
     def check_file(self) -> None:
@@ -310,7 +254,7 @@ class Database:
 
     def note_file(self) -> None:
         """Others read the file, and no connection keeps its server from deleting the log."""
-        self._identity.record()
+        self._identity.note()
         self._identity.forget_log()
 
     @contextmanager
