@@ -10,7 +10,6 @@ error workflow has the run that failed in its idempotency key, so there is only 
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -18,24 +17,12 @@ from typing import Any, Final
 import orjson
 
 from compiler.diagnostics import CompileError
-from executor.blocks.types.email import compose, post
 from executor.errors import BlockError, Conflict, QueueFull, StoreError, WeftError
-from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.process.task import BackgroundTask
-from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.alerts import ERROR_KEY, INSTALLATION, alerts_of_queued
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.store.topics.alerts import AlertCount, AlertKind, AlertMessage, AlertRow, AlertStatus
-from executor.service.notifications.sending import (
-    ATTEMPTS_MAX,
-    ERROR_CHARS_MAX,
-    IDLE_MAX_S,
-    STOP_S,
-    Claim,
-    Claims,
-    back_off_ms,
-    post_signed,
-)
+from executor.kernel.store.topics.alerts import AlertCount, AlertKind, AlertMessage, AlertRow
+from executor.kernel.store.topics.outbox import NotificationStatus
+from executor.service.notifications.sending import IDLE_MAX_S, Claim, Sender, post_signed
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 
@@ -47,35 +34,17 @@ SHOWN_MAX: Final = 20  # alerts in a message; the others are counted
 CHECK_EVERY_MS: Final = 15_000  # for runs that are queued for too long
 
 
-class Alerts:
+class Alerts(Sender[AlertMessage]):
+    """Sends alerts and starts error workflows; `engine.alerts`."""
+
     def __init__(self, parts: Parts, runs: Runs, lease_ms: int) -> None:
-        self._parts = parts
+        failed, delayed = "alerts cannot be sent", "alerts were left for later"
+        super().__init__("alerts", parts, lease_ms, parts.hub.alerts, failed=failed, delayed=delayed)
         self._runs = runs
-        self._store = parts.store
-        self._clock = parts.clock
         self._settings = parts.services.alerts
         self._checked_ms = 0
-        self._claims: Claims[AlertMessage] = Claims(
-            "alerts", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=parts.hub.alerts, log=log
-        )
-        self._task = BackgroundTask(
-            "alerts", self._step, failed="alerts cannot be sent", log=log, wake=parts.hub.alerts
-        )
-
-    def start(self) -> None:
-        self._clock.on_jump(self._task.wake.set)
-        self._task.start()
-        self._claims.start()
-
-    async def stop(self, grace_s: float = 0.0) -> None:
-        """Claim no more, and hand over unsent messages when the grace is over."""
-        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
-        await self._task.stop()
-        if await self._claims.stop(grace_s):
-            self._parts.elsewhere.tell(MESSAGES, "")
 
     async def _step(self) -> float:
-        """Do one round. Returns the seconds until the next."""
         now_ms = self._clock.now_ms()
         await self._check_queue(now_ms)
         await self._store.group_alerts(now_ms, EVERY_MS)
@@ -102,55 +71,20 @@ class Alerts:
             alerts = alerts_of_queued(run.id, run.workflow, run.created_at_ms, now_ms, self._settings)
             await self._store.add_alerts(alerts)
 
-    # --- one message ---
-
-    async def _try(self, claim: Claim[AlertMessage]) -> None:
-        """Try to send a message once. A failure is recorded."""
-        message = claim.row
-        try:
-            error = await self._attempt(claim)
-            if error is None:
-                await self._record(claim, "sent")
-                return
-            shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
-            if error.retryable and message.attempts < ATTEMPTS_MAX:
-                await self._record(claim, "pending", back_off_ms(message.attempts, random.random()), shown)
-                return
-            what = f"the error workflow {message.target}" if message.channel == "workflow" else "an alert"
-            log.warning("%s was abandoned: %s", what, shown)
-            await self._record(claim, "failed", None, shown)
-        except StoreError as failure:
-            OUTAGE.log(log, failure, "alerts were left for later")
-
-    async def _record(
-        self, claim: Claim[AlertMessage], status: AlertStatus, after_ms: int | None = None, error: str | None = None
+    async def _write(
+        self, row: AlertMessage, status: NotificationStatus, now_ms: int, due_ms: int | None, error: str | None
     ) -> None:
-        """Raises StoreError."""
-        message, now_ms = claim.row, self._clock.now_ms()
-        due_ms = None if after_ms is None else now_ms + after_ms
+        await self._store.record_alert_message(row.id, row.attempts, status, now_ms, due_ms, error)
 
-        async def record() -> None:
-            await self._store.record_alert_message(message.id, message.attempts, status, now_ms, due_ms, error)
+    def _name(self, row: AlertMessage) -> str:
+        return f"the error workflow {row.target}" if row.channel == "workflow" else "an alert"
 
-        await self._claims.record(claim, record)
-
-    async def _attempt(self, claim: Claim[AlertMessage]) -> BlockError | None:
-        """Return why it was not sent, or None if it was. Raises StoreError."""
-        message = claim.row
-        try:
-            if message.channel == "workflow":
-                claim.sends = True
-                await self._start_error_workflow(message)
-            else:
-                await self._send(claim)
-        except BlockError as error:
-            return error
-        except StoreError:
-            raise
-        except Exception as error:
-            log.exception("alert %s cannot be sent", message.id)
-            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
-        return None
+    async def _send(self, claim: Claim[AlertMessage]) -> None:
+        if claim.row.channel == "workflow":
+            claim.sends = True
+            await self._start_error_workflow(claim.row)
+        else:
+            await self._send_alerts(claim)
 
     async def _start_error_workflow(self, message: AlertMessage) -> None:
         """Raises BlockError, StoreError."""
@@ -173,7 +107,7 @@ class Alerts:
         except (WeftError, CompileError) as error:
             raise BlockError(str(error), code="error_workflow", retryable=False) from error
 
-    async def _send(self, claim: Claim[AlertMessage]) -> None:
+    async def _send_alerts(self, claim: Claim[AlertMessage]) -> None:
         """Raises BlockError, StoreError."""
         message = claim.row
         alerts = await self._store.alerts_of(message.id, SHOWN_MAX)
@@ -185,17 +119,12 @@ class Alerts:
             run = await self._store.get_run(alert.run_id) if alert.kind == "run.failed" else None
             if run is not None and run.error is not None:
                 errors[alert.run_id] = orjson.loads(run.error)
-        base_url, services = self._parts.services.base_url, self._parts.services
+        base_url = self._parts.services.base_url
         claim.sends = True
         if message.channel == "email":
             to = list(self._settings.email) if message.target == INSTALLATION else message.target.split(",")
             subject, text = mail_of(alerts, counts, errors, base_url)
-            params = {"to": to, "subject": subject, "body": text}
-            mail, recipients = compose(params, services.mail.sender, message.id, message.created_at_ms)
-            if refused := await post(mail, recipients, services, f"alert {message.id}"):
-                raise BlockError(
-                    f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
-                )
+            await self._mail(to, subject, text, message.id, message.created_at_ms, f"alert {message.id}")
             return
         url = (self._settings.webhook or "") if message.target == INSTALLATION else message.target
         body = alert_body(message.id, alerts, counts, errors, base_url)

@@ -11,32 +11,19 @@ No run waits for a message, and a message that cannot be sent fails nothing: its
 from __future__ import annotations
 
 import logging
-import random
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any, Final
 
 from executor.blocks.http.binding import RulesOf
-from executor.blocks.types.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.process.task import BackgroundTask
-from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.links import Signed
 from executor.kernel.store.topics.outbox import JOB_CHANNEL, NotificationRow, NotificationStatus
 from executor.kernel.values.payload import render
 from executor.kernel.values.redact import sealed_names, unseal
 from executor.service.notifications.jobs import KubernetesJobs
-from executor.service.notifications.sending import (
-    ATTEMPTS_MAX,
-    ERROR_CHARS_MAX,
-    IDLE_MAX_S,
-    STOP_S,
-    Claim,
-    Claims,
-    back_off_ms,
-    post_signed,
-)
+from executor.service.notifications.sending import IDLE_MAX_S, OVER, Claim, Sender, post_signed
 from executor.service.parts import Parts
 from executor.service.topics.signals import Callbacks
 from executor.service.topics.waits import Waits
@@ -45,41 +32,24 @@ from executor.service.views import WaitView
 log = logging.getLogger("weft.notifications")
 
 SENDING_MAX: Final = 16  # at the same time
-# The wait has ended since the message was claimed: it is not sent, and nothing went wrong.
-OVER: Final = BlockError("the wait has ended", retryable=False)
 
 
-class Notifications:
+class Notifications(Sender[NotificationRow]):
+    """Sends the messages about waits; `engine.notifications`."""
+
     def __init__(self, parts: Parts, waits: Waits, lease_ms: int) -> None:
-        self._parts = parts
+        super().__init__(
+            "notifications",
+            parts,
+            lease_ms,
+            parts.hub.messages,
+            failed="the outbox cannot be read",
+            delayed="messages about waits were left for later",
+        )
         self._waits = waits
-        self._store = parts.store
-        self._clock = parts.clock
-        self._wake = parts.hub.messages
         self._jobs = KubernetesJobs(waits, Callbacks(parts, waits))
-        self._claims: Claims[NotificationRow] = Claims(
-            "notifications", self._keep, clock=parts.clock, lease_ms=lease_ms, wake=self._wake, log=log
-        )
-        self._task = BackgroundTask(
-            "notifications", self._send_due, failed="the outbox cannot be read", log=log, wake=self._wake
-        )
 
-    def start(self) -> None:
-        self._clock.on_jump(self._wake.set)
-        self._task.start()
-        self._claims.start()
-
-    async def stop(self, grace_s: float = 0.0) -> None:
-        """Claim no more, and hand over unsent messages when the grace is over."""
-        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
-        await self._task.stop()
-        if await self._claims.stop(grace_s):
-            self._parts.elsewhere.tell(MESSAGES, "")
-
-    # --- the loop ---
-
-    async def _send_due(self) -> float:
-        """Start to send due messages. Returns the seconds until more may be due."""
+    async def _step(self) -> float:
         room, lease_ms = SENDING_MAX - len(self._claims), self._claims.lease_ms
         rows = await self._store.claim_notifications(self._clock.now_ms(), lease_ms, room) if room else []
         for row in rows:
@@ -94,77 +64,39 @@ class Notifications:
     async def _keep(self, row: NotificationRow, until_ms: int, counts: bool) -> bool:
         return await self._store.keep_notification(row.run_id, row.wait_id, row.n, row.attempts, until_ms, counts)
 
-    # --- one message ---
+    async def _write(
+        self, row: NotificationRow, status: NotificationStatus, now_ms: int, due_ms: int | None, error: str | None
+    ) -> None:
+        await self._store.record_notification(
+            row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
+        )
+
+    def _name(self, row: NotificationRow) -> str:
+        return f"a message about {row.wait_id} of run {row.run_id}"
 
     async def _try(self, claim: Claim[NotificationRow]) -> None:
-        """Try to send a message once. A failure is recorded."""
-        row = claim.row
+        if claim.row.channel != JOB_CHANNEL:
+            return await super()._try(claim)
         try:
-            if row.channel == JOB_CHANNEL:
-                await self._attend(claim)
-                return
-            error = await self._attempt(claim)
-            if error is None:
-                await self._record(claim, "sent")
-            elif error is OVER:
-                await self._record(claim, "cancelled")
-            else:
-                shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
-                if error.retryable and row.attempts < ATTEMPTS_MAX:
-                    await self._record(claim, "pending", back_off_ms(row.attempts, random.random()), shown)
-                else:
-                    log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
-                    await self._record(claim, "failed", None, shown)
+            target, _ = await self._opened(claim.row)
+            claim.sends = True
+            status, after_ms, problem = await self._jobs.attend(claim.row, target)
+            await self._record(claim, status, after_ms, problem and self._shown(problem))
         except StoreError as failure:
-            OUTAGE.log(log, failure, "messages about waits were left for later")
+            OUTAGE.log(log, failure, self._delayed)
 
-    async def _attend(self, claim: Claim[NotificationRow]) -> None:
-        """Raises StoreError."""
-        target, _ = await self._opened(claim.row)
-        claim.sends = True
-        status, after_ms, problem = await self._jobs.attend(claim.row, target)
-        shown = problem and self._parts.redactor.redact_cut(problem)[:ERROR_CHARS_MAX]
-        await self._record(claim, status, after_ms, shown)
-
-    async def _record(
-        self,
-        claim: Claim[NotificationRow],
-        status: NotificationStatus,
-        after_ms: int | None = None,
-        error: str | None = None,
-    ) -> None:
-        """Raises StoreError."""
-        row, now_ms = claim.row, self._clock.now_ms()
-        due_ms = None if after_ms is None else now_ms + after_ms
-
-        async def record() -> None:
-            await self._store.record_notification(
-                row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
-            )
-
-        await self._claims.record(claim, record)
-
-    async def _attempt(self, claim: Claim[NotificationRow]) -> BlockError | None:
-        """Return why it was not sent, or None if it was. Raises StoreError."""
+    async def _send(self, claim: Claim[NotificationRow]) -> None:
         row = claim.row
         try:
             wait = await self._waits.get(row.run_id, row.wait_id)
-            if wait.status != "pending":
-                return OVER
-            target, rules = await self._opened(row)
-            claim.sends = True
-            with self._parts.vault.bound(rules):
-                await self._send(row, wait, target)
-        except BlockError as error:
-            return error
         except NotFound:  # its run was deleted meanwhile
-            return OVER
-        except StoreError:
-            raise
-        except Exception as error:
-            log.exception("a message about %s of run %s cannot be sent", row.wait_id, row.run_id)
-            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
-        return None
+            raise OVER from None
+        if wait.status != "pending":
+            raise OVER
+        target, rules = await self._opened(row)
+        claim.sends = True
+        with self._parts.vault.bound(rules):
+            await self._send_to(row, wait, target)
 
     async def _opened(self, row: NotificationRow) -> tuple[dict[str, Any], RulesOf]:
         """Return the target with the present secrets, and their rules. Raises BlockError, StoreError."""
@@ -173,13 +105,15 @@ class Notifications:
         rules = await vault.open(names) if names else {}
         return unseal(row.content, vault.values), rules
 
-    async def _send(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
+    async def _send_to(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
         """Raises BlockError."""
         server = self._parts.services.notify
         match row.channel:
             case "email":
                 to = list(server.email) if target.get("server") else target["to"]
-                await self._mail(row, wait, to)
+                key = f"{row.run_id}:{row.wait_id}:{row.n}"
+                about = f"wait {row.wait_id}"
+                await self._mail(to, mail_subject(wait), mail_body(wait), key, row.created_at_ms, about)
             case "webhook":
                 url = (server.webhook or "") if target.get("server") else target["url"]
                 await self._request(row, url, "POST", {}, webhook_body(wait))
@@ -188,17 +122,6 @@ class Notifications:
                 await self._request(row, target["url"], target["method"], target["headers"], body)
             case other:
                 raise BlockError(f"there is no channel {other!r}", retryable=False)
-
-    async def _mail(self, row: NotificationRow, wait: WaitView, to: list[str]) -> None:
-        services = self._parts.services
-        params = {"to": to, "subject": mail_subject(wait), "body": mail_body(wait)}
-        key = f"{row.run_id}:{row.wait_id}:{row.n}"
-        message, recipients = compose(params, services.mail.sender, key, row.created_at_ms)
-        refused = await post(message, recipients, services, f"wait {row.wait_id}")
-        if refused:  # others got it, and must not get it again
-            raise BlockError(
-                f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
-            )
 
     async def _request(
         self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]

@@ -11,6 +11,7 @@ import asyncio
 import hashlib
 import hmac
 import logging
+import random
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Generic, TypeVar
 
@@ -18,13 +19,20 @@ import orjson
 
 from executor.blocks.http.binding import opened_bytes
 from executor.blocks.http.handles import written_as
+from executor.blocks.types.email import compose, post
 from executor.errors import BlockError, StoreError
 from executor.kernel.process.clock import Clock
+from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
+from executor.kernel.read.elsewhere import MESSAGES
 from executor.kernel.run.links import Signed
+from executor.kernel.store.topics.alerts import AlertMessage
+from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
 from executor.kernel.values.redact import Redactor
 from executor.kernel.worker.worker import RENEWALS_PER_LEASE
 from executor.service.parts import Parts
+
+log = logging.getLogger("weft.notifications")
 
 REQUEST_S: Final = 15.0
 # 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours the receiver is gone.
@@ -117,7 +125,9 @@ def _without_path(text: str, url: str) -> str:
 
 STOP_S: Final = 2.0
 AGAIN_MS: Final = 1_000  # after a database that could not be read
-Row = TypeVar("Row")
+# A message that is not to be sent any more, because its wait has ended: nothing went wrong.
+OVER: Final = BlockError("the wait has ended", retryable=False)
+Row = TypeVar("Row", bound=NotificationRow | AlertMessage)
 
 
 class Claim(Generic[Row]):
@@ -224,3 +234,103 @@ class Claims(Generic[Row]):
         if claim in self._held:  # the database failed: the heartbeat deals with it
             self._renewing.wake.set()
         self._wake.set()
+
+
+class Sender(Generic[Row]):
+    """The task of one kind of messages: it claims those that are due, and sends each once more until one try succeeds,
+    or too many have failed."""
+
+    def __init__(
+        self, name: str, parts: Parts, lease_ms: int, wake: asyncio.Event, *, failed: str, delayed: str
+    ) -> None:
+        """`failed` and `delayed`: the texts of the log when the database fails, for all messages and for one."""
+        self._parts = parts
+        self._store = parts.store
+        self._clock = parts.clock
+        self._delayed = delayed
+        self._claims: Claims[Row] = Claims(name, self._keep, clock=parts.clock, lease_ms=lease_ms, wake=wake, log=log)
+        self._task = BackgroundTask(name, self._step, failed=failed, log=log, wake=wake)
+
+    def start(self) -> None:
+        self._clock.on_jump(self._task.wake.set)
+        self._task.start()
+        self._claims.start()
+
+    async def stop(self, grace_s: float = 0.0) -> None:
+        """Claim no more, and hand over unsent messages when the grace is over."""
+        await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
+        await self._task.stop()
+        if await self._claims.stop(grace_s):
+            self._parts.elsewhere.tell(MESSAGES, "")
+
+    async def _step(self) -> float:
+        """Start to send due messages. Returns the seconds until more may be due."""
+        raise NotImplementedError
+
+    async def _keep(self, row: Row, until_ms: int, counts: bool) -> bool:
+        raise NotImplementedError
+
+    async def _send(self, claim: Claim[Row]) -> None:
+        """Raises BlockError (OVER: it is not to be sent any more), StoreError."""
+        raise NotImplementedError
+
+    async def _write(
+        self, row: Row, status: NotificationStatus, now_ms: int, due_ms: int | None, error: str | None
+    ) -> None:
+        """Write the outcome of a try. Raises StoreError."""
+        raise NotImplementedError
+
+    def _name(self, row: Row) -> str:
+        """Return what the log calls the message."""
+        raise NotImplementedError
+
+    async def _try(self, claim: Claim[Row]) -> None:
+        row = claim.row
+        try:
+            error = await self._attempt(claim)
+            if error is None:
+                await self._record(claim, "sent")
+            elif error is OVER:
+                await self._record(claim, "cancelled")
+            elif error.retryable and row.attempts < ATTEMPTS_MAX:
+                after_ms = back_off_ms(row.attempts, random.random())
+                await self._record(claim, "pending", after_ms, self._shown(error.message))
+            else:
+                shown = self._shown(error.message)
+                log.warning("%s was abandoned: %s", self._name(row), shown)
+                await self._record(claim, "failed", None, shown)
+        except StoreError as failure:
+            OUTAGE.log(log, failure, self._delayed)
+
+    async def _attempt(self, claim: Claim[Row]) -> BlockError | None:
+        """Return why it was not sent, or None if it was. Raises StoreError."""
+        try:
+            await self._send(claim)
+        except BlockError as error:
+            return error
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("%s cannot be sent", self._name(claim.row))
+            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
+        return None
+
+    async def _record(
+        self, claim: Claim[Row], status: NotificationStatus, after_ms: int | None = None, error: str | None = None
+    ) -> None:
+        now_ms = self._clock.now_ms()
+        due_ms = None if after_ms is None else now_ms + after_ms
+        await self._claims.record(claim, lambda: self._write(claim.row, status, now_ms, due_ms, error))
+
+    async def _mail(self, to: list[str], subject: str, body: str, key: str, made_at_ms: int, what: str) -> None:
+        """Raises BlockError."""
+        services = self._parts.services
+        params = {"to": to, "subject": subject, "body": body}
+        message, recipients = compose(params, services.mail.sender, key, made_at_ms)
+        if refused := await post(message, recipients, services, what):  # others got it, and must not get it again
+            raise BlockError(
+                f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
+            )
+
+    def _shown(self, message: str) -> str:
+        return self._parts.redactor.redact_cut(message)[:ERROR_CHARS_MAX]

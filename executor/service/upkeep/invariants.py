@@ -17,7 +17,6 @@ from typing import Any
 
 import msgspec
 import orjson
-from msgspec import Struct
 
 from compiler import plan as plans
 from compiler.keys import format_wait, join_key
@@ -26,10 +25,10 @@ from executor.errors import RESTORE
 from executor.kernel.core.state import State
 from executor.kernel.store.batches import JOURNAL, damaged
 from executor.kernel.store.reading import Reading
-from executor.kernel.store.run_rows import Record
+from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import OPEN, TERMINAL
 from executor.service.upkeep.findings import INVARIANTS, Evidence, Finding, Part
-from executor.service.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck, check_snapshot
+from executor.service.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck, check_snapshot, run_of
 from executor.service.upkeep.secrets_scan import scan
 
 EVERYTHING = Part()
@@ -43,14 +42,12 @@ _RUN_IDS = "SELECT id FROM run_details WHERE id > :after ORDER BY id LIMIT :limi
 _OF_PART = "finished_at_ms IS NULL OR finished_at_ms >= :since OR id > :done"
 _IDS_OF_PART = f"SELECT id FROM run_details WHERE id > :after AND ({_OF_PART}) ORDER BY id LIMIT :limit"  # noqa: S608 - a constant
 _COUNT_OF_PART = f"SELECT count(*) FROM run_details WHERE {_OF_PART}"  # noqa: S608 - a constant
-_RUN = """
-SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
-       finished_at_ms, document_hash, cancel_n, root_id FROM runs WHERE id = :run"""
 _BY_HASH = {"documents": "document", "blobs": "bytes"}  # the hash is that of these bytes
 _DECIDING = frozenset(("node.succeeded", "node.failed", "node.skipped", "region.sized", "region.exited"))
 _WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = :run"
 _CHILD = "SELECT id, status FROM runs WHERE parent_run_id = :run AND parent_key = :key"
 _IS_RUN = "SELECT 1 FROM runs WHERE id = :run"
+_CANCEL = "SELECT cancel_n FROM runs WHERE id = :run"
 _VERSION = "SELECT 1 FROM workflows WHERE name = :name AND version = :version"
 _BLOB_REF = "SELECT 1 FROM blob_refs WHERE run_id = :run AND hash = :hash"
 _MESSAGE = "SELECT 1 FROM inbox WHERE run_id = :run AND n = :n"
@@ -66,23 +63,6 @@ _ROW_AFTER = {
     "expired": ("expired",),
     "cancelled": ("cancelled", "answered", "expired"),
 }
-
-
-class _Run(Struct, frozen=True):
-    id: str
-    workflow: str
-    version: int | None
-    plan_hash: str
-    status: str
-    seq: int
-    epoch: int
-    lease_owner: str | None
-    lease_until_ms: int | None
-    next_run_at_ms: int | None
-    finished_at_ms: int | None
-    document_hash: str | None
-    cancel_n: int | None
-    root_id: str | None
 
 
 def check(
@@ -258,10 +238,9 @@ class _Checker:
 
     def run(self, id: str) -> Iterator[Finding]:
         """Check one run, in the snapshot of the caller. A run that was deleted is not a finding."""
-        rows = self._db.rows(_RUN, {"run": id})
-        if not rows:
+        run = run_of(self._db, id)
+        if run is None:
             return
-        run = _Run(*rows[0])
         plan = self._plan(run.plan_hash)
         yield from self._references(run, plan)
         twice = _Twice()
@@ -281,7 +260,7 @@ class _Checker:
             if journal.folds:
                 yield from self._folded(run, journal, twice)
                 if run.status not in TERMINAL:
-                    yield from check_snapshot(self._db, id, plan)
+                    yield from check_snapshot(self._db, run, plan)
         yield from twice.findings(id)
         yield from self._owner(run)
 
@@ -297,7 +276,7 @@ class _Checker:
                 self._plans.popitem(last=False)
         return self._plans[hash]
 
-    def _references(self, run: _Run, plan: Plan | None) -> Iterator[Finding]:
+    def _references(self, run: RunRow, plan: Plan | None) -> Iterator[Finding]:
         if plan is None:
             yield Finding("I12", f"its plan {run.plan_hash} is missing or damaged", RESTORE, run.id)
         if run.document_hash is not None and not self._there("documents", "hash", run.document_hash):
@@ -306,7 +285,7 @@ class _Checker:
         if run.version is not None and not self._db.rows(_VERSION, version):
             yield Finding("I12", f"version {run.version} of workflow '{run.workflow}' is missing", RESTORE, run.id)
 
-    def _blob(self, run: _Run, record: Record) -> Iterator[Finding]:
+    def _blob(self, run: RunRow, record: Record) -> Iterator[Finding]:
         if record.data is None or b'"blob"' not in record.data:
             return
         hash = (_object(record.data) or {}).get("blob")
@@ -325,7 +304,7 @@ class _Checker:
         query = f"SELECT 1 FROM {table} WHERE {column} = :value"  # noqa: S608 - both are constants of this file
         return bool(self._db.rows(query, {"value": value}))
 
-    def _end(self, run: _Run, last: Record | None) -> Iterator[Finding]:
+    def _end(self, run: RunRow, last: Record | None) -> Iterator[Finding]:
         """Check that the last event and the row agree about the end."""
         finished = None
         if last is not None and last.type == "run.finished":
@@ -334,20 +313,17 @@ class _Checker:
             yield Finding("I2", f"its row says {run.status}, but its journal has no end", OUR_BUG, run.id)
         elif finished is not None and run.status != finished:
             yield Finding("I2", f"its journal ends as {finished}, but its row says {run.status}", OUR_BUG, run.id)
-        if finished == "succeeded" and last is not None and last.output is not None:
-            ((output,),) = self._db.rows("SELECT output FROM runs WHERE id = :run", {"run": run.id})
-            if output != last.output:
-                yield Finding("I2", "the output in its row differs from its journal", OUR_BUG, run.id)
         if finished is not None and last is not None:
-            ((error,),) = self._db.rows("SELECT error FROM runs WHERE id = :run", {"run": run.id})
-            if _object(error) != ((_object(last.data) or {}).get("error") or {}):
+            if finished == "succeeded" and last.output not in (None, run.output):
+                yield Finding("I2", "the output in its row differs from its journal", OUR_BUG, run.id)
+            if _object(run.error) != ((_object(last.data) or {}).get("error") or {}):
                 yield Finding("I2", "the error in its row differs from its journal", OUR_BUG, run.id)
         if (run.finished_at_ms is not None) != (run.status in TERMINAL):
             yield Finding(
                 "I2", f"its row says {run.status}, but finished_at_ms is {run.finished_at_ms}", OUR_BUG, run.id
             )
 
-    def _owner(self, run: _Run) -> Iterator[Finding]:
+    def _owner(self, run: RunRow) -> Iterator[Finding]:
         held = run.lease_owner is not None
         if held != (run.lease_until_ms is not None):
             yield Finding("I7", f"its owner {run.lease_owner} has no lease", OUR_BUG, run.id)
@@ -360,7 +336,7 @@ class _Checker:
 
     # --- the rows against the folded journal
 
-    def _folded(self, run: _Run, journal: JournalCheck, twice: _Twice) -> Iterator[Finding]:
+    def _folded(self, run: RunRow, journal: JournalCheck, twice: _Twice) -> Iterator[Finding]:
         state = journal.state
         inbox = [_object(message) for (message,) in self._db.rows(_INBOX, {"run": run.id})]
         messages = [message for message in inbox if message is not None]
@@ -376,17 +352,18 @@ class _Checker:
         yield from self._waits(run, journal, messages, twice)
         yield from self._children(run, journal, messages)
 
-    def _cancelled(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
+    def _cancelled(self, run: RunRow, journal: JournalCheck) -> Iterator[Finding]:
         """Check that an acknowledged cancel is in the inbox, or that the run has processed it."""
-        if run.cancel_n is None or journal.cancelling:
+        ((cancel_n,),) = self._db.rows(_CANCEL, {"run": run.id})
+        if cancel_n is None or journal.cancelling:
             return
         if run.status in TERMINAL:
             yield Finding("I1", "its cancel request was accepted, but it ended without processing it", OUR_BUG, run.id)
-        elif not self._db.rows(_MESSAGE, {"run": run.id, "n": run.cancel_n}):
+        elif not self._db.rows(_MESSAGE, {"run": run.id, "n": cancel_n}):
             fix = f"`weft cancel {run.id}`"
             yield Finding("I1", "its cancel request was accepted, but it has not processed it", fix, run.id)
 
-    def _alarm(self, run: _Run, state: State, messages: bool) -> Iterator[Finding]:
+    def _alarm(self, run: RunRow, state: State, messages: bool) -> Iterator[Finding]:
         """Check that an open run will be continued: by its owner, or by the next claim."""
         if run.status in TERMINAL:
             return
@@ -403,7 +380,7 @@ class _Checker:
             yield Finding("I8", f"its timer is due {late_ms} ms before the run", wake, run.id)
 
     def _waits(
-        self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]], twice: _Twice
+        self, run: RunRow, journal: JournalCheck, messages: list[dict[str, Any]], twice: _Twice
     ) -> Iterator[Finding]:
         open_ids = {
             journal.codec.wait_id(key, wait.attempt): journal.codec.key_text(key)
@@ -429,7 +406,7 @@ class _Checker:
                 what = f"event {seq} closes its wait as {outcome}, but the row of the wait says {status or 'nothing'}"
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
 
-    def _children(self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
+    def _children(self, run: RunRow, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
         """Check that only the end of a child closes the wait for it."""
         on_the_way = {message.get("wait") for message in messages}
         for node, wait in journal.state.open_waits():

@@ -48,7 +48,7 @@ from executor.kernel.journal.projection import decision
 from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.snapshots import checksum_of, differs, unfit
 from executor.kernel.store.reading import Reading
-from executor.kernel.store.run_rows import Record
+from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics import contents, journal, runs, snapshots
 from executor.service.upkeep.findings import Finding
 
@@ -379,25 +379,29 @@ class _Journals:
         self.get_plan = partial(contents.get_plan, rows)
 
 
-def check_snapshot(db: Reading, run: str, plan: Plan) -> Iterator[Finding]:
+def run_of(db: Reading, run: str) -> RunRow | None:
+    """Return the row of a run, in the transaction of the caller."""
+    return _at_once(runs.get_run(_Rows(db), run))
+
+
+def check_snapshot(db: Reading, run: RunRow, plan: Plan) -> Iterator[Finding]:
     """Check an open run whose journal folds. A snapshot that this version cannot use is not a finding."""
     rows = _Rows(db)
-    found = _at_once(snapshots.get_snapshot(rows, run))
-    row = _at_once(runs.get_run(rows, run))
-    if found is None or row is None:
+    found = _at_once(snapshots.get_snapshot(rows, run.id))
+    if found is None:
         return
-    if found.checksum != checksum_of(run, found):
-        yield Finding("I12", "its snapshot does not match its checksum, and is not used", DELETE_IT, run)
-    elif found.seq > row.seq:
-        what = f"its snapshot is of event {found.seq}, the journal ends with event {row.seq}"
-        yield Finding("I4", what, DELETE_IT, run)
-    elif unfit(row, found) is None:
-        folded = LoadedRun.empty(msgspec.structs.replace(row, seq=found.seq), plan, {})
+    if found.checksum != checksum_of(run.id, found):
+        yield Finding("I12", "its snapshot does not match its checksum, and is not used", DELETE_IT, run.id)
+    elif found.seq > run.seq:
+        what = f"its snapshot is of event {found.seq}, the journal ends with event {run.seq}"
+        yield Finding("I4", what, DELETE_IT, run.id)
+    elif unfit(run, found) is None:
+        folded = LoadedRun.empty(msgspec.structs.replace(run, seq=found.seq), plan, {})
         _at_once(replay(_Journals(rows), folded, found.seq))
         kind = differs(folded, found.data)
         if kind is not None:
             what = f"its snapshot is not what the journal says after event {found.seq} (first difference: {kind})"
-            yield Finding("I4", what, DELETE_IT, run)
+            yield Finding("I4", what, DELETE_IT, run.id)
 
 
 def _at_once(reading: Coroutine[Any, Any, T]) -> T:

@@ -407,7 +407,7 @@ async def test_two_processes_send_it_once(tmp_path: Path) -> None:
         engine_on(tmp_path / "db") as other,
     ):
         waits = [await waiting(engine, asking(notify={"webhook": f"{server.url}/{n}"})) for n in range(20)]
-        other.notifications._wake.set()
+        other.notifications._task.wake.set()
         for wait in waits:
             await settled(engine, wait)
     assert sorted(request.target for request in server.seen) == sorted(f"/{n}" for n in range(20))
