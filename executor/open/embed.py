@@ -223,7 +223,6 @@ def _key(secret: bytes | None, path: str | None) -> Iterator[bytes | None]:
 
 @contextmanager
 def _path(database: str | Path | None) -> Iterator[Path]:
-    """Yield the path of the file, in a folder that exists."""
     if database is None:
         with TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as folder:
             yield Path(folder, "weft.db")

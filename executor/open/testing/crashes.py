@@ -158,13 +158,12 @@ class _Crashes:
     async def _killed(self, folder: Path, commit: int, when: When) -> bool:
         """Kill the process at this commit. Returns False if the run had ended before. Raises AssertionError if the
         process ended in another way."""
-        code = await in_child(Process(self._workflow, folder, fault=_killer(commit, when)).play, folder)
+        code = await in_child(Process(self._workflow, folder, fault=killer(commit, when)).play, folder)
         if code not in (DONE, -signal.SIGKILL):
             raise AssertionError(f"before commit {commit}: {_why(code, folder)}")
         return code != DONE
 
     async def _played(self, folder: Path) -> Result:
-        """Play the run. Raises AssertionError if it did not end."""
         code = await in_child(Process(self._workflow, folder).play, folder)
         if code != DONE:
             raise AssertionError(_why(code, folder))
@@ -208,7 +207,7 @@ class _Crashes:
         return [effect for effect in self._workflow.outside.effects if _text(effect.what, run) == what][-1]
 
 
-def _killer(commit: int, when: When) -> Callable[[str], None]:
+def killer(commit: int, when: When) -> Callable[[str], None]:
     """Return the hook of the store that ends this process at once."""
     passed = 0
 

@@ -168,7 +168,6 @@ class Process:
             self._fault(name)
 
     def _begin_ms(self) -> int:
-        """Return a time after the end of the lease of the process that was killed."""
         path = self._folder / _CLOCK
         last_ms = int(path.read_text()) if path.exists() else BEGIN_MS
         return last_ms + LEASE_MS + 1

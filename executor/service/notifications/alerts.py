@@ -87,7 +87,6 @@ class Alerts(Sender[AlertMessage]):
             await self._send_alerts(claim)
 
     async def _start_error_workflow(self, message: AlertMessage) -> None:
-        """Raises BlockError, StoreError."""
         failed = await self._store.get_run(message.run_id)
         if failed is None:  # deleted meanwhile, with all that was to come of it
             return

@@ -206,7 +206,6 @@ class Claims(Generic[Row]):
         return self.lease_ms / 1000 / RENEWALS_PER_LEASE
 
     async def _renew(self) -> float:
-        """Raises StoreError."""
         await asyncio.gather(*(self._renew_one(claim) for claim in list(self._held)))
         return self._renew_every_s
 

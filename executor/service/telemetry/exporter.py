@@ -174,7 +174,6 @@ class Traces:
         return True
 
     async def _open_trace(self, run: str) -> Trace | None:
-        """Return the trace, or None if the run has ended, was deleted, or its journal cannot be read."""
         row = await self._store.get_run(run)
         return None if row is None or row.status in TERMINAL else await self._readable(row)
 

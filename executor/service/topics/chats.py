@@ -139,7 +139,6 @@ class Chats:
         return created
 
     async def _last_runs(self, row: WebhookRow, conversation: str, limit: int) -> list[RunRow]:
-        """Return the last runs of a conversation, the last one first."""
         first, last = _key(row, conversation, 0), _key(row, conversation, TURN_MAX)
         return await self._parts.store.runs_by_key(row.workflow, first, last, limit)
 

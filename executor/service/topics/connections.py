@@ -249,7 +249,6 @@ class Connections:
 
 
 def _check(connection: Connection) -> None:
-    """Raises BadRequest."""
     assert connection.kind in KINDS
     provider = connection.provider or Provider("", "")
     values: dict[str, Any] = {
@@ -300,7 +299,6 @@ def _is_address(text: str) -> bool:
 
 
 def _blocks_with(document: bytes, name: str) -> tuple[str, ...]:
-    """Return the ids of the blocks that name the connection, in their params or in those of a tool."""
     if b'"connection"' not in document:
         return ()
     found = orjson.loads(document)

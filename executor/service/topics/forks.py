@@ -156,7 +156,6 @@ async def fork(
 
 
 def _is_read(plan: Plan, state: State, reused: Iterable[int]) -> bool:
-    """Return True if outputs of the run they are reused from are still to be recorded."""
     recorded = {*DECIDED, None}  # None once all of the root is recorded
     return any(state.status_of(plan, ((), node)) not in recorded for node in reused)
 
@@ -199,7 +198,6 @@ async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], match
 
 
 async def _changed(store: Store, copied: Copied, edits: Mapping[NodeKey, bytes]) -> set[NodeKey]:
-    """Return the nodes whose edited output differs from the recorded one."""
     changed = set()
     for record, event in zip(copied.records, copied.events, strict=True):
         if isinstance(event, NodeSucceeded | RegionExited) and event.key in edits:
@@ -398,7 +396,6 @@ async def _asked(
 
 
 async def _reused(store: Store, plan: Plan, started: RunStarted, events: Sequence[Event]) -> list[_Question]:
-    """Find questions whose answers the run has from the one that it was started from."""
     if not started.reuse or started.source_run is None:
         return []
     found: list[_Question] = []

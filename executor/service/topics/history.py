@@ -372,7 +372,6 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
 
 
 def _numbers(plan: Plan, text: str) -> list[int]:
-    """Return the numbers of the nodes with this id, or of this block."""
     return [number for number, n in enumerate(plan.nodes) if text in (n.id, n.block)]
 
 

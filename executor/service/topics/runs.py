@@ -52,8 +52,6 @@ CHILDREN_SHOWN_MAX = 200
 
 
 class _Asked(NamedTuple):
-    """A submission, checked but not stored."""
-
     new: NewRun
     plan: Plan
     diagnostics: Sequence[Diagnostic]
@@ -183,7 +181,6 @@ class Runs:
         return await self._ended(run) if watched.ended is None else None
 
     async def _ended(self, run: str) -> RunRow:
-        """Wait for the end of the run, in this or another process."""
         poll_s = FIRST_POLL_S
         while True:
             left = self._parts.owned.watch_left(run)
@@ -242,7 +239,6 @@ class Runs:
         return await self._view_now(run)
 
     async def _view_now(self, run: str, row: RunRow | None = None) -> RunView:
-        """`row`: if it was read just now."""
         async with existing_run(self._store, run, row) as row:
             for _ in range(SAME_MOMENT_TRIES):
                 view = await self._view(row)
@@ -383,7 +379,6 @@ class Runs:
 
 
 async def _with_family(parts: Parts, waits: Waits, view: RunView, row: RunRow) -> RunView:
-    """Return the view of a run with the run above it and the runs below it."""
     if row.parent_run_id is not None and row.parent_key is not None:
         view = replace(view, parent=ParentView(row.parent_run_id, parse_wait(row.parent_key)[0]))
     rows = await parts.store.list_children(row.id, CHILDREN_SHOWN_MAX)

@@ -143,7 +143,6 @@ def _resealed(keys: Keys, row: SecretRow) -> Resealed:
 
 
 def _check(name: str, value: str) -> None:
-    """Check the name and the value. Raises BadRequest."""
     if not _NAME.fullmatch(name):
         raise BadRequest(
             "the name of a secret consists of capital letters, digits and _, up to 100, and starts with a letter or _",

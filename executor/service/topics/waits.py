@@ -333,7 +333,6 @@ def _wait_view(
 
 
 def _notification_view(row: NotificationRow, server: NotifySettings) -> NotificationView:
-    """Return the view of a message about a wait, its target without secrets."""
     due_at_ms = row.due_at_ms if row.status == "pending" else None
     error = row.error or None
     return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms, error=error)

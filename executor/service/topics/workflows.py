@@ -199,7 +199,6 @@ class Workflows:
     async def _saved(
         self, stored: Stored, document: Any, compiled: Compiled, off: Sequence[Diagnostic]
     ) -> SavedWorkflow:
-        """Return the result and all diagnostics for a version that was made active."""
         self._scheduler.wake()
         row, replaced = stored.row, stored.replaced
         warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []

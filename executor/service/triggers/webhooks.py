@@ -313,7 +313,6 @@ class Webhooks:
         return Delivered(first.id, submitted, row.timeout_ms / 1000 if row.respond == "run" else None)
 
     async def _input_of(self, row: WebhookRow, start: StartOf, request: Received, delivery: str, now_ms: int) -> Any:
-        """Raises BadRequest, and InputInvalid with a pointer into the body."""
         whole = start.node.type == "webhook"
         input = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
         try:

@@ -96,7 +96,6 @@ def examine(
 
 
 def _place(db: Reading) -> Iterator[Condition]:
-    """Yield the conditions of the database and the machine it is on."""
     if db.kind == "SQLite":
         yield from conditions_of_file(Path(db.name))
     else:

@@ -204,8 +204,6 @@ def _journal(db: Reading, run: str) -> Iterator[tuple[list[Record], str | None]]
 
 
 class _Twice:
-    """Events that may happen only once."""
-
     def __init__(self) -> None:
         self.decided: dict[tuple[str, str], list[int]] = {}
         self.closed: dict[tuple[str, str, int], list[int]] = {}
@@ -305,7 +303,6 @@ class _Checker:
         return bool(self._db.rows(query, {"value": value}))
 
     def _end(self, run: RunRow, last: Record | None) -> Iterator[Finding]:
-        """Check that the last event and the row agree about the end."""
         finished = None
         if last is not None and last.type == "run.finished":
             finished = (_object(last.data) or {}).get("status")

@@ -370,8 +370,6 @@ class _Rows:
 
 
 class _Journals:
-    """`executor.kernel.journal.reader.Journals` on it."""
-
     def __init__(self, rows: _Rows) -> None:
         self.read_events = partial(journal.read_events, rows)
         self.find_events = partial(journal.find_events, rows)

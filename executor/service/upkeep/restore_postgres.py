@@ -67,8 +67,6 @@ class Restored(Struct, frozen=True):
 
 
 class _Present(Struct, frozen=True):
-    """The database that is to be replaced."""
-
     owner: str
     is_ours: bool
     encoding: str

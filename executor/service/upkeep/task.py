@@ -218,7 +218,6 @@ def _in_progress() -> Conflict:
 
 
 def _log_failure(task: asyncio.Task[None]) -> None:
-    """Log the failure of a task that no one awaits."""
     if not task.cancelled() and (error := task.exception()) is not None:
         log.error("old runs could not be deleted: %s", error)
 

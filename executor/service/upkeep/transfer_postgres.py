@@ -157,7 +157,6 @@ def _refuse_used(db: Reading) -> None:
 
 @contextmanager
 def _told(name: str, table: str = "") -> Iterator[None]:
-    """Raise errors of the database as ours."""
     try:
         yield
     except psycopg.DataError as error:

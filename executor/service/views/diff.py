@@ -187,7 +187,6 @@ async def _diverged(
 
 
 async def _journal(store: Store, row: RunRow, slices: Slices) -> AsyncGenerator[Record]:
-    """Yield the events that are compared."""
     async for record in read(store, row.id, upto=row.seq):
         if slices.is_over:
             await slices.rest()
@@ -200,7 +199,6 @@ def _as_written(record: Record) -> tuple[object, ...]:
 
 
 def _counts(record: Record, plan: Plan) -> dict[str, Any]:
-    """Return the part of an event that is compared."""
     data = data_of(record)
     return {
         "type": record.type,
@@ -212,7 +210,6 @@ def _counts(record: Record, plan: Plan) -> dict[str, Any]:
 
 
 def _here(record: Record, data: dict[str, Any]) -> bytes | None:
-    """Return the output, or the hash of a large one."""
     blob = data.get("blob")
     return record.output if blob is None else str(blob).encode()
 
@@ -299,7 +296,7 @@ def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
 
 
 class _Nothing:
-    """A missing value."""
+    pass
 
 
 _NOTHING = _Nothing()

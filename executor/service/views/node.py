@@ -103,7 +103,6 @@ def _keys(plan: Plan, text: str) -> tuple[NodeKey, NodeKey]:
 
 
 async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: str, upto: int) -> list[Record]:
-    """Return the records of these nodes in the scope `path`, up to seq `upto`."""
     found = [
         record
         for number in nodes
@@ -149,7 +148,6 @@ async def _output(store: Store, ended: Record | None) -> bytes | None:
 async def _input(
     store: Store, plan: Plan, row: RunRow, services: Services, redactor: Redactor, key: NodeKey, begins: Record
 ) -> tuple[bytes | None, dict[str, Any] | None]:
-    """Return the filled params as JSON, or why they could not be filled."""
     values, opened = await _values_before(store, plan, row, services, begins.seq)
     node = plan.nodes[key[1]]
     path = key[0]

@@ -135,8 +135,6 @@ def node_view(plan: Plan, state: NodeState, output: _Output | None = None) -> No
 
 
 class _Told:
-    """Folds records, one after the other."""
-
     def __init__(self, store: Store, plan: Plan) -> None:
         self.projection = SlicedProjection(plan.variables)
         self.outputs = _Outputs(store)

@@ -105,7 +105,6 @@ class PostgresAsking:
         self.reading.close()
 
     def _with_views(self, sql: str) -> str:
-        """Put the views whose names are in the statement before it."""
         words = set(re.findall(r"\w+", sql.lower()))
         wanted = {view.name: view.sql for view in self.views if view.name in words}
         stored = {name: text for name, text in STORED.items() if name in words}

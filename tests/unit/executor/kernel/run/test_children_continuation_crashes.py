@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import signal
 from collections.abc import Callable, Coroutine
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
-from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
+from executor.open.testing.crashes import When, killer
 from executor.open.testing.process import DONE, in_child
 from tests.support.clock import ManualClock
+from tests.support.crashes import ends_at
 from tests.support.documents import document, value
 from tests.support.runs import engine_on
 
@@ -69,25 +69,6 @@ async def check(engine: Engine) -> None:
         assert (view.continues, view.continued_as, view.input) == (first.id, None, {"n": 1})
 
 
-def ends_at(engine: Engine, commit: int, after: bool) -> asyncio.Event:
-    """The process ends at this append: nothing more of it is written. The event is set then."""
-    store, ended, commits = engine.store, asyncio.Event(), 0
-    append = store.append
-
-    async def appending(change: Append) -> Appended:
-        nonlocal commits
-        commits += 1
-        if commits >= commit:
-            if after and commits == commit:
-                await append(change)
-            ended.set()
-            await asyncio.Event().wait()
-        return await append(change)
-
-    store.append = appending
-    return ended
-
-
 @pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 async def test_there_is_never_one_without_the_other(tmp_path: Path, after: bool) -> None:
     for commit in range(1, COMMITS_MAX):
@@ -111,7 +92,7 @@ async def test_there_is_never_one_without_the_other(tmp_path: Path, after: bool)
 
 @pytest.mark.proof  # forks a process for each commit
 async def test_a_process_that_is_killed_at_each_commit(tmp_path: Path) -> None:
-    for when in ("before", "after"):
+    for when in get_args(When):
         for commit in range(1, COMMITS_MAX):
             folder = tmp_path / f"{when}-{commit}"
             folder.mkdir()
@@ -127,21 +108,15 @@ async def test_a_process_that_is_killed_at_each_commit(tmp_path: Path) -> None:
         assert commit > 4
 
 
-def process(folder: Path, commit: int, when: str) -> Callable[[], Coroutine[Any, Any, None]]:
-    passed = 0
+def process(folder: Path, commit: int, when: When) -> Callable[[], Coroutine[Any, Any, None]]:
+    kill = killer(commit, when)
     armed = False
-
-    def point(name: str) -> None:
-        nonlocal passed
-        if armed and name.endswith(f".{when}_commit"):
-            passed += 1
-            if passed == commit:
-                os.kill(os.getpid(), signal.SIGKILL)
 
     async def work() -> None:
         nonlocal armed
         clock = ManualClock()
-        async with engine_on(SQLiteStore(folder / "weft.db", fault=point), clock=clock) as engine:
+        store = SQLiteStore(folder / "weft.db", fault=lambda point: kill(point) if armed else None)
+        async with engine_on(store, clock=clock) as engine:
             armed = True
             await played(engine, clock)
             armed = False

@@ -11,15 +11,15 @@ import pytest
 from executor.blocks.types.python import Python
 from executor.errors import Conflict
 from executor.kernel.handler.base import Context
-from executor.kernel.store.run_rows import Append, Appended
 from executor.open.engine import Engine
+from executor.open.testing.crashes import crash_everywhere
+from executor.open.testing.outside import Outside
 from tests.support.documents import document
 from tests.support.runs import engine_on, settled, token_of
 
 pytestmark = pytest.mark.usefixtures("invariants_hold")
 
 ONCE = {"on_lost": "retry"}
-COMMITS_MAX = 40
 
 
 class World:
@@ -192,46 +192,19 @@ async def test_a_response_is_kept_while_the_cleanup_of_the_run_waits(tmp_path: P
     assert view.response == {"status": 201, "headers": {}, "body": {"ok": True}}
 
 
-def ends_at(engine: Engine, commit: int, after: bool) -> asyncio.Event:
-    """The process ends at this commit: nothing more of it is written. The event is set then."""
-    store, stopped, commits = engine.store, asyncio.Event(), 0
-    append = store.append
-
-    async def appending(change: Append) -> Appended:
-        nonlocal commits
-        commits += 1
-        if commits >= commit:
-            if after and commits == commit:
-                await append(change)
-            stopped.set()
-            await asyncio.Event().wait()
-        return await append(change)
-
-    store.append = appending
-    return stopped
-
-
-@pytest.mark.parametrize("after", [False, True], ids=["before", "after"])
 @pytest.mark.parametrize("fails", [False, True], ids=["succeeds", "fails"])
-async def test_a_cleanup_survives_a_crash_at_each_commit(tmp_path: Path, fails: bool, after: bool) -> None:
-    expected = ["open 0", "work", "close open 0", "last no"] if fails else None
-    for commit in range(1, COMMITS_MAX):
-        path, world = tmp_path / f"{commit}.db", World()
-        async with engine_on(path, world.block()) as engine:
-            stopped = ends_at(engine, commit, after)
-            run = (await engine.submit(cleaned(call("work") if fails else call("note", "work")))).run
-            finished = asyncio.ensure_future(settled(engine, run))
-            await asyncio.wait({finished, asyncio.ensure_future(stopped.wait())}, return_when="FIRST_COMPLETED")
-            over = finished.done()
-            finished.cancel()
-            if not over:
-                await engine.stop_working(grace_s=0)
-        async with engine_on(path, world.block()) as engine:
-            assert await ended(engine, run) == ("failed" if fails else "succeeded")
-        once = list(dict.fromkeys(world.done))
-        assert once == (expected or ["open 0", "work", "open 1", "close open 1", "after", "last after"])
-        if over:
-            break
-    else:
-        raise AssertionError("the run has more commits than were tried")
-    assert commit >= 5
+async def test_a_cleanup_survives_a_crash_at_each_commit(tmp_path: Path, fails: bool) -> None:
+    outside = Outside(tmp_path)
+
+    async def note(ctx: Context, text: str) -> str:
+        outside.record(text, once=ctx.idempotency_key)
+        return text
+
+    async def work(ctx: Context) -> None:
+        outside.record("work", once=ctx.idempotency_key)
+        raise ValueError("it broke")
+
+    workflow = cleaned(call("work") if fails else call("note", "work"))
+    report = await crash_everywhere(workflow, functions={"note": note, "work": work}, outside=outside)
+    assert report.status == ("failed" if fails else "succeeded")
+    assert report.commits >= 5

@@ -11,8 +11,8 @@ import pytest
 from executor.blocks.types.python import Python
 from executor.kernel.handler.base import Context, Suspend
 from executor.kernel.journal.codec import data_of
-from executor.kernel.store.run_rows import Append, Appended
 from executor.open.engine import Engine
+from tests.support.crashes import ends_at
 from tests.support.documents import chain
 from tests.support.runs import engine_on, outputs, settled, token_of
 
@@ -45,25 +45,6 @@ class Works:
             return [first, answer["action"], *pair]
 
         return Python({"works": works})
-
-
-def ends_at(engine: Engine, commit: int, after: bool) -> asyncio.Event:
-    """The process ends at this commit: nothing more of it is written. The event is set then."""
-    store, ended, commits = engine.store, asyncio.Event(), 0
-    append = store.append
-
-    async def appending(change: Append) -> Appended:
-        nonlocal commits
-        commits += 1
-        if commits >= commit:
-            if after and commits == commit:
-                await append(change)
-            ended.set()
-            await asyncio.Event().wait()
-        return await append(change)
-
-    store.append = appending
-    return ended
 
 
 async def until_ended(engine: Engine, run: str, ended: asyncio.Event | None = None) -> bool:
