@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from executor.kernel.run.links import Signed
 from server.cli.common import OK, Refused, call, login_name, show, with_json
 from server.cli.reading import read_input
 from server.cli.render import inbox_lines, signal_lines
 
 if TYPE_CHECKING:
+    from executor.kernel.run.links import Signed
     from server.client import AsyncClient
     from server.client.answers import PublicWait, Wait, WaitPage
 
