@@ -105,9 +105,9 @@ class PolicyDoc(Struct, frozen=True):
 class BlockDoc(Struct, frozen=True):
     """One block. `name` is its id when the document gives none. `output_schema`: a JSON Schema its output must fit."""
 
+    id: str
     type: str
-    id: str = ""
-    name: str = ""
+    name: str
     parent: str | None = None
     params: dict[str, Any] = {}
     policy: PolicyDoc = PolicyDoc()
@@ -205,8 +205,9 @@ class _Edge(Struct):
 _ENVELOPE = (
     "format", "name", "description", "input", "variables", "settings", "blocks", "edges", "notes", "version", "id"
 )  # fmt: skip
-_OWN = frozenset(BlockDoc.__struct_fields__) - {"id", "policy"}  # of a block in a document; its id is its key
-_BLOCK = _OWN | {"policy", "at", "size", "description", "color", "collapsed"}
+# The fields of a block in a document, where its id is its key, with those of the editor.
+_BLOCK = frozenset(BlockDoc.__struct_fields__) - {"id"} | {"at", "size", "description", "color", "collapsed"}
+_POLICY = frozenset(PolicyDoc.__struct_fields__)
 _EDGE = frozenset(_Edge.__struct_fields__) | {"id", "at", "label"}
 
 _APART: Final = ("limits", "rates", "alerts", "retention")  # settings that are decoded by themselves
@@ -366,22 +367,26 @@ def _blocks(value: Any, limits: Limits, report: Report) -> dict[str, BlockDoc]:
 
 
 def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | None:
-    own = raw
+    own, policy = raw, None
     if isinstance(raw, dict):
-        own = {key: value for key, value in raw.items() if key in _OWN and (key != "name" or value is not None)}
-    decoded: BlockDoc | None = _convert(own, BlockDoc, pointer, report, block_id)
-    if decoded is None:
+        own = {**raw, "id": block_id, "name": block_id if raw.get("name") is None else raw["name"]}
+        policy = own.pop("policy", None)
+    block: BlockDoc | None = _convert(own, BlockDoc, pointer, report, block_id)
+    if block is None:
         return None
     _unknown_fields(raw, _BLOCK, pointer, report, block_id)
-    policy = PolicyDoc()
-    if (given := raw.get("policy")) is not None:
+    decoded = block.policy
+    if policy is not None:
         where = f"{pointer}/policy"
-        policy = _convert(given, PolicyDoc, where, report, block_id) or policy
-        _unknown_fields(given, _fields(PolicyDoc), where, report, block_id)
+        decoded = _convert(policy, PolicyDoc, where, report, block_id) or decoded
+        _unknown_fields(policy, _POLICY, where, report, block_id)
         for name, kind in (("retry", RetryDoc), ("cache", CacheDoc), ("limit", BlockLimitDoc)):
-            if getattr(policy, name) is not None:
-                _unknown_fields(given[name], _fields(kind), f"{where}/{name}", report, block_id)
-    return msgspec.structs.replace(decoded, id=block_id, name=decoded.name.strip() or block_id, policy=policy)
+            if getattr(decoded, name) is not None:
+                _unknown_fields(policy[name], _fields(kind), f"{where}/{name}", report, block_id)
+    name = block.name.strip() or block_id
+    if policy is None and name == block.name:
+        return block
+    return msgspec.structs.replace(block, name=name, policy=decoded)
 
 
 def _edges(value: Any, limits: Limits, report: Report) -> list[EdgeDoc]:
