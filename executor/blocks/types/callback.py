@@ -9,7 +9,6 @@ from typing import Any, Literal
 import orjson
 
 from compiler.catalog import BlockSpec
-from compiler.schema import schema_error
 from executor.blocks.types.params import (
     FILLED,
     SENT_HEADERS,
@@ -18,6 +17,7 @@ from executor.blocks.types.params import (
     expiry_ms,
     invalid,
     param,
+    schema_problem,
     web_address,
 )
 from executor.blocks.types.response import header_texts
@@ -95,9 +95,8 @@ class Callback:
 
 def checked_schema(schema: dict[str, Any] | None) -> dict[str, Any] | None:
     """Raises BlockError(params_invalid)."""
-    problem = None if schema is None else schema_error(orjson.dumps(schema))
-    if problem is not None:
-        raise invalid(f"schema is not a JSON Schema: {problem[:300]}")
+    if (problem := schema_problem(schema)) is not None:
+        raise invalid(f"schema is not a JSON Schema: {problem}")
     return schema
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
-from executor.blocks.types.params import TypedParams, invalid, param
+from executor.blocks.types.params import TypedParams, invalid, listed, param, repeated
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
@@ -40,23 +40,12 @@ class _Params(ModelParams, shift=2, required=("model",)):
 
 def _check(params: Params) -> tuple[Finding, ...]:
     found: list[Finding] = []
-    names: set[str] = set()
-    metrics = params.get("metrics")
-    for at, metric in enumerate(metrics if isinstance(metrics, list) else ()):
-        if not isinstance(metric, dict):
-            continue
-        name = metric.get("name")
-        if isinstance(name, str):
-            if name in names:
-                found.append(
-                    Finding("param_invalid", f"/metrics/{at}/name", f'The metric "{name[:80]}" is listed twice.')
-                )
-            names.add(name)
+    for at, metric in listed(params.get("metrics")):
         low, high = (metric.get(bound, default) for bound, default in _BOUNDS.items())
         if _is_number(low) and _is_number(high) and low >= high:
             message = f"The lowest score {low:g} is not below the highest score {high:g}."
             found.append(Finding("param_invalid", f"/metrics/{at}/min", message))
-    return tuple(found)
+    return (*found, *repeated(params, "metrics", "name", "metric"))
 
 
 def _output_from(params: Params) -> dict[str, Any]:

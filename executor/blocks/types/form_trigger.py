@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import orjson
-
 from compiler.catalog import BlockSpec, Finding, Params
-from compiler.schema import schema_error
-from executor.blocks.types.params import ENABLED, TypedParams, param
+from executor.blocks.types.params import ENABLED, TypedParams, param, schema_problem
 from executor.blocks.types.question import answer_schema
 from executor.kernel.handler.base import Context, Done
 
@@ -22,9 +19,8 @@ def _check(params: Params) -> tuple[Finding, ...]:
     if "object" not in (kinds if isinstance(kinds := fields.get("type", "object"), list) else (kinds,)):
         message = f"Form fields must be a JSON Schema of type object, but the type is {str(kinds)[:80]!r}."
         return (Finding("param_invalid", "/fields", message),)
-    problem = schema_error(orjson.dumps(fields))
-    if problem is not None:
-        return (Finding("param_invalid", "/fields", f"Form fields are not a JSON Schema: {problem[:300]}."),)
+    if (problem := schema_problem(fields)) is not None:
+        return (Finding("param_invalid", "/fields", f"Form fields are not a JSON Schema: {problem}."),)
     return ()
 
 

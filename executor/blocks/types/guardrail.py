@@ -16,10 +16,9 @@ import orjson
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Finding, Params
-from compiler.schema import schema_error
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, FILES, SPENT, ModelParams, ask
-from executor.blocks.types.params import changed, invalid, param
+from executor.blocks.types.params import changed, invalid, param, schema_problem
 from executor.errors import BadRequest, BlockError
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
@@ -180,11 +179,8 @@ def _check(params: Params) -> tuple[Finding, ...]:
             )
     if check == "length" and params.get("min") is None and params.get("max") is None:
         found.append(Finding("required", "/max", "A minimum or a maximum length is required."))
-    schema = params.get("schema")
-    if check == "schema" and isinstance(schema, dict) and schema:
-        problem = schema_error(orjson.dumps(schema))
-        if problem is not None:
-            found.append(Finding("param_invalid", "/schema", f"It is not a JSON Schema: {problem[:300]}"))
+    if check == "schema" and (problem := schema_problem(params.get("schema"))) is not None:
+        found.append(Finding("param_invalid", "/schema", f"It is not a JSON Schema: {problem}"))
     return tuple(found)
 
 

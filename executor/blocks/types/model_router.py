@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Finding, Params
+from compiler.catalog import BlockSpec
 from executor.blocks.llm.base import Message
 from executor.blocks.types.asking import ATTEMPTS, SPENT, ModelParams, ask
 from executor.blocks.types.condition import named_cases
-from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, invalid, param
+from executor.blocks.types.params import CASE_ID, CASE_TITLE, TypedParams, invalid, param, repeated
 from executor.kernel.handler.base import Context, Done
 from executor.kernel.values.payload import render
 
@@ -45,21 +45,6 @@ class _Params(ModelParams, shift=2, required=("model",)):
     )
 
 
-def _check(params: Params) -> tuple[Finding, ...]:
-    found: list[Finding] = []
-    ids: set[str] = set()
-    routes = params.get("routes")
-    for at, route in enumerate(routes if isinstance(routes, list) else ()):
-        if not isinstance(route, dict):
-            continue
-        id = route.get("id")
-        if isinstance(id, str) and id in ids:
-            found.append(Finding("param_invalid", f"/routes/{at}/id", f'The route "{id[:80]}" is listed twice.'))
-        elif isinstance(id, str):
-            ids.add(id)
-    return tuple(found)
-
-
 class ModelRouter:
     spec = BlockSpec(
         type="model_router",
@@ -69,7 +54,7 @@ class ModelRouter:
         params=_Params.json_schema,
         handles=(),
         cases=lambda params: named_cases(params, "routes"),
-        check=_check,
+        check=lambda params: tuple(repeated(params, "routes", "id", "route")),
         effect="read",
         attempts=ATTEMPTS,
         output={

@@ -29,6 +29,7 @@ from typing import Any, ClassVar, Literal, Union, get_args, get_origin, get_type
 import orjson
 from msgspec import Struct
 
+from compiler.catalog import Finding
 from compiler.schema import schema_error
 from compiler.signature import widget_of
 from executor.errors import BlockError
@@ -347,10 +348,34 @@ def form_schema(fields: Any) -> dict[str, Any] | None:
             f'fields must be a JSON Schema of type "object", but its type is {str(kinds)[:80]!r}',
             hint='such as {"properties": {"note": {"type": "string"}}}',
         )
-    problem = schema_error(orjson.dumps(schema))
-    if problem is not None:
-        raise invalid(f"fields is not a JSON Schema: {problem[:300]}")
+    if (problem := schema_problem(schema)) is not None:
+        raise invalid(f"fields is not a JSON Schema: {problem}")
     return schema
+
+
+def schema_problem(schema: Any) -> str | None:
+    """Return why an object is not a JSON Schema, or None. Nothing is wrong with other values: a schema checks them."""
+    problem = schema_error(orjson.dumps(schema)) if isinstance(schema, dict) and schema else None
+    return None if problem is None else problem[:300]
+
+
+def listed(value: Any) -> list[tuple[int, Mapping[str, Any]]]:
+    """Return the objects of a list that an author wrote, with their positions; other values are left out."""
+    return [(at, item) for at, item in enumerate(value if isinstance(value, list) else ()) if isinstance(item, dict)]
+
+
+def repeated(params: Mapping[str, Any], items: str, name: str, what: str) -> list[Finding]:
+    """Find the items of a list whose `name` an earlier one has, too."""
+    found: list[Finding] = []
+    seen: set[str] = set()
+    for at, item in listed(params.get(items)):
+        text = item.get(name)
+        if isinstance(text, str) and text in seen:
+            message = f'The {what} "{text[:80]}" is listed twice.'
+            found.append(Finding("param_invalid", f"/{items}/{at}/{name}", message))
+        elif isinstance(text, str):
+            seen.add(text)
+    return found
 
 
 def web_address(url: str, name: str) -> str:

@@ -5,11 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-import orjson
-
 from compiler.catalog import BlockSpec, Finding, Params
-from compiler.schema import schema_error
-from executor.blocks.types.params import ENABLED, TypedParams, param
+from executor.blocks.types.params import ENABLED, TypedParams, param, schema_problem
 from executor.kernel.handler.base import Context, Done
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
@@ -45,10 +42,8 @@ def _check(params: Params) -> tuple[Finding, ...]:
         found.append(
             Finding("param_invalid", "/secret_env", "A webhook without authentication has no secret.", "Remove it.")
         )
-    schema = params.get("body_schema")
-    problem = schema_error(orjson.dumps(schema)) if isinstance(schema, dict) else None
-    if problem is not None:
-        found.append(Finding("param_invalid", "/body_schema", f"Body schema is not a JSON Schema: {problem[:300]}."))
+    if (problem := schema_problem(params.get("body_schema"))) is not None:
+        found.append(Finding("param_invalid", "/body_schema", f"Body schema is not a JSON Schema: {problem}."))
     return tuple(found)
 
 

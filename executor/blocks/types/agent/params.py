@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import orjson
-
 from compiler.catalog import Finding, Params
-from compiler.schema import schema_error
 from executor.blocks.types.agent.memory import MemoryParams
 from executor.blocks.types.agent.tools import ToolParams
 from executor.blocks.types.asking import FILES, SPENT, ModelParams
-from executor.blocks.types.params import changed, param
+from executor.blocks.types.params import changed, listed, param, repeated, schema_problem
 
 MEMORY: Final[dict[str, Any]] = {
     "type": "object",
@@ -68,16 +65,7 @@ def check(params: Params) -> tuple[Finding, ...]:
     found: list[Finding] = []
     if all(params.get(name) in (None, "", []) for name in ("prompt", "messages")):
         found.append(Finding("required", "/prompt", "Prompt is required."))
-    names: set[str] = set()
-    tools = params.get("tools")
-    for at, tool in enumerate(tools if isinstance(tools, list) else ()):
-        if not isinstance(tool, dict):
-            continue
-        name = tool.get("name")
-        if isinstance(name, str) and name in names:
-            found.append(Finding("param_invalid", f"/tools/{at}/name", f'The tool "{name[:80]}" is listed twice.'))
-        elif isinstance(name, str):
-            names.add(name)
+    for at, tool in listed(params.get("tools")):
         kinds = [kind for kind in ("workflow", "block", "mcp") if tool.get(kind) not in (None, "", {})]
         if not kinds:
             message = "Workflow, block or MCP server is required."
@@ -87,11 +75,9 @@ def check(params: Params) -> tuple[Finding, ...]:
             found.append(Finding("param_invalid", f"/tools/{at}/{kinds[1]}", message))
         if tool.get("approve") == "if" and tool.get("approve_if") in (None, ""):
             found.append(Finding("required", f"/tools/{at}/approve_if", "The condition of the approval is required."))
-    schema = params.get("output_schema")
-    if isinstance(schema, dict) and schema:
-        problem = schema_error(orjson.dumps(schema))
-        if problem is not None:
-            found.append(Finding("param_invalid", "/output_schema", f"It is not a JSON Schema: {problem[:300]}"))
+    found += repeated(params, "tools", "name", "tool")
+    if (problem := schema_problem(params.get("output_schema"))) is not None:
+        found.append(Finding("param_invalid", "/output_schema", f"It is not a JSON Schema: {problem}"))
     return tuple(found)
 
 

@@ -390,9 +390,9 @@ def test_findings() -> None:
     assert found == [
         "/prompt",
         "/tools/0/workflow",
-        "/tools/1/name",
         "/tools/1/block",
         "/tools/2/approve_if",
+        "/tools/1/name",
         "/output_schema",
     ]
     for odd in (
