@@ -24,7 +24,7 @@ import orjson
 import psycopg
 
 from executor.kernel.process.repeated import Repeated
-from executor.kernel.store.postgres.errors import said
+from executor.kernel.store.postgres.errors import message_of
 from executor.kernel.store.postgres.limited import LimitedConnection, reachable
 
 log = logging.getLogger("weft.bus")
@@ -198,4 +198,4 @@ class PostgresBus:
         if count := self._outages.due("down"):
             self._said_down = True
             text = "the bus does not work, so other processes are noticed within seconds: %s (%d times)"
-            log.warning(text, said(error), count)
+            log.warning(text, message_of(error), count)

@@ -100,7 +100,7 @@ class Tx:
         """A cursor that has what this statement answers, or will have it."""
         return self.cursor.execute(cast(Any, text), values)
 
-    def tell(self, text: str, values: Values = ()) -> None:
+    def send(self, text: str, values: Values = ()) -> None:
         self.cursor.execute(cast(Any, text), values)
 
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
@@ -118,7 +118,7 @@ class Tx:
 
     def do(self, sql: str, values: Values = ()) -> None:
         if text := TEXTS[sql]:
-            self.tell(text, values)
+            self.send(text, values)
 
     def many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> int:
         if not values:
@@ -127,11 +127,11 @@ class Tx:
         return self.cursor.rowcount
 
     def add_rows(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
-        self._tell_each(TEXTS[sql], values)
+        self._send_each(TEXTS[sql], values)
 
     def lock(self, run: str) -> None:
         self.messages = True
-        self.tell(LOCK_HEAD, {"run": run})
+        self.send(LOCK_HEAD, {"run": run})
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
         """Raises Fenced."""
@@ -145,12 +145,12 @@ class Tx:
 
     def add_batches(self, run: str, number: int, batches: Sequence[Batch]) -> None:
         for batch in batches:
-            self.tell(ADD_BATCH, {**batch._asdict(), "n": number})
+            self.send(ADD_BATCH, {**batch._asdict(), "n": number})
 
     def begin_journals(self, batches: Sequence[tuple[str, Batch]]) -> None:
-        self._tell_each(ADD_FIRST_BATCH, [{**batch._asdict(), "run": run} for run, batch in batches])
+        self._send_each(ADD_FIRST_BATCH, [{**batch._asdict(), "run": run} for run, batch in batches])
 
-    def _tell_each(self, text: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def _send_each(self, text: str, values: Sequence[Mapping[str, Any]]) -> None:
         if values:
             self.cursor.executemany(cast(Any, text), values)
 
@@ -185,9 +185,9 @@ class PipelinedTx(Tx):
         self._pipeline.sync()
         return cursor.rowcount
 
-    def _tell_each(self, text: str, values: Sequence[Mapping[str, Any]]) -> None:
+    def _send_each(self, text: str, values: Sequence[Mapping[str, Any]]) -> None:
         for each in values:
-            self.tell(text, each)
+            self.send(text, each)
 
 
 class Session:
@@ -252,7 +252,7 @@ class Session:
         try:
             with connection.pipeline() as pipeline:
                 tx = PipelinedTx(connection.cursor(), pipeline)
-                tx.tell("BEGIN")
+                tx.send("BEGIN")
                 yield tx
                 self.fault(f"tx.{name}.before_commit")
                 committing = True

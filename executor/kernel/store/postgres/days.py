@@ -25,7 +25,7 @@ from typing import Any, Final, cast
 
 import psycopg
 
-from executor.kernel.store.postgres.errors import said
+from executor.kernel.store.postgres.errors import message_of
 from executor.kernel.store.postgres.parts import (
     LOOSE,
     PARTS,
@@ -157,7 +157,7 @@ class Days:
                 try:
                     done = await self._retire(part, ended_before_ms)
                 except IN_THE_WAY as error:
-                    log.warning("%s is dropped later: %s", part.name, said(error))
+                    log.warning("%s is dropped later: %s", part.name, message_of(error))
                     break
                 total = Retired(total.runs + done.runs, total.events + done.events, total.parts + done.parts)
         return total
@@ -174,7 +174,7 @@ class Days:
             for (name,) in await self._rows(LOOSE):
                 await self._run(f"DROP TABLE {name}")
         except IN_THE_WAY as error:
-            log.warning("parts of journals are dropped later: %s", said(error))
+            log.warning("parts of journals are dropped later: %s", message_of(error))
             return False
         return True
 

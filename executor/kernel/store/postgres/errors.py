@@ -24,7 +24,7 @@ PASSING: Final = (
 NOT_STORABLE: Final = (None, "22021", "22P05")  # psycopg raises it without asking; a NUL, or half of a character
 
 
-def said(error: BaseException) -> str:
+def message_of(error: BaseException) -> str:
     """Return its message, on one line."""
     return " ".join(str(error).split())
 
@@ -37,7 +37,7 @@ def as_weft_error(error: Exception) -> Exception:
     if not isinstance(error, psycopg.Error):
         return error
     state = error.sqlstate or ""
-    text = said(error)
+    text = message_of(error)
     if state in AGAIN or state.startswith(LOST) or (isinstance(error, psycopg.OperationalError) and not state):
         return DatabaseWriteFailed(f"the write failed after all retries: {text}")
     if state.startswith("23"):
@@ -61,5 +61,5 @@ def may_pass(error: Exception) -> bool:
 def not_storable(error: psycopg.DataError) -> Exception:
     """A text that no text of PostgreSQL can be, such as one with a NUL; else the error itself."""
     if error.sqlstate in NOT_STORABLE:
-        return BadRequest(f"PostgreSQL cannot store this text: {said(error)}", code="text_not_storable")
+        return BadRequest(f"PostgreSQL cannot store this text: {message_of(error)}", code="text_not_storable")
     return error

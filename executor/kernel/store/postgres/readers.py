@@ -16,7 +16,7 @@ from executor.errors import DatabaseUnavailable, store_closed
 from executor.kernel.store.patience import patience_s
 from executor.kernel.store.postgres.connection import prepare, with_settings
 from executor.kernel.store.postgres.dialect import TEXTS
-from executor.kernel.store.postgres.errors import not_storable, said
+from executor.kernel.store.postgres.errors import message_of, not_storable
 from executor.kernel.store.postgres.limited import (
     LIMIT_S,
     LONG_S,
@@ -96,7 +96,7 @@ class Readers:
                     if tries_left and connection.closed and not isinstance(error, Silent):
                         await self._forget_idle()  # they were lost at the same time
                         continue
-                    raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
+                    raise DatabaseUnavailable(f"the database cannot be read: {message_of(error)}") from error
                 except psycopg.DataError as error:
                     raise not_storable(error) from error
                 finally:
@@ -202,5 +202,5 @@ class _Limit:
         return max(self._until_s - time.monotonic(), SILENT_S / 4)
 
     def failure(self, error: psycopg.Error | None) -> DatabaseUnavailable:
-        why = "it does not answer" if error is None else said(error)
+        why = "it does not answer" if error is None else message_of(error)
         return DatabaseUnavailable(f"the database cannot be read: {why}")

@@ -18,7 +18,7 @@ from executor.errors import DatabaseUnavailable, ForeignDatabase
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.connection import check_address, prepare
 from executor.kernel.store.postgres.dialect import TEXTS
-from executor.kernel.store.postgres.errors import said
+from executor.kernel.store.postgres.errors import message_of
 from executor.kernel.store.postgres.limited import reachable
 from executor.kernel.store.postgres.migrate import HAS_TABLES, HAS_VERSION, VERSION, released
 from executor.kernel.store.postgres.parts import LOOSE, RETIRED
@@ -196,4 +196,4 @@ def _unavailable() -> Iterator[None]:
     try:
         yield
     except psycopg.Error as error:
-        raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
+        raise DatabaseUnavailable(f"the database cannot be read: {message_of(error)}") from error

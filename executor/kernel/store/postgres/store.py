@@ -16,7 +16,7 @@ from executor.errors import DatabaseUnavailable
 from executor.kernel.store.postgres.connection import FaultPoint, Session, prepare, with_settings
 from executor.kernel.store.postgres.days import Days
 from executor.kernel.store.postgres.dialect import NOW_US
-from executor.kernel.store.postgres.errors import as_weft_error, said
+from executor.kernel.store.postgres.errors import as_weft_error, message_of
 from executor.kernel.store.postgres.limited import LONG_S, LimitedAsyncConnection, reachable
 from executor.kernel.store.postgres.migrate import LOCK
 from executor.kernel.store.postgres.readers import PING_READ, Readers
@@ -85,13 +85,13 @@ class PostgresStore(Store):
                 reachable(self._dsn), autocommit=True, application_name=GC_NAME
             )
         except psycopg.Error as error:
-            raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
+            raise DatabaseUnavailable(f"the database cannot be read: {message_of(error)}") from error
         try:
             try:
                 await session.execute(GC_BEGINS)
                 row = await (await session.execute(GC_LOCK)).fetchone()
             except psycopg.Error as error:
-                raise DatabaseUnavailable(f"the database cannot be read: {said(error)}") from error
+                raise DatabaseUnavailable(f"the database cannot be read: {message_of(error)}") from error
             yield row == (True,)
         finally:
             with suppress(psycopg.Error):

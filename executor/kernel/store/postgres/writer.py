@@ -21,7 +21,7 @@ from executor.errors import DatabaseDown, DatabaseUnavailable, DatabaseWriteFail
 from executor.kernel.store.migrate import packaged_migrations
 from executor.kernel.store.postgres.connection import CommitUncertain, Session, Tx
 from executor.kernel.store.postgres.dialect import ADD_WRITER, DELETE_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, MARK_GROUP
-from executor.kernel.store.postgres.errors import as_weft_error, may_pass, said
+from executor.kernel.store.postgres.errors import as_weft_error, may_pass, message_of
 from executor.kernel.store.postgres.hot.appends import newest_messages
 from executor.kernel.store.postgres.hot.group import HotGroup
 from executor.kernel.store.postgres.migrate import migrate
@@ -88,7 +88,7 @@ class Writer(GroupWriter):
             psycopg.errors.ReadOnlySqlTransaction
         ) as error:  # another host was promoted, and this one is a standby now
             self._session.drop()
-            raise DatabaseWriteFailed(f"the database takes no writes: {said(error)}") from error
+            raise DatabaseWriteFailed(f"the database takes no writes: {message_of(error)}") from error
         except CommitUncertain as uncertain:
             self._find_out(uncertain, hot)
         outcomes.update(hot.outcomes(self._newest_messages))
@@ -104,7 +104,7 @@ class Writer(GroupWriter):
         """Fills `outcomes`, by the number of the item, with those that are not in `hot`. Raises CommitUncertain, and as
         `_commit`."""
         with self._session.group("group") as tx:
-            tx.tell(MARK_GROUP, {"group": self._group, "id": self._id})
+            tx.send(MARK_GROUP, {"group": self._group, "id": self._id})
             for item in items:
                 self._session.fault(f"write.{item.write.__name__.lstrip('_')}")
             hot.write(tx)

@@ -36,7 +36,7 @@ Inode = tuple[int, int]
 
 
 class Identity:
-    """The identity of the database at `path`. Call `note` when it was opened; from then on `check`, from any thread.
+    """The identity of the database at `path`. Call `remember` when it was opened, and from then on `check`.
 
     A file that was deleted or renamed stays open, and SQLite writes into it without an error: what was acknowledged
     then is gone with the process. So the device and inode of the path, and of the log beside it, are compared with
@@ -49,7 +49,7 @@ class Identity:
         self._file: Inode | None = None
         self._log: Inode | None = None
 
-    def note(self) -> None:
+    def remember(self) -> None:
         """It was opened and read just now: what the paths name is what is open, as its connection keeps others from
         deleting the log."""
         self._file = _inode(self._path)
@@ -245,7 +245,7 @@ class Database:
             self._identity.check()  # a lost file is not made anew
             self._db = _open(self.path, self._busy_timeout_ms, self._connect)
             self._waits_ms = self._busy_timeout_ms
-            self._identity.note()
+            self._identity.remember()
         return self._db
 
     def check_file(self) -> None:
@@ -254,7 +254,7 @@ class Database:
 
     def note_file(self) -> None:
         """Others read the file, and no connection keeps its server from deleting the log."""
-        self._identity.note()
+        self._identity.remember()
         self._identity.forget_log()
 
     @contextmanager

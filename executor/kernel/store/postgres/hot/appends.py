@@ -44,18 +44,18 @@ class Appends(Kind[Append]):
 
     def __init__(self, entries: Mapping[str, tuple[int, Append]]) -> None:
         super().__init__(entries)
-        self._batches = [batches_of(each.run_id, each.expected_seq, each.records) for each in self.said]
+        self._batches = [batches_of(each.run_id, each.expected_seq, each.records) for each in self.asked]
         self._journals = Journals(zip(self.runs, self._batches, strict=True))
         self._newest: Mapping[str, int] = {}
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        if len(self.said) == 1 and len(self._batches[0]) == 1:
-            change, (batch,) = self.said[0], self._batches[0]
+        if len(self.asked) == 1 and len(self._batches[0]) == 1:
+            change, (batch,) = self.asked[0], self._batches[0]
             fence = {"run": change.run_id, "epoch": change.epoch, "after": change.expected_seq}
             return tx.ask(APPEND_EVENTS_OF_ONE, {**fence, **batch._asdict()})
         fences = [
             (each.run_id, each.epoch, each.expected_seq, seq)
-            for each, seq in zip(self.said, self._journals.last(), strict=True)
+            for each, seq in zip(self.asked, self._journals.last(), strict=True)
         ]
         return tx.ask(APPEND_EVENTS, {**WANTED.values(fences), **self._journals.values()})
 
@@ -71,7 +71,7 @@ class Appends(Kind[Append]):
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
         written = {run for run, _ in rows}
         outcomes: list[Outcome | None] = []
-        for change in self.said:
+        for change in self.asked:
             run = change.run_id
             if run in written:
                 seq = change.expected_seq + len(change.records)
@@ -117,13 +117,13 @@ class Ends(Kind[Append]):
     def __init__(self, entries: Mapping[str, tuple[int, Append]]) -> None:
         super().__init__(entries)
         self._journals = Journals(
-            (each.run_id, batches_of(each.run_id, each.expected_seq, each.records)) for each in self.said
+            (each.run_id, batches_of(each.run_id, each.expected_seq, each.records)) for each in self.asked
         )
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
         rows = [
             (each.run_id, each.epoch, each.expected_seq, seq, each.status, each.now_ms, each.output, each.error)
-            for each, seq in zip(self.said, self._journals.last(), strict=True)
+            for each, seq in zip(self.asked, self._journals.last(), strict=True)
         ]
         bound = {"snapshot_seq_min": seq_min()}
         return tx.ask(END_RUNS, {**ENDS.values(rows), **self._journals.values(), **bound})
@@ -135,7 +135,7 @@ class Ends(Kind[Append]):
         ended = {row[0] for row in rows}
         return [
             Outcome(Appended(each.expected_seq + len(each.records), 0)) if each.run_id in ended else None
-            for each in self.said
+            for each in self.asked
         ]
 
 

@@ -96,7 +96,7 @@ SELECT id FROM added"""
 class Begins(Kind[Begin]):
     def __init__(self, entries: Mapping[str, tuple[int, Begin]]) -> None:
         super().__init__(entries)
-        self._journals = Journals((each.run.id, batches_of(each.run.id, 0, each.records)) for each in self.said)
+        self._journals = Journals((each.run.id, batches_of(each.run.id, 0, each.records)) for each in self.asked)
 
     @staticmethod
     def in_order(entries: Mapping[str, tuple[int, Begin]]) -> list[str]:
@@ -110,7 +110,7 @@ class Begins(Kind[Begin]):
         return sorted(entries, key=key)
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        runs = [each.run for each in self.said]
+        runs = [each.run for each in self.asked]
         plans = {run.plan_hash: (run.plan, run.now_ms) for run in runs}
         documents: dict[str, tuple[bytes, int]] = {}
         used: dict[str, int] = {}  # documents that are there already
@@ -120,7 +120,7 @@ class Begins(Kind[Begin]):
                 if run.document is not None:
                     documents[run.document_hash] = run.document, run.now_ms
         values: dict[str, Any] = {
-            **WANTED.values(map(_row, self.said, self._journals.last())),
+            **WANTED.values(map(_row, self.asked, self._journals.last())),
             **self._journals.values(),
             **PLANS.values((hash, *plans[hash]) for hash in sorted(plans)),
             **DOCUMENTS.values((hash, *documents[hash]) for hash in sorted(documents)),
@@ -133,7 +133,7 @@ class Begins(Kind[Begin]):
 
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
         added = {row[0] for row in rows}
-        return [Outcome((new_row(each.run, None), True)) if each.run.id in added else None for each in self.said]
+        return [Outcome((new_row(each.run, None), True)) if each.run.id in added else None for each in self.asked]
 
 
 def _row(begin: Begin, seq: int) -> tuple[Any, ...]:

@@ -123,9 +123,9 @@ class Claims(Kind[Claim]):
     """One in each group."""
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        (claim,) = self.said
+        (claim,) = self.asked
         ((pool, after),) = claim.pools.items()
-        tx.tell(MAKE_READY, {"now": claim.now_ms, "pool": pool})
+        tx.send(MAKE_READY, {"now": claim.now_ms, "pool": pool})
         values = {"owner": claim.owner, "now": claim.now_ms, "lease": claim.lease_ms, "limit": claim.limit}
         return tx.ask(CLAIM_RUNS, {**values, "pool": pool, "from": behind(after)})
 
@@ -190,7 +190,7 @@ class Releases(Kind[Release]):
     locks = True
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        snapshots = [(each.run_id, each.snapshot) for each in self.said if each.snapshot is not None]
+        snapshots = [(each.run_id, each.snapshot) for each in self.asked if each.snapshot is not None]
         for run, snapshot in snapshots:
             check_length(run, snapshot)
         of_snapshots = SNAPSHOTS.values(
@@ -206,4 +206,4 @@ class Releases(Kind[Release]):
         return [Outcome(run in released) for run in self.runs]
 
     def _values(self) -> dict[str, list[object]]:
-        return RELEASES.values(each[:5] for each in self.said)
+        return RELEASES.values(each[:5] for each in self.asked)

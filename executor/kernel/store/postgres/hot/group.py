@@ -41,11 +41,11 @@ class HotGroup:
         places: dict[str, int] = {}  # of the last item of each run
         for number, item in enumerate(items):
             if (entry := _entry(item)) is not None:
-                place, run, said = entry
+                place, run, asked = entry
                 if item.alone or place == LATER or place <= places.get(run, -1):
                     place = LATER
                 else:
-                    entries[place][run] = (number, said)
+                    entries[place][run] = (number, asked)
                 places[run] = place
         self._kinds = [kind(of_kind) for kind, of_kind in zip(KINDS, entries, strict=True) if of_kind]
         self.taken = {number for kind in self._kinds for number in kind.numbers}
@@ -54,7 +54,7 @@ class HotGroup:
     def write(self, tx: Tx) -> None:
         if any(kind.locks for kind in self._kinds):
             locked = {run for kind in self._kinds if not isinstance(kind, Begins | Claims) for run in kind.runs}
-            tx.tell(LOCK_HEADS, {"runs": sorted(locked)})
+            tx.send(LOCK_HEADS, {"runs": sorted(locked)})
         self._cursors = [kind.write(tx) for kind in self._kinds]
 
     def look(self, session: Session) -> None:

@@ -46,7 +46,7 @@ class Kind(ABC, Generic[T]):
     def __init__(self, entries: Mapping[str, tuple[int, T]]) -> None:
         self.runs = self.in_order(entries)
         self.numbers = [entries[run][0] for run in self.runs]
-        self.said = [entries[run][1] for run in self.runs]
+        self.asked = [entries[run][1] for run in self.runs]
 
     @staticmethod
     def in_order(entries: Mapping[str, tuple[int, T]]) -> list[str]:

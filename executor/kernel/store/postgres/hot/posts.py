@@ -41,10 +41,10 @@ class Posts(Kind[Post]):
     locks = True
 
     def write(self, tx: Tx) -> psycopg.Cursor[Row]:
-        return tx.ask(POST_MESSAGES, WANTED.values(self.said))
+        return tx.ask(POST_MESSAGES, WANTED.values(self.asked))
 
     def look(self, session: Session) -> psycopg.Cursor[Row]:
-        return session.execute(OPEN_THEN, WANTED.values(self.said))
+        return session.execute(OPEN_THEN, WANTED.values(self.asked))
 
     def outcomes(self, rows: Sequence[Row]) -> list[Outcome | None]:
         open_runs = {row[0] for row in rows}
