@@ -40,11 +40,11 @@ from server.http import errors
 from server.http.auth import Auth, watch_streams
 from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
-from server.http.streams import Streams
+from server.http.sse import Streams
 from server.http.table import routes
 from server.keys import old_secrets, read_secret, secrets_command
-from server.metrics.process import ProcessMeters
-from server.oidc.sign_in import SignIn
+from server.metrics.collect import ProcessMeters
+from server.oidc.provider import SignIn
 from server.settings import LOST, Settings
 from server.variables import SettingsError
 

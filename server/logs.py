@@ -38,7 +38,7 @@ class LogFormatter(logging.Formatter):
 class JsonFormatter(LogFormatter):
     """An object for each line: `at`, `level`, `logger`, `message`; `error` is a traceback. Lines about a workflow's run
     have `run` and `workflow`, lines about an attempt also `node` and `attempt`, lines of the access log `request` (see
-    server/http/access.py)."""
+    server/http/security.py)."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

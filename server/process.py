@@ -36,14 +36,13 @@ from server import ui
 from server.app import create_app, own_blocks
 from server.http.auth import Auth
 from server.http.connections import Connection, Connections
-from server.http.proxies import Proxies
-from server.http.security import warn_of_open_bind
-from server.http.streams import Streams
+from server.http.security import Proxies, warn_of_open_bind
+from server.http.sse import Streams
 from server.keys import with_token
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
-from server.metrics.process import ProcessMeters
+from server.metrics.collect import ProcessMeters
 from server.settings import Settings, load_settings
 from server.start import started
 from server.variables import SettingsError, authority, database_path, server_url
@@ -249,9 +248,9 @@ async def _serve_beside(
             lifespan="on",
             log_config=None,
             log_level=settings.log_level,
-            access_log=False,  # server/http/access.py writes it
+            access_log=False,  # server/http/security.py writes it
             server_header=False,
-            proxy_headers=False,  # server/http/proxies.py reads them
+            proxy_headers=False,  # server/http/security.py reads them
             backlog=_backlog(descriptors),
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,

@@ -20,7 +20,7 @@ from server.app import own_blocks
 from server.leave import StopSignals, leave
 from server.logs import keep_from_log, log_to_stderr
 from server.metrics.beside import Metrics
-from server.metrics.process import ProcessMeters
+from server.metrics.collect import ProcessMeters
 from server.process import EXIT_USAGE, POOL_THREADS, cannot_open, loop_factory
 from server.settings import Settings
 from server.start import started

@@ -4,22 +4,55 @@ conversation: the id is random, and its stream shows that conversation alone.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+import orjson
 from msgspec import Struct
 from starlette.responses import RedirectResponse, Response
 
 from executor.errors import Conflict, InputInvalid, NotFound, WeftError
-from executor.service.topics.chats import ChatTurn, ChatView, new_conversation, streamed
+from executor.kernel.journal.codec import data_of
+from executor.kernel.store.run_rows import Record
+from executor.service.topics.chats import PERSON, ChatTurn, ChatView, new_conversation, streamed
 from server import ui
-from server.http.body import decode_form, read_bytes
-from server.http.call import Call
-from server.http.chat_stream import ChatFrames
 from server.http.errors import CrossSite, UnsupportedMedia
+from server.http.request import decode_form, read_bytes
 from server.http.response import json_response
 from server.http.security import is_cross_site
 from server.http.sse import EventStream
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 from server.pages import chat as pages
-from server.pages.instead import instead
+from server.pages.html import instead
+
+
+class ChatFrames:
+    """Encodes frames for `EventStream`. `shown` is the set of blocks whose text is sent."""
+
+    def __init__(self, shown: frozenset[str]) -> None:
+        self._shown = shown
+        self._waits: set[tuple[str | None, str, int]] = set()
+
+    def records(self, records: list[Record]) -> Iterator[bytes]:
+        for record in records:
+            place = (record.node, record.path, record.attempt)
+            if record.type == "node.started" and record.node in self._shown:
+                yield _frame("begin", {})  # discards the text of an earlier attempt
+            elif record.type == "wait.opened" and data_of(record).get("kind") in PERSON:
+                self._waits.add(place)
+                yield _frame("waiting", {})
+            elif record.type == "wait.closed" and place in self._waits:
+                self._waits.discard(place)
+                yield _frame("working", {})
+            elif record.type == "run.finished":
+                yield _frame("end", {})
+
+    def texts(self, texts: dict[str, str]) -> bytes:
+        """Encode text by node key, such as `agent` or `agent#2`. Text of blocks in loops is not sent."""
+        return b"".join(_frame("text", {"text": text}) for key, text in texts.items() if key in self._shown)
+
+
+def _frame(event: str, data: dict[str, str]) -> bytes:
+    return b"event: %s\ndata: %s\n\n" % (event.encode(), orjson.dumps(data))
 
 
 class ChatTurns(Struct, frozen=True):
@@ -35,14 +68,8 @@ class ChatSent(Struct, frozen=True):
 
 
 BODY_BYTES_MAX = 64 * 1024
-
-
 _ANY = "/chat/{name}/{token}"
-
-
 _ONE = f"{_ANY}/{{conversation}}"
-
-
 _HTML = ("text/html",)
 
 

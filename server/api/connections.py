@@ -11,10 +11,9 @@ from executor.blocks.vault.connection import Connection, Kind, Provider
 from executor.blocks.vault.oauth import KnownProvider, known_providers
 from executor.service.topics.connections import ConnectionView, SignIn
 from executor.service.topics.secrets import EnvUse
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.request import read_as
 from server.http.response import json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 
 
 class ConnectionSpec(Struct, frozen=True, forbid_unknown_fields=True):

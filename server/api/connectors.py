@@ -12,10 +12,9 @@ from executor.blocks.connectors import openapi
 from executor.blocks.connectors.document import BYTES_MAX
 from executor.blocks.connectors.openapi import CHOSEN_MAX
 from executor.service.topics.connectors import ConnectorView, OpenApiImported
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.request import read_as
 from server.http.response import json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 
 
 class ConnectorList(Struct, frozen=True):

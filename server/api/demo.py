@@ -12,19 +12,13 @@ from collections import OrderedDict
 from starlette.responses import Response
 
 from server.api.server import Echo, EchoQuery
-from server.http.body import read_json
-from server.http.call import Call
 from server.http.errors import problem
-from server.http.response import json_response
-from server.http.shapes import AnyJson
-from server.http.table import Routes, RouteSpec
+from server.http.request import read_json
+from server.http.response import AnyJson, json_response
+from server.http.table import Call, Routes, RouteSpec
 
 BODY_BYTES_MAX = 64 * 1024
-
-
 KEYS_MAX = 1000
-
-
 _HEADERS = ("accept", "content-type", "idempotency-key", "user-agent")
 
 

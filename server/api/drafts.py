@@ -27,12 +27,10 @@ from server.api.runs import (
     started,
 )
 from server.api.workflows import workflow_url
-from server.http.body import read_as
-from server.http.call import Call
 from server.http.errors import PreconditionRequired
-from server.http.response import json_response
-from server.http.shapes import PAGE_MAX, DraftName, Version
-from server.http.table import Link, Param, Routes, RouteSpec
+from server.http.request import read_as
+from server.http.response import PAGE_MAX, DraftName, Version, json_response
+from server.http.table import Call, Link, Param, Routes, RouteSpec
 
 
 class DraftRequest(Struct, forbid_unknown_fields=True):
@@ -116,11 +114,7 @@ class DraftsQuery(Struct, frozen=True):
 
 
 _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
-
-
 _REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
-
-
 _AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV)
 
 

@@ -13,15 +13,12 @@ from starlette.responses import Response
 from executor.errors import BadRequest
 from executor.kernel.store.run_rows import EventFilter, Record, RunRow
 from executor.kernel.store.statements import TERMINAL
-from server.http.call import Call
-from server.http.encoded import encode_record
 from server.http.errors import CrossSite
-from server.http.query import INTEGER_MAX
-from server.http.response import long_json_response
+from server.http.request import INTEGER_MAX
+from server.http.response import EVENTS_PAGE_MAX, Preview, encode_record, long_json_response
 from server.http.security import is_cross_site
-from server.http.shapes import EVENTS_PAGE_MAX, Preview
 from server.http.sse import EventStream
-from server.http.table import Param, Routes, RouteSpec
+from server.http.table import Call, Param, Routes, RouteSpec
 
 
 class EventOnWire(Struct, frozen=True):
@@ -68,8 +65,6 @@ def page_events(run: str, records: Sequence[Record], preview: int | None) -> lis
 
 
 EVENTS_AT_ONCE = 1_000  # of a page of 10,000: others run in between
-
-
 _LAST = Param("Last-Event-ID", "Continue after this event. Overrides `after`.", {"type": "integer"})
 
 

@@ -8,19 +8,13 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.responses import Response
 
 from executor.kernel.values.file import File
-from server.http.body import stream_of
-from server.http.call import Call
-from server.http.downloads import download
-from server.http.response import json_response
+from server.http.request import stream_of
+from server.http.response import download, json_response
 from server.http.security import UPLOAD_MEDIA
-from server.http.table import Param, Routes, RouteSpec
+from server.http.table import Call, Param, Routes, RouteSpec
 
 NAME_SENT_MAX = 1_000
-
-
 FileName = Annotated[str, Meta(max_length=NAME_SENT_MAX)]
-
-
 MediaType = Annotated[str, Meta(max_length=255)]
 
 

@@ -8,20 +8,15 @@ from executor.errors import Conflict, InputInvalid, NotFound, WeftError
 from executor.service.triggers.forms import FormView
 from server import ui
 from server.api.runs import wait_for
-from server.http.call import Call
 from server.http.errors import UnsupportedMedia
-from server.http.posted import FORM_MEDIA, posted
-from server.http.table import Routes, RouteSpec
-from server.pages import form as pages
+from server.http.multipart import FORM_MEDIAS, posted
+from server.http.table import Call, Routes, RouteSpec
+from server.pages import forms as pages
 from server.pages.forms import file_inputs, placed_errors, read_form
-from server.pages.instead import instead
+from server.pages.html import instead
 
 BODY_BYTES_MAX = 256 * 1024
-
-
 _ONE = "/forms/{name}/{token}"
-
-
 _HTML = ("text/html",)
 
 
@@ -40,7 +35,7 @@ async def show(call: Call) -> Response:
 async def submit(call: Call) -> Response:
     """The page with the result. Sending the same page again starts nothing and shows the same run."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media not in FORM_MEDIA:
+    if media not in FORM_MEDIAS:
         raise UnsupportedMedia("This address accepts only the form of its page.", hint="Programs use a webhook.")
     try:
         form = await _find(call)

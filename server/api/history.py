@@ -1,27 +1,29 @@
-"""The history of runs: a run after any event, one node of it in any attempt, and two runs side by side."""
+"""Past states of a run, a comparison of two runs, one node, and plans."""
 
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 from starlette.responses import Response
 
+from compiler import plan as plans
+from compiler.plan import Plan
+from compiler.render import Format, render
 from executor.errors import NotFound
 from executor.kernel.journal.projection import Status
+from executor.kernel.process.threads import aside
 from executor.service.topics.history import RunState
 from executor.service.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
 from executor.service.views.diff import RunDiff
-from server.api.runs import StateQuery
-from server.http.call import Call
-from server.http.response import json_response, long_json_response
-from server.http.shapes import Preview, beginning, fragment
-from server.http.table import Routes, RouteSpec
+from server.api.runs import PlanQuery, StateQuery
+from server.api.workflows import WorkflowPlanQuery
+from server.http.response import Preview, beginning, fragment, json_response, long_json_response
+from server.http.table import Call, Routes, RouteSpec
 
 Bytes = Annotated[int, Meta(description="Bytes of JSON.")]
-
-
 Beginning = Annotated[str, Meta(description="Only when cut: the beginning of the JSON.")]
 
 
@@ -168,3 +170,54 @@ def _file(detail: NodeDetail, what: str) -> Response:
         headers={"Cache-Control": "no-store", "Content-Disposition": f'attachment; filename="{name}.json"'},
         media_type="application/json",
     )
+
+
+FORMATS: dict[Format, str] = {
+    "json": "application/json",
+    "text": "text/plain; charset=utf-8",
+    "dot": "text/vnd.graphviz; charset=utf-8",
+    "mermaid": "text/vnd.mermaid; charset=utf-8",
+}
+
+
+_MEDIA = ("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.mermaid")
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/plan",
+    "The plan of a run",
+    needs="viewer",
+    answer=dict[str, Any],
+    statuses=(404,),
+    query=PlanQuery,
+    media=_MEDIA,
+)
+async def plan_of_run(call: Call) -> Response:
+    """`expanded` includes each branch and iteration whose number is known before the run."""
+    query = call.query(PlanQuery)
+    return await _drawn(query, await call.engine.runs.plan(call.path("id")))
+
+
+@route(
+    "GET",
+    "/api/workflows/{name}/plan",
+    "The plan of a stored workflow",
+    tag="workflows",
+    needs="viewer",
+    answer=dict[str, Any],
+    statuses=(404, 422),
+    query=WorkflowPlanQuery,
+    media=_MEDIA,
+)
+async def plan_of_workflow(call: Call) -> Response:
+    """The plan that a run starting at `trigger` would use. Nothing runs."""
+    query = call.query(WorkflowPlanQuery)
+    return await _drawn(query, await call.engine.workflows.plan(call.path("name"), query.version, query.trigger))
+
+
+async def _drawn(query: PlanQuery, plan: Plan) -> Response:
+    form, expanded = query.format, query.expanded
+    whole = form == "json" and not expanded
+    body = plans.encode(plan) if whole else await aside(partial(render, plan, form, expanded=expanded))
+    return Response(body, media_type=FORMATS[form], headers={"ETag": f'"{plan.hash}"'})

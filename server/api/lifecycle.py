@@ -23,11 +23,9 @@ from server.api.runs import (
     idempotency_key,
     started,
 )
-from server.http.body import read_as
-from server.http.call import Call
-from server.http.response import json_response
-from server.http.shapes import Version
-from server.http.table import Routes, RouteSpec
+from server.http.request import read_as
+from server.http.response import Version, json_response
+from server.http.table import Call, Routes, RouteSpec
 
 
 class RerunRequest(Struct, forbid_unknown_fields=True):

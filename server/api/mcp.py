@@ -14,10 +14,9 @@ from starlette.responses import Response
 
 from server.api.mcp_tools import UnknownTool, call_tool, list_tools
 from server.api.runs import KEY, idempotency_key
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.request import read_as
 from server.http.response import json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 
 Text = Annotated[str, Meta(max_length=8_000)]
 
@@ -94,11 +93,7 @@ async def check(call: Call) -> Response:
 
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
-
-
 METHOD_UNKNOWN: Final = -32601
-
-
 PARAMS_INVALID: Final = -32602
 
 

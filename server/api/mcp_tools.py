@@ -29,33 +29,19 @@ from executor.kernel.values.run_input import FILE
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import WaitView
 from server.api.runs import IDEMPOTENCY_KEY_MAX, run_summary, run_urls, wait_for
-from server.http.body import convert
-from server.http.call import Call
+from server.http.auth import ANYONE, without_links
 from server.http.errors import Forbidden, status_of
-from server.http.principals import ANYONE, without_links
-from server.http.shapes import to_json
+from server.http.request import convert
+from server.http.response import to_json
+from server.http.table import Call
 
 WAIT_S: Final = 25.0  # of a call that starts a run
-
-
 PAGE: Final = 100  # workflows that are looked at for one page of tools
-
-
 LISTED_MAX: Final = 50
-
-
 TEXT_MAX: Final = 256 * 1024
-
-
 KEY: Final = "weft/idempotencyKey"  # in `_meta`
-
-
 _PLAIN = re.compile(r"[A-Za-z0-9_-]{1,50}")
-
-
 _FOREIGN = re.compile(r"[^A-Za-z0-9_-]+")
-
-
 _JSON_TYPES: Final = frozenset(FIELD_TYPES) - {"any"}
 
 

@@ -9,9 +9,8 @@ from starlette.responses import Response
 
 from executor.kernel.store.topics.memory import MemoryHead
 from executor.service.topics.memory import TurnView
-from server.http.call import Call
 from server.http.response import json_response, long_json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 
 Name = Annotated[str, Meta(max_length=1_000)]
 

@@ -13,22 +13,14 @@ from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, AuditRow, hash_of
 from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, PersonRole, Role, SessionRow, TokenRow, UserRow
 from server.api.server import SessionsEnded
-from server.http.api_tokens import KEY, new_token
-from server.http.auth import CODE_S
-from server.http.body import read_as
-from server.http.call import Call
-from server.http.principals import FIRST_ADMIN
-from server.http.response import json_response
-from server.http.sessions import hash_of as hash_of_secret
-from server.http.shapes import PAGE_MAX, USER_ID
-from server.http.table import Routes, RouteSpec
+from server.http.auth import CODE_S, FIRST_ADMIN, KEY, new_token
+from server.http.auth import hash_of as hash_of_secret
+from server.http.request import read_as
+from server.http.response import PAGE_MAX, USER_ID, json_response
+from server.http.table import Call, Routes, RouteSpec
 
 DAYS_MAX = 3650
-
-
 UserId = Annotated[str, Meta(pattern=USER_ID, description="What documents call the user by: lower case.")]
-
-
 Name = Annotated[str, Meta(max_length=200)]
 
 
@@ -184,11 +176,7 @@ class Verified(Struct, frozen=True):
 
 
 DAY_MS = 24 * 3_600_000
-
-
 PAGE = 1_000
-
-
 _USER = "/api/users/{id}"
 
 

@@ -1,13 +1,13 @@
-"""Resume links: GET shows the question and changes nothing (mail scanners open links), POST answers, once.
-
-Public: the token in the link is the credential, unless the wait is for certain people, who sign in. `/resume/{token}`
-answers in HTML, or JSON if the request accepts it; `/api/resume/{token}` answers in JSON.
+"""Links that answer a wait, as pages and as JSON, and the addresses that other systems post to, with the message that a
+`callback` block waits for. Public: the token in the address is the credential. The first answer counts.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import orjson
+from msgspec import Struct
 from msgspec.structs import replace
 from starlette.responses import Response
 
@@ -17,23 +17,19 @@ from executor.kernel.store.topics.audit import Act, Reach, acting
 from executor.service.views import WaitView, view_of
 from server import ui
 from server.api.waits import AnswerRequest, PublicWait, too_late
-from server.http.auth import HINT
-from server.http.body import read_as
-from server.http.call import Call
-from server.http.posted import FORM_MEDIA, posted
-from server.http.principals import Principal
+from server.http.auth import HINT, Principal
+from server.http.errors import UnsupportedMedia, problem
+from server.http.multipart import FORM_MEDIAS, posted
+from server.http.request import parse_json, read_as, read_bytes
 from server.http.response import json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 from server.pages import entry
 from server.pages import resume as pages
 from server.pages.forms import file_inputs, placed_errors, read_form
+from server.settings import Limits
 
 _BOTH = ("text/html", "application/json")
-
-
 _SHOW = "The request behind a resume link"
-
-
 _ANSWER = "Answer a wait, once"
 
 
@@ -77,7 +73,7 @@ async def show_json(call: Call) -> Response:
 async def answer(call: Call) -> Response:
     """A form post returns a page, a JSON post returns JSON."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if media in FORM_MEDIA:
+    if media in FORM_MEDIAS:
         return await _answer_form(call)
     return await answer_json(call)
 
@@ -189,3 +185,74 @@ def _extras(call: Call) -> ui.Extras:
 
 def _wants_json(call: Call) -> bool:
     return call.accepts("application/json") and not call.accepts("text/html")
+
+
+class CallbackTaken(Struct, frozen=True):
+    """POST /callbacks/{token}: the request was accepted as the answer."""
+
+    accepted: bool
+    received_at_ms: int
+
+
+CALLBACK_BYTES_MAX = 1024 * 1024
+CALLBACK_HINT = "Send the answer to this URL with POST, as JSON or text. Only the first answer is accepted."
+
+
+@route(
+    "POST",
+    "/callbacks/{token}",
+    "Answer a callback block, once",
+    public=True,
+    body=Any,
+    body_bytes=CALLBACK_BYTES_MAX,
+    answer=CallbackTaken,
+    status=202,
+    statuses=(400, 404, 409, 413, 415, 422, 429),
+)
+async def receive(call: Call) -> Response:
+    """Any JSON or text. 202: accepted. 409: answered before; `answered_by` and `answered_at_ms` have details. 422: the
+    body does not match the schema; the URL stays open."""
+    token = call.path("token")
+    headers = {name.lower(): value for name, value in call.request.headers.items()}
+    body = _body(await read_bytes(call.request, call.limits), headers.get("content-type", ""), call.limits)
+    try:
+        await call.engine.waits.by_token(token, "callback")
+    except NotFound:
+        call.link_rates.missed(call.address)
+        raise
+    call.link_rates.answering(token)
+    try:
+        wait = await call.engine.callbacks.receive(token, body, headers)
+    except AlreadyAnswered as error:
+        late = too_late(error)
+        del late.extra["answer"]  # later callers do not see the first answer
+        raise late from None
+    return json_response(CallbackTaken(True, wait.answered_at_ms or 0), 202)
+
+
+@route("GET", "/callbacks/{token}", "Not available", public=True, documented=False, status=405)
+async def look(call: Call) -> Response:
+    """The same response for every token, so that it reveals nothing."""
+    detail = "This URL accepts only POST requests from programs."
+    return problem(405, "method_not_allowed", detail, hint=CALLBACK_HINT, headers={"Allow": "POST"})
+
+
+def _body(data: bytes, content_type: str, limits: Limits) -> Any:
+    """Return the body. It must be JSON if it is declared as such; without a declaration it is JSON if it can be read
+    so, else text. Raises MalformedBody (400), UnsupportedMedia (415)."""
+    media = content_type.partition(";")[0].strip().lower()
+    if not data.strip():
+        return None
+    if media == "application/json" or media.endswith("+json"):
+        return parse_json(data, limits)
+    if not media:
+        try:
+            orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            return parse_json(data, limits)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UnsupportedMedia("The body is neither JSON nor UTF-8 text.", hint=CALLBACK_HINT) from None

@@ -27,12 +27,10 @@ from executor.service.views import (
     view_of,
 )
 from server.api.events import open_stream
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.auth import without_links
 from server.http.errors import TooManyStreams
-from server.http.principals import without_links
-from server.http.response import block_response, json_response, long_json_response
-from server.http.shapes import (
+from server.http.request import read_as
+from server.http.response import (
     PAGE_MAX,
     WAIT_S_MAX,
     PersonName,
@@ -40,10 +38,13 @@ from server.http.shapes import (
     ShortText,
     Version,
     beginning,
+    block_response,
     capped,
     fragment,
+    json_response,
+    long_json_response,
 )
-from server.http.table import Link, Param, Routes, RouteSpec
+from server.http.table import Call, Link, Param, Routes, RouteSpec
 
 SUMMARY_CHARS = 160
 
@@ -334,11 +335,7 @@ KEY = Param(
 
 
 REFUSALS = (409, 413, 415, 422)
-
-
 STARTED = (RunAccepted, RunResult)  # the second with ?wait=
-
-
 _RUN = {"id": "$response.body#/run"}
 
 

@@ -12,10 +12,9 @@ from executor.kernel.values.cron import EXPRESSION_SCHEMA
 from executor.service.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
 from executor.service.views import view_of
 from server.api.runs import RunAccepted, run_urls
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.request import read_as
 from server.http.response import json_response
-from server.http.table import Link, Param, Routes, RouteSpec
+from server.http.table import Call, Link, Param, Routes, RouteSpec
 
 
 class ScheduleList(Struct, frozen=True):
@@ -71,11 +70,7 @@ class CronQuery(Struct, frozen=True):
 
 # What is made by this API is named so; those that documents declare have a colon in them.
 OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
-
-
 _ONE = "/api/schedules/{id}"
-
-
 _SAME = {"id": "$response.body#/id"}
 
 

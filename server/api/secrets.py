@@ -8,10 +8,9 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from executor.service.topics.secrets import SecretView
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.request import read_as
 from server.http.response import json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 
 
 class SecretSpec(Struct, frozen=True, forbid_unknown_fields=True):

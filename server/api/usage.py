@@ -11,13 +11,10 @@ from starlette.responses import Response
 from executor.errors import BadRequest
 from executor.kernel.store.topics.usage import By
 from executor.service.views.usage import SpentView, UsageView
-from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Routes, RouteSpec
+from server.http.table import Call, Routes, RouteSpec
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-
-
 Day = Annotated[str, Meta(pattern=_DAY, description="A day in UTC.")]
 
 

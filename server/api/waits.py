@@ -14,13 +14,11 @@ from executor.kernel.run.answers import needs_sign_in
 from executor.kernel.store.topics.waits import WaitStatus
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import SignalView, WaitShown, WaitView, view_of
-from server.http.body import read_as
-from server.http.call import Call
+from server.http.auth import without_links
 from server.http.errors import Forbidden
-from server.http.principals import without_links
-from server.http.response import json_response
-from server.http.shapes import PAGE_MAX, PersonName, capped
-from server.http.table import Link, Routes, RouteSpec
+from server.http.request import read_as
+from server.http.response import PAGE_MAX, PersonName, capped, json_response
+from server.http.table import Call, Link, Routes, RouteSpec
 
 
 class PublicWait(WaitShown, frozen=True, omit_defaults=False):
@@ -99,8 +97,6 @@ class SignalList(Struct, frozen=True):
 
 
 _ONE = "/api/runs/{id}/waits/{key}"
-
-
 _OLDEST = {"id": "$response.body#/waits/0/run", "key": "$response.body#/waits/0/id"}
 
 

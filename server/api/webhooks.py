@@ -1,17 +1,26 @@
-"""Webhooks: their addresses, their secrets, and what came in. What comes in is the business of `hooks.py`."""
+"""Webhooks, and the requests that they receive. Those are public: the secret of the webhook is the credential, never
+the server's. A holder of the token chooses the workflow that runs.
+"""
 
 from __future__ import annotations
+
+from typing import Any
 
 from msgspec import Struct
 from starlette.responses import Response
 
-from executor.service.triggers.webhooks import DeliveryView, RefusalView, WebhookSpec, WebhookView
+from executor.errors import NotFound, StoreError, WeftError
+from executor.kernel.store.topics.webhooks import Auth
+from executor.service.triggers.requests import Received
+from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalView, WebhookSpec, WebhookView
 from executor.service.views import view_of
+from server.api.runs import wait_for
 from server.api.schedules import OWN_ID, TriggerDeleted, TriggersQuery
-from server.http.body import read_as
-from server.http.call import Call
-from server.http.response import json_response
-from server.http.table import Link, Routes, RouteSpec
+from server.http.errors import problem
+from server.http.request import parse_json, read_as, read_bytes
+from server.http.response import block_response, json_response
+from server.http.table import Call, Link, Routes, RouteSpec
+from server.settings import Limits
 
 
 class WebhookList(Struct, frozen=True):
@@ -38,8 +47,6 @@ class WebhookRotated(Struct, frozen=True):
 
 
 _ONE = "/api/webhooks/{id}"
-
-
 _SAME = {"id": "$response.body#/id"}
 
 
@@ -132,3 +139,115 @@ async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
         deliveries=await webhooks.deliveries(view.id),
         refused=await webhooks.refused(view.id),
     )
+
+
+class HookStarted(Struct, frozen=True):
+    """202: the run is stored. `status_url` requires the token of the server, if it has one."""
+
+    run: str
+    status: str
+    delivery: str
+    status_url: str
+
+
+class HookResult(Struct, frozen=True):
+    """200: the run has succeeded."""
+
+    run: str
+    status: str
+    delivery: str
+    output: Any
+
+
+BODY_BYTES_MAX = 1024 * 1024
+HINT = "Send a POST request to this URL."
+
+
+@route(
+    "POST",
+    "/hooks/{id}",
+    "Receive a webhook request",
+    public=True,
+    body=Any,
+    body_bytes=BODY_BYTES_MAX,
+    answer=HookStarted,
+    status=202,
+    statuses=(200, 400, 401, 404, 409, 410, 413, 422, 429, 502, 503),
+)
+async def receive(call: Call) -> Response:
+    """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was
+    received before. 410: the webhook is disabled."""
+    id, rates = call.path("id"), call.hook_rates
+    proved = False
+    try:
+        received = await _read(call)
+
+        def admit(auth: Auth) -> None:
+            nonlocal proved
+            proved = True
+            rates.proved(id, auth, call.address)
+            _check_json(received, call.limits)
+
+        delivered = await call.engine.webhooks.receive(id, received, admit)
+    except NotFound:
+        call.link_rates.missed(call.address)
+        raise
+    except StoreError:
+        raise
+    except WeftError:
+        if not proved:
+            rates.refused(call.address)
+        raise
+    if delivered.timeout_s is None:
+        return _started(delivered, delivered.submitted.status)
+    return await _answer(call, delivered, delivered.timeout_s)
+
+
+async def _read(call: Call) -> Received:
+    """Return the request as bytes. Raises BodyTooLarge, BodyTimeout, MalformedBody, which are recorded like refusals of
+    the webhook."""
+    request = call.request
+    try:
+        body = await read_bytes(request, call.limits)
+    except WeftError as error:
+        call.engine.webhooks.record_refused(call.path("id"), error)
+        raise
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return Received(request.method, headers, request.query_params.multi_items(), body)
+
+
+def _check_json(received: Received, limits: Limits) -> None:
+    """Raises MalformedBody if the body is not JSON, or exceeds the bounds."""
+    media = received.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media.endswith(("/json", "+json")) and received.body.strip():
+        parse_json(received.body, limits)
+
+
+@route("GET", "/hooks/{id}", "Not available", public=True, documented=False, status=405)
+async def look(call: Call) -> Response:
+    """The same response for every id, so that it reveals nothing."""
+    detail = "This URL accepts only POST requests from programs."
+    return problem(405, "method_not_allowed", detail, hint=HINT, headers={"Allow": "POST"})
+
+
+async def _answer(call: Call, delivered: Delivered, timeout_s: float) -> Response:
+    """Return the run's answer, if there is one in time. Errors inside the run are shown only to users who may see the
+    run."""
+    run = await wait_for(call, delivered.submitted.run, timeout_s)
+    if run.response is not None and run.status == "succeeded":
+        return block_response(run.response, {"Weft-Run": run.id})
+    if run.status == "succeeded":
+        result = HookResult(run.id, run.status, delivered.delivery, run.output)
+        return json_response(result, headers={"Weft-Run": run.id})
+    if run.status in ("failed", "cancelled"):
+        return problem(502, f"run_{run.status}", f"The run has {_ENDED[run.status]}.", extra={"run": run.id})
+    return _started(delivered, run.status)
+
+
+_ENDED = {"failed": "failed", "cancelled": "been cancelled"}
+
+
+def _started(delivered: Delivered, status: str) -> Response:
+    run = delivered.submitted.run
+    started = HookStarted(run, status, delivered.delivery, f"/api/runs/{run}")
+    return json_response(started, 202, {"Weft-Run": run})

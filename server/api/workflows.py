@@ -12,12 +12,10 @@ from compiler.diagnostics import Diagnostic
 from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
 from executor.service.views import SavedWorkflow
 from server.api.runs import InputList, PlanQuery
-from server.http.body import read_as, read_json
-from server.http.call import Call
 from server.http.errors import BodyInvalid
-from server.http.response import json_response
-from server.http.shapes import PAGE_MAX, StoredVersion, Version, fragment
-from server.http.table import Link, Routes, RouteSpec
+from server.http.request import read_as, read_json
+from server.http.response import PAGE_MAX, StoredVersion, Version, fragment, json_response
+from server.http.table import Call, Link, Routes, RouteSpec
 
 
 class ActivateRequest(Struct, forbid_unknown_fields=True):

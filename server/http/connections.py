@@ -30,7 +30,7 @@ from uvicorn.server import ServerState
 
 from executor.kernel.process.repeated import Repeated
 from server.http.errors import PROBLEM_JSON, problem
-from server.http.proxies import Proxies
+from server.http.security import Proxies
 from server.settings import Limits
 from server.variables import is_loopback
 

@@ -13,8 +13,9 @@ import orjson
 
 from executor.blocks.http.parts import are_too_many, header_of
 from executor.kernel.values.files import Files
-from server.http.body import FORM_FIELDS_MAX, FORM_HINT
 from server.http.errors import BodyInvalid, BodyTooLarge
+from server.http.request import FORM_FIELDS_MAX, FORM_HINT, decode_form, read_bytes, stream_of
+from server.http.table import Call
 
 FORM_MEDIA: Final = "multipart/form-data"
 FILES_MAX: Final = 20
@@ -155,3 +156,19 @@ def _described(head: bytes) -> tuple[str, str | None, str | None]:
 
 def _unreadable(why: str) -> BodyInvalid:
     return BodyInvalid(f"The form cannot be read: {why}.", pointer="", hint=FORM_HINT)
+
+
+FORM_MEDIAS: Final = frozenset({"application/x-www-form-urlencoded", "multipart/form-data"})
+
+
+async def posted(call: Call, files: Collection[str]) -> dict[str, str]:
+    """The last text of each input; of the inputs `files`, which take files, the JSON of the stored file. Raises
+    BodyInvalid, BodyTooLarge, LimitExceeded (file_too_large)."""
+    boundary = boundary_of(call.request.headers.get("content-type", ""))
+    if boundary is None:
+        return decode_form(await read_bytes(call.request, call.limits))
+    body = stream_of(call.request, call.limits.body_s)
+    uploader = call.path("token")  # what came with the form may be in what is sent by it
+    return await read_form_with_files(
+        body, boundary, call.engine.parts.files, files, call.limits.request_bytes, uploader=uploader
+    )

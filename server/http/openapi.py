@@ -12,8 +12,8 @@ import orjson
 from msgspec import UNSET, Struct, inspect
 
 from server.http.errors import PROBLEM_JSON, phrase
-from server.http.query import INTEGER_MAX, Parameter, parameters_of
-from server.http.shapes import Problem
+from server.http.request import INTEGER_MAX, Parameter, parameters_of
+from server.http.response import Problem
 from server.http.table import Link, Param, RouteSpec
 
 _OTHER = {
@@ -182,7 +182,7 @@ def _link(link: Link, ids: dict[tuple[str, str], str]) -> tuple[str, dict[str, A
 
 
 def _parameter(param: Param) -> dict[str, Any]:
-    """Describe a parameter. Numbers without bounds have those of server/http/query.py."""
+    """Describe a parameter. Numbers without bounds have those of server/http/request.py."""
     number = param.schema.get("type") == "integer"
     return {
         "name": param.name,

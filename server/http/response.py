@@ -9,14 +9,266 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import cache
+from typing import Annotated, Any, Final, TypeVar
+from urllib.parse import quote
 
-from msgspec import Struct
-from starlette.responses import Response
+import msgspec
+import orjson
+from msgspec import NODEFAULT, UNSET, Meta, Struct, UnsetType
+from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from server.http.shapes import to_json
+from compiler.diagnostics import Diagnostic
+from executor.kernel.journal.codec import key_of
+from executor.kernel.store.run_rows import Record
+from executor.kernel.store.statements import COUNT_MAX, RunStatus
+from executor.kernel.store.topics.contents import FileHead
+from executor.kernel.store.topics.waits import WaitStatus
+from executor.kernel.store.topics.workflows import VERSION_MAX
+from executor.kernel.values.file import ANY_MEDIA
+from executor.kernel.values.files import Files
+from server.http.errors import problem
+
+Status = TypeVar("Status", RunStatus, WaitStatus)
+DraftName = Annotated[str, Meta(max_length=200)]
+PersonName = Annotated[str, Meta(max_length=200)]
+ShortText = Annotated[str, Meta(max_length=500)]
+AnyJson = Annotated[Any, Meta(description="Any JSON.")]
+Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
+PAGE_MAX = 1000
+EVENTS_PAGE_MAX = 10_000
+PREVIEW_BYTES_MAX = 16 * 1024 * 1024  # as large as any output
+WAIT_S_MAX = 60.0
+
+
+# Query parameters that several routes have.
+Preview = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=PREVIEW_BYTES_MAX,
+        description="Cut outputs over this many bytes: `output` is then null, `truncated` true, `size` the number of "
+        "bytes, and `preview` has the beginning of the JSON. The whole is at /api/runs/{id}/nodes/{key}.",
+    ),
+]
+
+
+StoredVersion = Annotated[int, Meta(ge=1, description="A stored version. Default: the active one.")]
+
+
+def capped(counts: Mapping[Status, int]) -> list[Status]:
+    """Return the statuses whose count stopped at COUNT_MAX."""
+    return [status for status, count in counts.items() if count >= COUNT_MAX]
+
+
+def fragment(data: bytes | None) -> Any:
+    """Stored JSON, spliced in as it is; None becomes null."""
+    return None if data is None else orjson.Fragment(data)
+
+
+_EMPTY = (list, dict, set)
+
+
+def to_json(value: Any) -> bytes:
+    """JSON of structs, fragments and plain values together."""
+    return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
+
+
+def beginning(data: bytes, length: int) -> str:
+    """Return the first `length` characters of JSON bytes, with `...` at the end if there are more."""
+    text = data[: 4 * (length + 1)].decode(errors="ignore")  # no character takes more than four bytes
+    return text if len(text) <= length else text[:length] + "..."
+
+
+def _plain(value: Any) -> Any:
+    """Convert one level of a struct: large values in it are encoded where they are, not copied first."""
+    members = _members(type(value)) if isinstance(value, Struct) else None
+    if members is None:
+        return msgspec.to_builtins(value, builtin_types=(orjson.Fragment,))
+    return {
+        name: member
+        for name, field, default, empty in members
+        if (member := getattr(value, field)) is not default
+        and member is not UNSET
+        and (empty is None or member or type(member) is not empty)
+    }
+
+
+@cache
+def _members(of: type[Struct]) -> tuple[tuple[str, str, Any, type | None], ...] | None:
+    """Return the names of the members in JSON and in Python, and the omitted values: this object, and an empty one of
+    this type, as msgspec does. Returns None if JSON has the struct in another form."""
+    config = of.__struct_config__
+    if config.tag is not None or config.array_like:
+        return None
+    found: list[tuple[str, str, Any, type | None]] = []
+    for field in msgspec.structs.fields(of):
+        default, empty = UNSET, None
+        if config.omit_defaults and field.default is not NODEFAULT:
+            default = field.default
+        elif config.omit_defaults and field.default_factory in _EMPTY:
+            empty = field.default_factory
+        found.append((field.encode_name, field.name, default, empty))
+    return tuple(found)
+
+
+USER_ID = r"^[a-z0-9][a-z0-9._@-]{0,99}$"
+
+
+class Problem(Struct, frozen=True):
+    """A refusal, RFC 9457. More members by code."""
+
+    type: str
+    title: str
+    status: int
+    code: Annotated[str, Meta(description="Stable code for programs.")]
+    detail: Annotated[str, Meta(description="Description for people.")]
+    pointer: Annotated[str, Meta(description="RFC 6901 pointer into the request body.")] | UnsetType = UNSET
+    hint: str | UnsetType = UNSET
+    diagnostics: list[Diagnostic] | UnsetType = UNSET
+
+
+def encode_record(run: str, record: Record, preview: int | None = None) -> bytes:
+    """One record as the JSON of EventOnWire, on one line. With `preview` an output over that many bytes is cut: in its
+    place `data` has "output": null, "truncated": true, "size": its bytes, and "preview": the beginning of its JSON (not
+    for outputs over 256 KiB, which are not with the record). Other members of `data` that are as large become null."""
+    node = record.node
+    data = _spliced(record.data, record.output) if preview is None else _cut(record, preview)
+    return _one_line(
+        orjson.dumps(
+            {
+                "run": run,
+                "seq": record.seq,
+                "at_ms": record.at_ms,
+                "type": record.type,
+                "node": node,
+                "block": node.partition(":")[0] if node else None,
+                "path": record.path,
+                "key": key_of(record),
+                "attempt": record.attempt,
+                "data": orjson.Fragment(data),
+            }
+        )
+    )
+
+
+def _spliced(data: bytes | None, output: bytes | None) -> bytes:
+    """`data` (a JSON object) with `"output"` put in, both as bytes."""
+    head = (data or b"{}").strip()
+    if output is None:
+        return head
+    comma = b"" if head[1:-1].strip() == b"" else b","
+    return head[:-1] + comma + b'"output":' + output + b"}"
+
+
+def _cut(record: Record, most: int) -> bytes:
+    """Return `data` with the output, its large members cut; see encode_record."""
+    data, output = record.data, record.output
+    in_blob = output is None and data is not None and b'"blob"' in data
+    if not in_blob and len(data or b"") <= most and len(output or b"") <= most:
+        return _spliced(data, output)
+    fields: dict[str, Any] = orjson.loads(data) if data else {}
+    size = 0
+    if isinstance(fields.get("blob"), str):
+        size = fields["size"]
+        fields["output"] = None
+    elif output is not None and len(output) > most:
+        size = len(output)
+        fields |= {"output": None, "preview": beginning(output, most)}
+        output = None
+    for name, value in list(fields.items()) if len(data or b"") > most else ():
+        if name == "ops":  # a reader that folds them needs the names of the changed variables
+            fields[name] = [[*op[:2], None if len(orjson.dumps(op[2:])) > most else op[2]] for op in value]
+        elif len(orjson.dumps(value)) > most:
+            fields[name] = None
+        else:
+            continue
+        size = max(size, len(data or b""))
+    if size:
+        fields |= {"truncated": True, "size": size}
+    return _spliced(orjson.dumps(fields), output)
+
+
+def _one_line(data: bytes) -> bytes:
+    """Line breaks outside strings are mere white space in JSON, but would end an SSE data line."""
+    if b"\n" in data or b"\r" in data:
+        return data.replace(b"\n", b" ").replace(b"\r", b" ")
+    return data
+
+
+# What is not here is sent as ANY_MEDIA. None of these runs scripts.
+_SHOWN_AS: Final = frozenset(
+    {
+        "application/gzip",
+        "application/json",
+        "application/pdf",
+        "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+        "application/vnd.openxmlformats-officedocument.wordprocessingml.document",
+        "application/zip",
+        "audio/mpeg",
+        "image/gif",
+        "image/jpeg",
+        "image/png",
+        "image/webp",
+        "text/csv",
+        "text/markdown",
+        "text/plain",
+        "text/tab-separated-values",
+        "video/mp4",
+    }
+)
+_RANGE = re.compile(r"bytes=([0-9]{0,15})-([0-9]{0,15})")
+_PLAIN = re.compile(r'[^\x20-\x7e]|["\\%]')
+
+
+def download(files: Files, id: str, head: FileHead, wanted: str | None, if_none_match: str | None) -> Response:
+    """Return the file, or one part of it. `wanted` is the Range header; anything but one range of bytes is ignored, as
+    the standard permits."""
+    tag = f'"{id}"'
+    headers = {
+        "Content-Disposition": disposition(head.name),
+        "Content-Security-Policy": "sandbox; default-src 'none'",
+        "Cache-Control": "private, no-cache",
+        "ETag": tag,
+        "Accept-Ranges": "bytes",
+        "Cross-Origin-Resource-Policy": "same-origin",
+    }
+    if if_none_match is not None and tag in (part.strip() for part in if_none_match.split(",")):
+        return Response(status_code=304, headers=headers)
+    media = head.media_type if head.media_type in _SHOWN_AS else ANY_MEDIA
+    found = _RANGE.fullmatch(wanted) if wanted else None
+    start, end, status = 0, head.size, 200
+    if found is not None and (found[1] or found[2]):
+        start, end = _bounds(found[1], found[2], head.size)
+        if start >= end:
+            known = {"Content-Range": f"bytes */{head.size}"}
+            return problem(
+                416, "range_invalid", f"The file has {head.size} bytes, none of them in this range.", headers=known
+            )
+        status = 206
+        headers["Content-Range"] = f"bytes {start}-{end - 1}/{head.size}"
+    headers["Content-Length"] = str(end - start)
+    headers["Content-Type"] = f"{media}; charset=utf-8" if media.startswith("text/") else media
+    return StreamingResponse(_bytes(files, head, start, end), status, headers)
+
+
+def disposition(name: str) -> str:
+    """The name for old clients in ASCII, and as it is."""
+    return f"attachment; filename=\"{_PLAIN.sub('_', name)}\"; filename*=UTF-8''{quote(name, safe='')}"
+
+
+def _bounds(first: str, last: str, size: int) -> tuple[int, int]:
+    if not first:
+        return max(size - int(last), 0), size
+    return int(first), min(int(last) + 1, size) if last else size
+
+
+async def _bytes(files: Files, head: FileHead, start: int, end: int) -> AsyncIterator[bytes]:
+    async for part in files.content(head, start, end):
+        yield part
+
 
 _ALLOWED = frozenset(
     {

@@ -12,7 +12,7 @@ Plain ASGI, because middleware that wraps responses would buffer event streams. 
    JavaScript (the first two with files, too), and routes that other systems post to take any body: they check
    credentials that a browser would not send along. Files are uploaded as application/octet-stream, which needs the same
    preflight.
-4. Headers of one of our proxies replace address and scheme of the client (server/http/proxies.py). Answers to requests
+4. Headers of one of our proxies replace address and scheme of the client (server/http/security.py). Answers to requests
    that reached the proxy over TLS have Strict-Transport-Security.
 5. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.
 
@@ -23,8 +23,13 @@ visitor's token."""
 from __future__ import annotations
 
 import asyncio
+import ipaddress
+import logging
+import re
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from urllib.parse import urlsplit
+from typing import Any, Final
+from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -33,12 +38,131 @@ from executor.blocks.connectors import openapi
 from executor.errors import WeftError
 from executor.kernel.run.meters import now_s
 from executor.kernel.values.files import too_large
-from server.http.access import is_logged, logged
-from server.http.body import SIZE_HINT
 from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
-from server.http.proxies import HTTPS_ONLY, Proxies, forwarded_hosts
+from server.http.request import SIZE_HINT
 from server.settings import Settings
-from server.variables import is_loopback
+from server.variables import is_loopback, network
+
+ACTOR: Final = "weft.actor"  # in the scope of a request: the credential it came with, as the audit names it
+REQUEST_ID: Final = b"x-request-id"
+_log = logging.getLogger("weft.access")
+_ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a proxy or a client; others are replaced
+
+
+def is_logged() -> bool:
+    return _log.isEnabledFor(logging.INFO)
+
+
+def logged(send: Send, scope: Scope, route_key: str) -> Send:
+    """Log the request when its answer begins. The answer names the request in `X-Request-Id`, with the value that the
+    client sent if it is well formed."""
+    began_s = now_s()
+    sent = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
+    request_id = sent if _ID.fullmatch(sent) else uuid.uuid4().hex.encode()
+
+    async def send_logged(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
+            _write(_request(scope, scope.get(route_key), message["status"], now_s() - began_s, request_id.decode()))
+        await send(message)
+
+    return send_logged
+
+
+def _request(scope: Scope, route: str | None, status: int, seconds: float, request_id: str) -> dict[str, Any]:
+    query = scope["query_string"].decode("latin-1")
+    path = quote(scope["path"]) + ("?" + query if query else "")
+    client = scope.get("client")
+    return {
+        "id": request_id,
+        "method": scope["method"],
+        "path": path,
+        "route": route,
+        "status": status,
+        "ms": round(seconds * 1000, 1),
+        "actor": scope.get(ACTOR),
+        "client": None if client is None else client[0],
+        "http": scope["http_version"],
+    }
+
+
+def _write(request: dict[str, Any]) -> None:
+    text = '%(client)s "%(method)s %(path)s HTTP/%(http)s" %(status)d %(ms).1f ms %(actor)s %(id)s'
+    _log.info(text, request, extra={"request": request})
+
+
+HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
+HOST = b"x-forwarded-host"
+
+
+class Proxies:
+    """The proxies in `networks`, which are addresses or networks. Raises ValueError."""
+
+    def __init__(self, networks: Sequence[str] = ()) -> None:
+        self._networks = [network(text) for text in networks]
+
+    def __bool__(self) -> bool:
+        return bool(self._networks)
+
+    def has(self, address: str) -> bool:
+        """Return whether one of our proxies has this address."""
+        if not self._networks:
+            return False
+        try:
+            found = ipaddress.ip_address(address.partition("%")[0])
+        except ValueError:
+            return False
+        if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is not None:
+            found = found.ipv4_mapped
+        return any(found in each for each in self._networks)
+
+    def passed_on(self, scope: Scope) -> bool:
+        """Return whether the request comes from one of our proxies. If so, set its `client` and `scheme` to those of
+        the proxy's own client."""
+        peer = scope.get("client")
+        if peer is None or not self.has(peer[0]):
+            return False
+        hops, schemes = _values(scope, b"x-forwarded-for"), _values(scope, b"x-forwarded-proto")
+        scope["client"] = (self._client(hops, peer[0]), 0)
+        if schemes and schemes[-1].lower() in ("http", "https"):
+            scope["scheme"] = schemes[-1].lower()
+        return True
+
+    def _client(self, hops: Sequence[str], peer: str) -> str:
+        """Return the address of the client. A value that is not an address ends the walk: then the proxy that wrote it
+        is the client."""
+        last = peer
+        for hop in reversed(hops):
+            address = _address(hop)
+            if address is None:
+                return last
+            last = address
+            if not self.has(address):
+                return address
+        return last
+
+
+def forwarded_hosts(scope: Scope) -> list[str]:
+    """The values of X-Forwarded-Host, in lower case."""
+    return [value.lower() for value in _values(scope, HOST)]
+
+
+def _values(scope: Scope, name: bytes) -> list[str]:
+    sent = (value.decode("latin-1") for key, value in scope["headers"] if key == name)
+    return [part.strip() for line in sent for part in line.split(",")]
+
+
+def _address(hop: str) -> str | None:
+    """Return the address in `address`, `address:port` or `[address]:port`."""
+    if hop.startswith("["):
+        hop = hop[1:].partition("]")[0]
+    elif hop.count(":") == 1:
+        hop = hop.partition(":")[0]
+    try:
+        return str(ipaddress.ip_address(hop))
+    except ValueError:
+        return None
+
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIXES = ("/resume/", "/forms/", "/chat/")

@@ -9,29 +9,143 @@ Changes that a route makes are recorded in the audit, in the same transaction as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Concatenate, Generic, Literal, ParamSpec
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
-from starlette.datastructures import URLPath
+from starlette.datastructures import QueryParams, URLPath
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
-from executor.errors import ReadOnly
+from executor.errors import ReadOnly, WeftError
+from executor.kernel.process.observe import Served, parent_of, with_parent
 from executor.kernel.store.patience import patience
-from executor.kernel.store.topics.audit import Act, acting
+from executor.kernel.store.topics.audit import Act, acting, present_act
 from executor.kernel.store.topics.people import Role
-from server.http.access import ACTOR
-from server.http.call import Call
-from server.http.errors import Forbidden
-from server.http.principals import ANYONE
-from server.http.security import ROUTE
-from server.http.traced import Handler, traced
-from server.settings import Limits
+from executor.open.engine import Engine
+from server.http.auth import ANYONE, Auth, Principal
+from server.http.errors import Forbidden, status_of
+from server.http.rates import HookRates, LinkRates
+from server.http.request import read_query
+from server.http.security import ACTOR, ROUTE
+from server.http.sse import Streams
+from server.metrics.collect import ProcessMeters
+from server.oidc.provider import SignIn
+from server.settings import Limits, Settings
+
+Query = TypeVar("Query", bound=Struct)
+NO_QUERY = QueryParams()
+
+
+class Call:
+    """`queried`: the struct of query parameters that the route declares. `interface`: folder of the built editor."""
+
+    __slots__ = (
+        "auth",
+        "engine",
+        "hook_rates",
+        "interface",
+        "limits",
+        "link_rates",
+        "oidc",
+        "principal",
+        "process",
+        "queried",
+        "request",
+        "settings",
+        "streams",
+    )
+
+    def __init__(self, request: Request, limits: Limits, queried: type[Struct] | None = None) -> None:
+        state = request.app.state
+        self.request = request
+        self.limits = limits
+        self.queried = queried
+        self.engine: Engine = state.engine
+        self.settings: Settings = state.settings
+        self.auth: Auth = state.auth
+        self.oidc: SignIn | None = state.oidc
+        self.streams: Streams = state.streams
+        self.process: ProcessMeters = state.process
+        self.link_rates: LinkRates = state.link_rates
+        self.hook_rates: HookRates = state.hook_rates
+        self.interface: Path | None = state.interface
+        self.principal: Principal | None = None  # None on public routes
+
+    @property
+    def who(self) -> Principal:
+        """The principal of the request. Only for routes that are not public."""
+        assert self.principal is not None, f"{self.request.url.path} is public"
+        return self.principal
+
+    @property
+    def provider(self) -> str | None:
+        """The name of the sign-in provider, for the button."""
+        return None if self.oidc is None else self.oidc.settings.label
+
+    def note(self, detail: str) -> None:
+        """Add a detail to the audit entry, besides the route and its path."""
+        act = present_act()
+        if act is not None:
+            act.detail = detail
+
+    def path(self, name: str) -> str:
+        """A variable of the path, decoded."""
+        return cast(str, self.request.path_params[name])
+
+    def query(self, type: type[Query]) -> Query:
+        """The query parameters. Raises BadRequest (400)."""
+        assert type is self.queried, f"{self.request.url.path} describes {self.queried} and reads {type}"
+        return read_query(self.request.query_params if self.request.scope["query_string"] else NO_QUERY, type)
+
+    @property
+    def address(self) -> str:
+        """The address of the client. If WEFT_BEHIND_PROXY names the proxy, it is the address that the proxy reports."""
+        return self.request.client.host if self.request.client else ""
+
+    @property
+    def device(self) -> str:
+        """The User-Agent of the browser."""
+        return self.request.headers.get("user-agent", "")
+
+    def accepts(self, media: str) -> bool:
+        """True when the Accept header names this media type."""
+        accept = self.request.headers.get("accept", "").lower()
+        return any(part.partition(";")[0].strip() == media for part in accept.split(","))
+
+
+Handler = Callable[[Call], Awaitable[Response]]
+
+
+async def traced(handler: Handler, call: Call, method: str, route: str) -> Response:
+    """Return the handler's answer, with a span that ends when the answer begins."""
+    header = call.request.headers.get("traceparent")
+    tracing, clock = call.engine.parts.services.tracing, call.engine.parts.clock
+    caller = parent_of(header)
+    if caller is None or tracing is None:
+        with with_parent(header):
+            return await handler(call)
+    span, start_ms, status = secrets.token_hex(8), clock.now_ms(), 500
+    try:
+        with with_parent(f"00-{caller.trace}-{span}-01"):
+            response = await handler(call)
+        status = response.status_code
+        return response
+    except WeftError as error:
+        status = status_of(error)
+        raise
+    except HTTPException as error:
+        status = error.status_code
+        raise
+    finally:
+        tracing.served(Served(caller, span, method, route, status, start_ms, clock.now_ms()))
+
 
 P = ParamSpec("P")
 
@@ -67,7 +181,7 @@ class RouteSpec(Struct, frozen=True):
     takes     media type of a body that is not JSON
     body_bytes  bound of the body; None is that of the settings
     answer    type of the 2xx body, a tuple of alternatives, or None for bodies that are not JSON
-    query     struct of the query parameters, see server/http/query.py
+    query     struct of the query parameters, see server/http/request.py
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
     statuses  the codes besides the first that the route answers on purpose; server/http/openapi.py adds those that
               go with a token, a body or parameters

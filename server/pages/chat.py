@@ -10,7 +10,7 @@ from starlette.responses import Response
 from executor.errors import WeftError
 from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.topics.chats import ChatTurn, ChatView
-from server.pages import instead
+from server.pages import html as instead
 from server.pages.html import Html, el, page
 from server.ui import Extras
 

@@ -7,14 +7,20 @@ Names of inputs carry the prefix `field.`, so that a field may be called `action
 from __future__ import annotations
 
 import re
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 import orjson
+from starlette.responses import Response
 
 from executor.errors import WeftError
 from executor.kernel.values.file import FORMAT, is_file
-from server.pages.html import Html, as_json, el, join
+from executor.service.triggers.forms import FormView
+from executor.service.views import RunView
+from server.pages import html as instead
+from server.pages.html import Html, as_json, el, join, page, value_view
+from server.ui import Extras
 
 PREFIX = "field."
 LONG_TEXT = 120  # characters from which a text gets a text area
@@ -240,3 +246,65 @@ def _file_control(common: dict[str, Any], value: str | None) -> Html:
 
 def _bound(value: Any) -> str | None:
     return as_json(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None
+
+
+ONCE = "once"  # the input that makes repeated posts of one loaded page the same submission
+
+
+def ask(
+    form: FormView,
+    *,
+    typed: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+    error: str | None = None,
+    extras: Extras | None = None,
+    read_only: bool = False,
+) -> Response:
+    """The form. With `error` or `errors` what was filled in did not fit, and is kept (422)."""
+    wrong = bool(errors or error)
+    once = (typed or {}).get(ONCE) or secrets.token_urlsafe(18)
+    return _sheet(
+        form,
+        el("p", form.text, class_="text") if form.text else None,
+        el("p", error or "Check the marked fields.", class_="notice err", role="alert") if wrong else None,
+        instead.read_only()
+        if read_only
+        else el(
+            "form",
+            el("input", type="hidden", name=ONCE, value=once),
+            form_fields(form.schema, typed, errors or {}),
+            el("div", el("button", form.submit, type="submit", class_="primary"), class_="actions"),
+            method="post",
+            enctype=encoding_of(form.schema),
+        ),
+        status=422 if wrong else 200,
+        extras=extras,
+    )
+
+
+def submitted(form: FormView, run: RunView, extras: Extras | None = None) -> Response:
+    """The page after a submission. Errors inside the run are for users who may see the run; the submission was received
+    in any case, so this is not an error page."""
+    ended = run.status == "succeeded"
+    answer = run.response.get("body") if ended and run.response is not None else None
+    if run.status in ("failed", "cancelled"):
+        said = el("p", "Your submission was received, but it was not processed.", class_="notice err", role="alert")
+    else:
+        more = "" if ended else " It is being processed."
+        said = el("p", f"Thank you. Your submission was received.{more}", class_="notice", role="status")
+    return _sheet(
+        form,
+        said,
+        el("p", form.done, class_="text") if form.done else None,
+        el("section", value_view(answer), class_="shown", aria_label="Answer")
+        if answer not in (None, "", {}, [])
+        else None,
+        el("p", el("a", "Submit another response", href=""), class_="quiet once"),
+        status=200 if ended or run.status in ("failed", "cancelled") else 202,
+        extras=extras,
+    )
+
+
+def _sheet(form: FormView, *main: Any, status: int, extras: Extras | None) -> Response:
+    content: Html = join(el("h1", form.title), *main)
+    return page(form.title, content, status=status, chrome=False, extras=extras)

@@ -5,11 +5,12 @@ from __future__ import annotations
 
 import html
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from starlette.responses import Response
 
+from executor.errors import NotFound, WebhookDisabled, WebhookNotReady, WeftError
 from server.ui import Extras
 
 _VOID = frozenset({"input", "link", "meta", "br", "hr", "img"})
@@ -152,3 +153,32 @@ def _more(items: list[Any]) -> Html | None:
 def as_json(value: Any) -> str:
     """A value as indented JSON, for a person to read."""
     return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+
+
+Kind = Literal["form", "chat"]
+_SENT = {"form": "submissions", "chat": "messages"}
+
+
+def instead(error: WeftError, kind: Kind) -> Response:
+    """404: nothing has this address; 410: it is switched off; 503: its workflow cannot start now. Raises any other."""
+    match error:
+        case NotFound():
+            return _page(
+                404, "Unknown link", "The link may be incomplete or out of date. Ask the sender for a new one."
+            )
+        case WebhookDisabled():
+            text = f"It does not accept {_SENT[kind]}."
+            return _page(410, f"{kind.title()} closed", text, f"This {kind} is closed")
+        case WebhookNotReady():
+            return _page(503, f"{kind.title()} not available", "Try again later.", f"This {kind} is not available")
+        case _:
+            raise error
+
+
+def read_only() -> Html:
+    """In place of the form of a page, on a server that changes nothing."""
+    return el("p", "This server is read-only: it accepts nothing.", class_="notice off", role="status")
+
+
+def _page(status: int, title: str, text: str, heading: str = "") -> Response:
+    return page(title, el("h1", heading or title), el("p", text), status=status, chrome=False)

@@ -8,7 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.service.views import WaitView
-from server.pages import instead
+from server.pages import html as instead
 from server.pages.forms import encoding_of, form_fields, schema_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 from server.ui import Extras

@@ -17,7 +17,7 @@ from executor.blocks.types.python import Python
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Stepped, Suspend
 from executor.open.engine import Engine
-from server.http.encoded import encode_record
+from server.http.response import encode_record
 from tests.support.blocks import Step
 from tests.support.documents import ASKING, Json, caller, document, value
 from tests.support.runs import ended, engine_on, settled, until_event

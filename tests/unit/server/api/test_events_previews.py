@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from executor.kernel.store.run_rows import Record
-from server.http.encoded import encode_record
+from server.http.response import encode_record
 from tests.unit.server.api.test_runs import AS_JSON, SSE, frames
 
 Json = dict[str, Any]

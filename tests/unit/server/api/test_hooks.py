@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from executor.service.triggers.requests import sign
-from server.api import hooks
+from server.api import webhooks as hooks
 from server.http.rates import REFUSED_HOOKS, HookRates
 
 HOOK = "/hooks/orders:order"

@@ -12,8 +12,8 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from server.http.body import parse_json
 from server.http.rates import HOOKS, REFUSED_HOOKS, HookRates
+from server.http.request import parse_json
 from server.settings import Settings
 from tests.unit.server.api.test_hooks import HOOK, headers_of, orders, post, store
 
@@ -52,7 +52,7 @@ async def test_the_signature_is_checked_before_the_body_is_parsed(
         parsed.append(data)
         return parse_json(data, *rest)
 
-    monkeypatch.setattr("server.api.hooks.parse_json", note)
+    monkeypatch.setattr("server.api.webhooks.parse_json", note)
     wide = b"[" + b"[]," * 200_000 + b"[]]"
     refused = await client.post(HOOK, content=wide, headers={"content-type": "application/json"})
     assert (refused.status_code, refused.json()["code"], parsed) == (401, "signature_missing", [])

@@ -19,7 +19,7 @@ from server.client.api import Api, address
 from server.client.call import UPLOAD, Call
 from server.client.errors import ApiError
 from server.client.run_calls import token_of
-from server.http.query import parameters_of
+from server.http.request import parameters_of
 from server.http.table import RouteSpec
 
 # Routes without a method, and why.

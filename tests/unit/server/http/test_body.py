@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from executor.errors import WeftError
 from server.api.people import InviteRequest
 from server.api.runs import RunDocumentRequest
-from server.http.body import convert, parse_json
 from server.http.errors import BodyInvalid, MalformedBody, status_of
+from server.http.request import convert, parse_json
 from server.settings import Limits
 
 JSON = {"content-type": "application/json"}

@@ -12,8 +12,8 @@ import orjson
 import pytest
 
 from server.app import create_app
-from server.http.body import parse_json
 from server.http.errors import MalformedBody
+from server.http.request import parse_json
 from server.settings import Limits, Settings
 from tests.support.cost import computes_within, no_collector
 

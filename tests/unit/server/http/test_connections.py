@@ -13,7 +13,7 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 
 from server.http.connections import LIVE, Connection, Connections, _network
-from server.http.proxies import Proxies
+from server.http.security import Proxies
 from server.settings import Limits
 
 LIMITS = Limits(head_bytes=1000, connections=3, waiting_per_address=2, requests=3)

@@ -3,8 +3,8 @@ from __future__ import annotations
 import orjson
 
 from executor.kernel.store.run_rows import Record
-from server.http.encoded import encode_record
-from server.http.streams import ChunkCache
+from server.http.response import encode_record
+from server.http.sse import ChunkCache
 
 
 def test_a_record_as_an_event() -> None:

@@ -12,8 +12,8 @@ from starlette.types import Scope
 
 from executor.open.engine import Engine
 from server.app import create_app
-from server.http.proxies import Proxies, forwarded_hosts
 from server.http.rates import LOGINS
+from server.http.security import Proxies, forwarded_hosts
 from server.settings import Settings
 
 PROXY, CLIENT = "10.0.3.1", "203.0.113.7"

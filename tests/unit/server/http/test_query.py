@@ -9,7 +9,7 @@ from msgspec import Meta, Struct, field
 from starlette.datastructures import QueryParams
 
 from executor.errors import BadRequest
-from server.http.query import FLAGS, INTEGER_MAX, parameters_of, read_query
+from server.http.request import FLAGS, INTEGER_MAX, parameters_of, read_query
 
 
 class Everything(Struct, frozen=True):

@@ -13,7 +13,7 @@ from msgspec.structs import asdict, replace
 from executor.service.views import AttemptView, CheckpointView, NodeDetail, NodeView, WaitView, view_of
 from server.api.history import node_shown
 from server.api.waits import PublicWait, Wait
-from server.http.shapes import _plain, fragment, to_json
+from server.http.response import _plain, fragment, to_json
 
 DETAIL = NodeDetail(
     run="r",

@@ -11,7 +11,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from executor.kernel.run.meters import NAMES_MAX, OTHERS
 from executor.open.engine import Engine
-from server.metrics.families import METRICS
+from server.metrics.collect import METRICS
 from tests.support.until import until
 
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import orjson
 
-from server.metrics.families import METRICS, Metric
+from server.metrics.collect import METRICS, Metric
 
 ROOT = Path(__file__).parents[4]
 
