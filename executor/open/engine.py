@@ -53,13 +53,12 @@ from executor.service.topics.drafts import Drafts
 from executor.service.topics.events import Events
 from executor.service.topics.history import History
 from executor.service.topics.lifecycle import Lifecycle
-from executor.service.topics.load import Load
 from executor.service.topics.memory import MemoryTopic
 from executor.service.topics.runs import Runs
 from executor.service.topics.secrets import Environment, Secrets
 from executor.service.topics.signals import Callbacks, Signals
 from executor.service.topics.tool_servers import ToolServers
-from executor.service.topics.usage import Usage
+from executor.service.topics.usage import Load, Usage
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
 from executor.service.triggers.forms import Forms

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from executor.errors import BadRequest
 from executor.kernel.store.topics.usage import By
-from executor.service.views.usage import SpentView, UsageView
+from executor.service.views import SpentView, UsageView
 from server.http.response import json_response
 from server.http.table import Call, Routes, RouteSpec
 

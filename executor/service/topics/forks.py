@@ -45,7 +45,7 @@ from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.given import ASKS, answers_in, below, bounds_of, is_changed_for, is_same
 from executor.kernel.journal.reader import output_of, read
 from executor.kernel.run.links import Links
-from executor.kernel.run.new_run import placement_of
+from executor.kernel.run.new_run import new_run_id, placement_of
 from executor.kernel.store.run_rows import NewRun, Record, RunRow
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.inbox import SignalRow
@@ -55,6 +55,7 @@ from executor.kernel.values.fold import Fold
 from executor.kernel.values.payload import encode, split
 from executor.kernel.values.schema import Matches, check_output
 from executor.kernel.values.scope import Values
+from executor.service.parts import Parts
 
 SIGNALS_MAX = 1_000_000  # all
 
@@ -90,16 +91,12 @@ async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
 
 
 async def fork(
-    store: Store,
+    parts: Parts,
     plan: Plan,
     row: RunRow,
     copied: Copied,
     outputs: Mapping[str, Any],
     *,
-    id: str,
-    now_ms: int,
-    links: Links,
-    matches: Matches,
     idempotency_key: str | None,
     request_hash: str,
     files: Sequence[str] = (),
@@ -108,8 +105,9 @@ async def fork(
     person does not count for it (`kept`). `outputs`: by node key, in place of recorded ones; `files`: in these.
     Raises BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing, an
     answer does not count)."""
-    codec = Codec(plan)
-    edits = await _checked(plan, copied, outputs, matches)
+    codec, store, now_ms = Codec(plan), parts.store, parts.clock.now_ms()
+    id = new_run_id(now_ms)
+    edits = await _checked(plan, copied, outputs, parts.services.sandbox.matches)
     changed = await _changed(store, copied, edits)
     left = await kept(store, plan, row.id, copied.records, copied.events, changed)
     copied = copied.upto(left.events)
@@ -146,7 +144,7 @@ async def fork(
         draft_rev=row.draft_rev,
         sources=sources,
         source_run_id=source,
-        waits=tuple(await _waits(store, row.id, opened, id, links, now_ms)),
+        waits=tuple(await _waits(store, row.id, opened, id, parts.links, now_ms)),
         signals=tuple(await _signals(store, row.id, opened, copied, id)),
         blobs=blobs,
         placement=placement_of(plan, orjson.loads(row.input)),

@@ -139,17 +139,12 @@ class Lifecycle:
         async with existing_run(self._store, run):
             copied = await beginning(self._store, plan, row, seq)
         admitted = await self._parts.files.admit(dict(outputs or {}), "/outputs")
-        now_ms = self._parts.clock.now_ms()
         new, taken_over = await fork(
-            self._store,
+            self._parts,
             plan,
             row,
             copied,
             admitted.value,
-            id=new_run_id(now_ms),
-            now_ms=now_ms,
-            links=self._parts.links,
-            matches=self._parts.services.sandbox.matches,
             idempotency_key=idempotency_key,
             request_hash=request_hash("fork", run, seq, admitted.value),
             files=admitted.files,

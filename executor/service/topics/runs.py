@@ -32,12 +32,12 @@ from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.store.topics.workflows import WorkflowRow
 from executor.kernel.worker.admission import Pressure
 from executor.service.parts import Parts
+from executor.service.topics.usage import usage_view
 from executor.service.topics.waits import Waits
 from executor.service.topics.workflows import Workflows
 from executor.service.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
 from executor.service.views import node as node_view
 from executor.service.views import run as run_view
-from executor.service.views.usage import usage_view
 
 # The interval at which a waiter checks if another process has ended the run that it executes.
 WAIT_POLL_S = 1.0

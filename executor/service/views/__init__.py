@@ -13,7 +13,6 @@ from executor.kernel.core.events import StepEffect, StepKind, WaitKind
 from executor.kernel.journal.projection import Status, StepStatus
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.waits import WaitStatus
-from executor.service.views.usage import UsageView
 
 T = TypeVar("T", bound=Struct)
 
@@ -63,6 +62,32 @@ class Submitted(Struct, frozen=True):
     status: RunStatus
     created: bool
     diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class SpentView(Struct, frozen=True):
+    """`calls`: steps that used something. Tokens of caches are part of the input tokens, those of reasoning part of the
+    output tokens. `cost`: US dollars as decimal text, null if no price is known; `unpriced`: calls that it is without,
+    because their price is not known."""
+
+    key: str
+    calls: int
+    unpriced: int
+    input_tokens: int
+    cached_tokens: int
+    cache_write_tokens: int
+    output_tokens: int
+    reasoning_tokens: int
+    cost: str | None
+
+
+class UsageView(Struct, frozen=True):
+    """`total` has an empty key, the key of each of `items` is a day, a workflow or a model. `prices`: the price lists
+    by which `cost` was computed."""
+
+    total: SpentView
+    items: list[SpentView]
+    prices: list[str]
+    currency: str = "USD"
 
 
 class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):

@@ -18,8 +18,7 @@ from executor.errors import BadRequest
 from executor.open.engine import Engine
 from executor.service.upkeep.gc import collect
 from executor.service.upkeep.sql.asking import open_asking
-from executor.service.views import RunView
-from executor.service.views.usage import UsageView
+from executor.service.views import RunView, UsageView
 from tests.support.dev_model import dev_model
 from tests.support.documents import chain, document
 from tests.support.runs import engine_on, settled
