@@ -1,4 +1,4 @@
-"""What the translation of every block of Sim needs: its settings, and its texts, in which environment names, and
+"""Settings and texts of the blocks of Sim, for the translation of every block. Environment names in texts, and
 references to blocks and fields, have other names here."""
 
 from __future__ import annotations
