@@ -200,7 +200,7 @@ async def _not_wanted() -> bool:
     return False
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Context:
     """The input of one attempt, and its access to the engine.
 
@@ -224,7 +224,6 @@ class Context:
     prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None if not available here
     prepare_next     makes the run for Done.next from its input, and stores nothing; raises BlockError. None if not
                      available here
-    memory           the memory of agents between runs, or None if not available here
     connections      credentials by the names of stored connections, or None if not available here
     make_steps       of this attempt, for `step` and `wait` below; `steps` once they were used
     heartbeat        reports that the handler is alive, from any thread: with `policy.heartbeat_timeout_ms` an attempt
@@ -235,6 +234,7 @@ class Context:
     clock            the time, Unix ms; `now` is the same as a datetime. `now_ms` is the time of the start
     """
 
+    # the attempt
     run_id: str
     workflow: str
     key: str
@@ -243,39 +243,48 @@ class Context:
     type: str
     attempt: int
     idempotency_key: str
+    runner: RunnerName = "inline"
+    wired: frozenset[str] = frozenset()
+    cancelled: Over = NEVER
+    # its values
     params: dict[str, Any]
     input: Any
     variables: Mapping[str, Any]
     now_ms: int
-    services: Services
-    emit: Callable[[str], None]
-    evaluate: Callable[[Sequence[Bound]], Awaitable[list[Any]]]
-    checkpoint: Callable[[Any], Awaitable[None]]
-    checkpoint_from_thread: Callable[[Any], None]
     last_checkpoint: Any = None
-    wired: frozenset[str] = frozenset()
+    # of a container, for its sentinels
     turn: int = 0
     count: int = 0
     broke: bool = False
+    # its log, time and progress
+    emit: Callable[[str], None]
     log: Callable[..., None] = lambda *values: None
+    clock: Callable[[], int] = lambda: 0
     waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
     queueing: Callable[[], AbstractContextManager[Any]] = nullcontext
-    prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
-    runner: RunnerName = "inline"
-    memory: Memory | None = None
-    connections: Connections | None = None
-    make_steps: Callable[[], Steps] | None = None
     heartbeat: Callable[[], None] = lambda: None
-    cancelled: Over = NEVER
-    clock: Callable[[], int] = lambda: 0
-    prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
+    checkpoint: Callable[[Any], Awaitable[None]]
+    checkpoint_from_thread: Callable[[Any], None]
+    # the engine
+    services: Services
+    evaluate: Callable[[Sequence[Bound]], Awaitable[list[Any]]]
+    connections: Connections | None = None
+    make_memory: Callable[[], Memory] | None = None
+    make_steps: Callable[[], Steps] | None = None
     steps: Steps | None = None
+    prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
+    prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
     repeat_wanted: Callable[[], Awaitable[bool]] = _not_wanted
 
     @property
     def now(self) -> datetime:
         """The time in UTC, by the engine's clock. In a step whose output is stored it stays the same."""
         return datetime.fromtimestamp(self.clock() / 1000, UTC)
+
+    @property
+    def memory(self) -> Memory | None:
+        """The memory of agents between runs, or None if not available here."""
+        return None if self.make_memory is None else self.make_memory()
 
     @property
     def http(self) -> Http:

@@ -1,18 +1,25 @@
-"""Alert rows of a run, written in one transaction with their cause."""
+"""Rows of messages about a run, each written with its cause: alerts to operators, questions to people."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
+import orjson
+
 from compiler.plan import Settings
-from executor.kernel.handler.needs import AlertSettings
+from executor.kernel.handler.needs import AlertSettings, NotifySettings
+from executor.kernel.run.answers import ASK_PEOPLE
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.alerts import AlertChannel, AlertKind, AlertRow
+from executor.kernel.store.topics.outbox import JOB_CHANNEL, NOT_CREATED, NotificationRow
 from executor.kernel.store.topics.waits import WaitRow
 
 # Runs of error workflows have it as idempotency key, with the run that failed: one for each.
 ERROR_KEY: Final = "error:"
 INSTALLATION: Final = ""  # as target: the addresses of the settings, as they are when the message goes out
+# Sealed JSON: the addresses are those of the server, as they are when the message goes out.
+SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
 # What waits for something that cannot be late: a time, and a run that has alerts of its own.
 _NOT_LATE: Final = frozenset({"timer", "child"})
 
@@ -76,3 +83,27 @@ def _alerts(
         if settings.alerts.webhook:
             to.append(("webhook", settings.alerts.webhook))
     return tuple(AlertRow(cause, channel, target, kind, workflow, run, item, at_ms, due_ms) for channel, target in to)
+
+
+def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
+    """Return the outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses. A
+    row holds no text and no link: both are made when `executor.service.notifications` sends it."""
+    asked = list(own)
+    if wait.kind in ASK_PEOPLE:
+        asked += [("email", SERVER_WIDE)] if server.email else []
+        asked += [("webhook", SERVER_WIDE)] if server.webhook else []
+    return [
+        NotificationRow(
+            run_id=wait.run_id,
+            wait_id=wait.id,
+            n=n,
+            channel=channel,
+            content=content,
+            status="pending",
+            attempts=0,
+            created_at_ms=wait.opened_at_ms,
+            due_at_ms=wait.opened_at_ms,
+            error=NOT_CREATED if channel == JOB_CHANNEL else None,
+        )
+        for n, (channel, content) in enumerate(asked, 1)
+    ]

@@ -1,29 +1,23 @@
-"""Checks input from outside before it is recorded: run inputs and answers to waits."""
+"""Checks answers to waits and payloads of signals before they are recorded."""
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any, Final, cast
 
 import orjson
 from msgspec import Struct
 
-from compiler.plan import Plan
-from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid, NotYours, SignInRequired
+from executor.errors import AnswerInvalid, BadRequest, BlockError, NotYours, SignInRequired
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.core.messages import Answer, Withdrawn
-from executor.kernel.process.threads import aside
+from executor.kernel.run.new_run import BOUNDS_HINT, mismatch
 from executor.kernel.store.topics.people import Role, includes
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.waits import WaitRow
 from executor.kernel.values.payload import encode
-from executor.kernel.values.run_input import CHAT_INPUT, start_output
-from executor.kernel.values.schema import Matches, takes_long, violations, violations_aside
+from executor.kernel.values.schema import Matches, violations_aside
 
-BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
-INPUT_SHOWN: Final = 6  # fields of an input in a hint
 # Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
 ASK_PEOPLE: Final = frozenset({"approval", "form", "attention"})
 CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
@@ -72,63 +66,6 @@ async def starter_of(store: Store, run: str) -> str | None:
     return by if isinstance(by, str) else None
 
 
-async def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
-    """Return the input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that
-    does not fit: a run that could only fail at its first block is refused instead."""
-    value: Any = {} if input is None else input
-    schema, source = _schema_of(plan)
-    work = partial(_checked_input, plan, value, schema, source, matches)
-    return await aside(work) if schema and takes_long(schema, value) else work()
-
-
-def _schema_of(plan: Plan) -> tuple[Mapping[str, Any] | None, str]:
-    """Return the schema of the input and where it is declared."""
-    trigger = plan.nodes[plan.regions[0].entries[0]]
-    schema, source = plan.input_schema, "`input` of the workflow"
-    if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
-        source = f"`body_schema` of the webhook block '{trigger.block}'"
-        body = orjson.loads(bytes(trigger.params)).get("body_schema")
-        schema = {"properties": {"body": body}, "required": ["body"]} if body else None
-    elif trigger.type == "form_trigger":
-        own = orjson.loads(bytes(trigger.params)).get("fields")
-        schema, source = (own, f"`fields` of the form block '{trigger.block}'") if own else (schema, source)
-    elif trigger.type == "chat_trigger":
-        schema, source = CHAT_INPUT, f"that of the chat block '{trigger.block}'"
-    return schema, source
-
-
-def _checked_input(
-    plan: Plan, value: Any, schema: Mapping[str, Any] | None, source: str, matches: Matches | None
-) -> Any:
-    trigger = plan.nodes[plan.regions[0].entries[0]]
-    if schema:
-        value = copy.deepcopy(value)
-        if isinstance(value, dict):
-            for name, field in (schema.get("properties") or {}).items():
-                if isinstance(field, dict) and "default" in field:
-                    value.setdefault(name, copy.deepcopy(field["default"]))
-        found = violations(schema, value, matches)
-        if found:
-            fields = ", ".join(f'"{name}": ...' for name in list(schema.get("properties") or {})[:INPUT_SHOWN])
-            by_name = "" if isinstance(value, dict) else f"; the input is an object: {{{fields}}}"
-            raise InputInvalid(
-                _sentence("the input", found),
-                pointer="/input" + found[0]["pointer"],
-                hint=f"the schema is {source}{by_name}",
-                errors=found,
-            )
-    if trigger.type == "start" and not trigger.needs:
-        try:
-            start_output(orjson.loads(bytes(trigger.params)), value)
-        except BlockError as error:
-            raise InputInvalid(error.message, code=error.code, pointer="/input", hint=error.hint) from error
-    try:
-        encode({"input": value})  # as the start block puts it out; bounds: depth, size
-    except BlockError as error:
-        raise InputInvalid(error.message, code=error.code, pointer="/input", hint=BOUNDS_HINT) from None
-    return value
-
-
 def check_payload(payload: Any) -> bytes:
     """Return the payload of a signal as JSON. Raises BadRequest for a payload beyond the bounds, which no block could
     put out."""
@@ -163,7 +100,7 @@ async def check_answer(
         found = await violations_aside(schema, value, matches)
         if found:
             raise AnswerInvalid(
-                _sentence("the answer", found),
+                mismatch("the answer", found),
                 pointer="/fields" + found[0]["pointer"],
                 hint="`schema` of the wait describes the fields",
                 errors=found,
@@ -204,10 +141,3 @@ def withdrawal_error(withdrawn: Withdrawn) -> ErrorInfo:
     by = f" by {withdrawn.by}" if withdrawn.by else ""
     reason = f": {withdrawn.reason}" if withdrawn.reason else ""
     return ErrorInfo("wait_cancelled", f"the wait was cancelled{by}{reason}")
-
-
-def _sentence(what: str, found: list[dict[str, str]]) -> str:
-    first = found[0]
-    where = f" at {first['pointer']}" if first["pointer"] else ""
-    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{what} does not match its schema{where}: {first['message']}{more}"

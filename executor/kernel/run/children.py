@@ -30,9 +30,8 @@ from executor.kernel.handler.base import ChildRequest
 from executor.kernel.journal.codec import data_of
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.observe import with_parent
-from executor.kernel.run.answers import check_input
 from executor.kernel.run.loaded import LoadedRun
-from executor.kernel.run.new_run import RANDOM_DIGITS, Origin, new_run, new_run_id, origin_of
+from executor.kernel.run.new_run import RANDOM_DIGITS, Origin, check_input, new_run, new_run_id, origin_of
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.store import Store

@@ -19,6 +19,7 @@ import orjson
 
 from compiler.plan import Cache, Node
 from executor.errors import BlockError, StoreError
+from executor.kernel.handler.base import Over
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import RunRow
@@ -55,11 +56,6 @@ class Checkpoints:
         row = await self.with_retries(lambda: self._store.get_checkpoint(self._run_id, key))
         return None if row is None else orjson.loads(row.data)
 
-    def writer(self, key: str, attempt: int, begun: Begun | None = None) -> CheckpointWriter:
-        """Return the writer of an attempt. `begun` waits until the start of the attempt is on disk, or is None if it is
-        already."""
-        return CheckpointWriter(self, key, attempt, begun)
-
     def encode(self, value: Any) -> bytes:
         """JSON without secrets. Raises BlockError: it is none, or too large."""
         data = self._redactor.redact_json(encode_payload(value))
@@ -84,17 +80,26 @@ class Checkpoints:
 
 
 class CheckpointWriter:
-    """Writes the checkpoints of one attempt. Made in the event loop that the attempt runs in."""
+    """Writes the checkpoints of one attempt until it is `over`. `loop` is that of the attempt; `begun` waits until its
+    start is on disk, or is None if it is already."""
 
     __slots__ = ("_attempt", "_begun", "_checkpoints", "_key", "_loop", "_over")
 
-    def __init__(self, checkpoints: Checkpoints, key: str, attempt: int, begun: Begun | None) -> None:
+    def __init__(
+        self,
+        checkpoints: Checkpoints,
+        key: str,
+        attempt: int,
+        begun: Begun | None,
+        over: Over,
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
         self._checkpoints = checkpoints
         self._key = key
         self._attempt = attempt
         self._begun = begun
-        self._loop = asyncio.get_running_loop()
-        self._over = False
+        self._loop = loop
+        self._over = over
 
     async def keep(self, value: Any) -> None:
         """See Context.checkpoint."""
@@ -112,10 +117,6 @@ class CheckpointWriter:
         if here is self._loop:  # it would wait for itself
             raise RuntimeError("this is the event loop: use `await ctx.checkpoint(value)` here")
         asyncio.run_coroutine_threadsafe(self.keep(value), self._loop).result()
-
-    def end(self) -> None:
-        """Note that the attempt is over."""
-        self._over = True
 
     async def _put(self, data: bytes) -> None:
         if self._over:

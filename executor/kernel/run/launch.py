@@ -1,7 +1,6 @@
 """One attempt of one node: resolve its inputs, run the handler, turn whatever happens into a fact. Never raises.
 
-An attempt's outcome is a `Result`: the fact for the core, and beside it the payload that the core must not see. This is
-also the border that secrets do not cross: handlers hold handles of them, and whatever leaves here has both taken out.
+An attempt's outcome is a `Result`: the fact for the core, and beside it the payload that the core must not see.
 """
 
 from __future__ import annotations
@@ -11,18 +10,18 @@ import logging
 import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
-from typing import Any, Final
+from functools import cached_property, lru_cache, partial
+from typing import Any
 
 import orjson
-from msgspec import Struct, structs
+from msgspec import Struct
 
 from compiler.catalog import BlockSpec
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
 from executor.errors import BlockError, Fenced, Lost, NotFound
 from executor.kernel.core import facts as f
-from executor.kernel.core.events import Deferred, ErrorInfo
+from executor.kernel.core.events import ErrorInfo
 from executor.kernel.handler.base import (
     ChildRequest,
     Context,
@@ -39,32 +38,28 @@ from executor.kernel.handler.secret_places import environment_names, names_elsew
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import read
 from executor.kernel.process.observe import Doing, with_parent
-from executor.kernel.process.tracebacks import shortened, traceback_of
+from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.ahead import Ahead
-from executor.kernel.run.attempt import AttemptLog, Keep, NoHeartbeat, OutOfTime, StepNote, TimeLimit, unicode
+from executor.kernel.run.attempt import AttemptLog, Keep, NoHeartbeat, OutOfTime, StepNote, TimeLimit
+from executor.kernel.run.border import Border, not_again
 from executor.kernel.run.kept import Begun, Checkpoints, CheckpointWriter, ResultCache, RunMemory
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.new_run import as_key
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.places import Place, Waiting
-from executor.kernel.run.results import Payload, Result, assigned, run_error
-from executor.kernel.run.steps import AttemptSteps, Border, Left, StepJournal, left_by, refused_in
+from executor.kernel.run.results import Payload, Result, assigned
+from executor.kernel.run.steps import AttemptSteps, Left, StepJournal, left_by, refused_in
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.cache import CacheRow
 from executor.kernel.store.topics.contents import files_in, names_files
 from executor.kernel.store.topics.places import Ask
 from executor.kernel.values.coerce import truthy
-from executor.kernel.values.payload import Bound, check, dump
+from executor.kernel.values.payload import Bound, dump
 from executor.kernel.values.payload import encode as encode_payload
-from executor.kernel.values.redact import seal
 from executor.kernel.values.resolve import Template, compile_template
 from executor.kernel.values.schema import ASIDE_BYTES, check_output
 
-UNCERTAIN_HINT: Final = (
-    "It may have been done all the same, so it is not repeated. Look at the other side, then continue with a retry; or "
-    "set policy.retry, if a repetition does no harm."
-)
 log = logging.getLogger("weft.launch")
 
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
@@ -110,13 +105,11 @@ class _Attempt(Struct):  # made for each attempt: a dataclass takes three times 
     keep: Keep
     begun: Begun | None
     log: AttemptLog
-    checkpoints: CheckpointWriter
     limit: TimeLimit
     over: Over
 
     def end(self) -> None:
         self.over.end()
-        self.checkpoints.end()
         self.log.end()
 
 
@@ -137,13 +130,24 @@ class Launcher:
         self._redactor = parts.redactor
         self._vault = parts.vault
         self._limited: dict[tuple[NodeKey, int], Waiting] = {}
-        self._checkpoints = Checkpoints(parts.store, run.row, parts.clock, parts.redactor)
-        self._cache = ResultCache(parts.store, run.row, parts.clock, parts.redactor, parts.services.sandbox.matches)
-        self._memory = RunMemory(parts.store, run.row, parts.clock, parts.redactor)
+        self._border = Border(run, parts)
         self._loop = asyncio.get_running_loop()
         self._prepared = _prepared_nodes(run.plan.hash)
         # For lines of the log. Without this launcher, which tasks and timers that outlive an attempt would keep alive.
         self.doing: Callable[[NodeKey, int], Doing] = partial(_doing, run.id, run.row.workflow, run.codec)
+
+    @cached_property
+    def _checkpoints(self) -> Checkpoints:
+        return Checkpoints(self._parts.store, self._run.row, self._clock, self._redactor)
+
+    @cached_property
+    def _cache(self) -> ResultCache:
+        return ResultCache(
+            self._parts.store, self._run.row, self._clock, self._redactor, self._services.sandbox.matches
+        )
+
+    def _memory(self) -> RunMemory:
+        return RunMemory(self._parts.store, self._run.row, self._clock, self._redactor)
 
     def type_of(self, key: NodeKey) -> str:
         """Return the block type of this node key."""
@@ -159,9 +163,9 @@ class Launcher:
             if isinstance(outcome, Done):
                 output = dump(outcome.output)
                 if len(output) > ASIDE_BYTES:  # each item may have to be looked at: others proceed meanwhile
-                    output = await asyncio.to_thread(self._clean, outcome.output, output)
+                    output = await asyncio.to_thread(self._border.clean, outcome.output, output)
                 else:
-                    output = self._clean(outcome.output, output)
+                    output = self._border.clean(outcome.output, output)
             if cache_key is not None and names_files(output) and not await self._are_its_own(output):
                 cache_key = None  # who has the cached output has its files
             result = self._result(key, node, attempt, outcome, output, cache_key)
@@ -171,25 +175,27 @@ class Launcher:
         except BlockError as error:
             traceback = error.traceback or self._traceback(node, error)
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint, traceback)
-            info = _not_again(node, info) if error.uncertain else info
-            return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
+            info = not_again(node, info) if error.uncertain else info
+            return self._border.erred(key, attempt, info, error.retry_at_ms, error.deferred)
         except Lost as error:
             log.warning("block %s of run %s: %s", node.block, self._run_id, error.message)
             return Result(f.AttemptLost(self._clock.now_ms(), key, attempt, error.together, error.ask), Payload())
         except Fenced as error:  # of a checkpoint: what is logged here is lost as well, for its append will be refused
-            return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
+            return self._border.erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except NoHeartbeat as error:
             info = ErrorInfo("heartbeat_timeout", str(error), True, node.block)
-            return self._erred(key, attempt, _not_again(node, info))
+            return self._border.erred(key, attempt, not_again(node, info))
         except TimeoutError as error:
             queued = f", {error.queued_s:.0f} s of it in the queue" if isinstance(error, OutOfTime) else ""
             message = f"the block took longer than {node.policy.timeout_ms / 1000:g} s{queued}"
             info = ErrorInfo("timeout", message, True, node.block)
-            return self._erred(key, attempt, _not_again(node, info))
+            return self._border.erred(key, attempt, not_again(node, info))
         except asyncio.CancelledError:
             if node.inline:
                 raise  # it runs in the run loop's own task: that is what is being cancelled
-            return self._erred(key, attempt, ErrorInfo("cancelled", "the attempt was cancelled", False, node.block))
+            return self._border.erred(
+                key, attempt, ErrorInfo("cancelled", "the attempt was cancelled", False, node.block)
+            )
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
@@ -199,7 +205,7 @@ class Launcher:
             log.exception("block %s (%s) raised [%s]", node.block, node.type, reference)
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
             traceback = self._traceback(node, error)
-            return self._erred(
+            return self._border.erred(
                 key, attempt, ErrorInfo("internal_error", message, False, node.block, traceback=traceback)
             )
 
@@ -239,7 +245,7 @@ class Launcher:
 
     def _refused(self, key: NodeKey, error: BlockError) -> ErrorInfo:
         block = self._plan.nodes[key[1]].block
-        return self._shown(ErrorInfo(error.code, error.message, error.retryable, block, error.hint))
+        return self._border.shown(ErrorInfo(error.code, error.message, error.retryable, block, error.hint))
 
     async def _outcome(
         self, key: NodeKey, node: Node, attempt: int, seq: int, keep: Keep, turn: int, count: int
@@ -303,51 +309,58 @@ class Launcher:
             keep,
             begun,
             AttemptLog(self._redactor, keep, lambda text: self._show(key_text, self._redactor.redact(text), seq)),
-            self._checkpoints.writer(key_text, attempt, begun),
             TimeLimit(node.policy.timeout_ms / 1000, (node.policy.heartbeat_timeout_ms or 0) / 1000),
             Over(),
         )
 
     def _context(self, own: _Attempt, prepared: _Prepared, path: Path, turn: int, count: int) -> Context:
         key, node, attempt, key_text = own.key, own.node, own.number, own.key_text
-        values, log, checkpoints, limit = self._values, own.log, own.checkpoints, own.limit
-        return Context(  # by position: the names of so many fields would take three times as long
-            self._run_id,
-            self._plan.name,
-            key_text,
-            node.block,
-            node.name,
-            node.type,
-            attempt,
-            f"{self._run_id}:{key_text}",  # idempotency_key
-            prepared.template.fill(values, path),
-            values.input,
-            values.variables,
-            self._clock.now_ms(),
-            self._services,
-            log.emit,
-            lambda calls: self._evaluate(key_text, attempt, calls),
-            checkpoints.keep,
-            checkpoints.keep_from_thread,
-            None,  # last_checkpoint
-            prepared.wired,
-            turn,
-            count,
-            turn > 0 and values.broke((*key[0], (node.body, turn - 1))),
-            log.log,
-            limit.waiting,
-            limit.queueing,
-            partial(self._prepare_child, key_text, attempt),
-            node.policy.runner,
-            self._memory,
-            self._parts.connections,
-            None if node.inline else partial(self._steps_of, own, asyncio.current_task()),
-            limit.heartbeat,
-            own.over,
-            self._clock.now_ms,
-            self._prepare_next,
+        values, log, limit = self._values, own.log, own.limit
+        return Context(
+            run_id=self._run_id,
+            workflow=self._plan.name,
+            key=key_text,
+            block=node.block,
+            name=node.name,
+            type=node.type,
+            attempt=attempt,
+            idempotency_key=f"{self._run_id}:{key_text}",
+            params=prepared.template.fill(values, path),
+            input=values.input,
+            variables=values.variables,
+            now_ms=self._clock.now_ms(),
+            services=self._services,
+            wired=prepared.wired,
+            turn=turn,
+            count=count,
+            broke=turn > 0 and values.broke((*key[0], (node.body, turn - 1))),
+            runner=node.policy.runner,
+            connections=self._parts.connections,
+            cancelled=own.over,
+            emit=log.emit,
+            log=log.log,
+            waiting=limit.waiting,
+            queueing=limit.queueing,
+            heartbeat=limit.heartbeat,
+            clock=self._clock.now_ms,
+            evaluate=partial(self._evaluate, key_text, attempt),
+            checkpoint=partial(self._keep_checkpoint, own),
+            checkpoint_from_thread=partial(self._keep_checkpoint_from_thread, own),
+            make_memory=self._memory,
+            make_steps=None if node.inline else partial(self._steps_of, own, asyncio.current_task()),
+            prepare_child=partial(self._prepare_child, key_text, attempt),
+            prepare_next=self._prepare_next,
             repeat_wanted=partial(self._repeat_wanted, key_text, attempt),
         )
+
+    def _writer(self, own: _Attempt) -> CheckpointWriter:
+        return CheckpointWriter(self._checkpoints, own.key_text, own.number, own.begun, own.over, self._loop)
+
+    async def _keep_checkpoint(self, own: _Attempt, value: Any) -> None:
+        await self._writer(own).keep(value)
+
+    def _keep_checkpoint_from_thread(self, own: _Attempt, value: Any) -> None:
+        self._writer(own).keep_from_thread(value)
 
     async def _repeat_wanted(self, key_text: str, attempt: int) -> bool:
         """Returns True if a person was asked about the previous attempt and chose to make this one."""
@@ -371,16 +384,12 @@ class Launcher:
         await self._parts.places.take(waiting)
 
     def _steps_of(self, own: _Attempt, main: asyncio.Task[Any] | None) -> AttemptSteps:
-        known, limits = self._run.state.steps.get(own.key), self._services.limits
+        known = self._run.state.steps.get(own.key)
         note = partial(_keep_note, own.keep)
         journal = StepJournal(self._parts.store, self._run_id, note, own.begun, self._loop)
-        border = Border(
-            self._redactor,
-            self._clean,
-            self._shown,
-            lambda size: run_error(limits) if self._run.fold.bytes + size > limits.run_bytes else None,
+        return AttemptSteps(
+            own.node.name, own.number, {} if known is None else dict(known.by_n), journal, self._border, main
         )
-        return AttemptSteps(own.node.name, own.number, {} if known is None else dict(known.by_n), journal, border, main)
 
     async def _open_secrets(self, prepared: _Prepared) -> RulesOf:
         """Load their newest values, and return their rules. Raises BlockError."""
@@ -442,11 +451,6 @@ class Launcher:
         seed = f"{self._run_id}:{key_text}:{attempt}"
         return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed, owner=self._run_id)
 
-    def _clean(self, output: Any, data: bytes) -> bytes:
-        """Return `data`, the JSON of an output, without secrets. Can be called in a thread. Raises BlockError."""
-        check(output, data)
-        return self._redactor.redact_json(data)
-
     def _result(
         self,
         key: NodeKey,
@@ -462,15 +466,7 @@ class Launcher:
             case None:
                 return Result(f.NodePassed(at_ms, key, attempt), Payload())
             case Done():
-                payload = Payload(output)
-                if outcome.patches:
-                    redact, clean = self._redactor.redact, self._redactor.redact_value
-                    payload.patches = [[p.op, redact(p.path), clean(p.value)] for p in outcome.patches]
-                if node.policy.assign:
-                    payload.patches += assigned(node, orjson.loads(output))
-                if outcome.response is not None:
-                    payload.response = self._redactor.redact_value(outcome.response)
-                payload.next = outcome.next
+                payload = self._border.payload(node, outcome, output)
                 ends, as_new = outcome.response is not None or outcome.next is not None, outcome.next is not None
                 if cache_key is not None and not (outcome.patches or ends):
                     payload.cached = self._cache.row(node, cache_key, output, outcome.route)
@@ -479,68 +475,15 @@ class Launcher:
                 patches = assigned(node, orjson.loads(row.output)) if node.policy.assign else []
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))
             case Suspend():
-                return self._suspended(at_ms, key, attempt, [(outcome, None)])
+                return self._border.suspended(key, attempt, [(outcome, None)])
             case Left(waits):
-                return self._suspended(at_ms, key, attempt, waits)
+                return self._border.suspended(key, attempt, waits)
             case Sized():
                 items = None if outcome.items is None else encode_payload(list(outcome.items))
                 items = None if items is None else self._redactor.redact_json(items)
                 return Result(f.RegionSizeKnown(at_ms, key, attempt, outcome.count), Payload(items))
             case Tested():
                 return Result(f.LoopTested(at_ms, key, attempt, outcome.again), Payload())
-
-    def _suspended(
-        self, at_ms: int, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]
-    ) -> Result:
-        (first, step), *others = waits
-        beside = tuple(
-            f.WaitBeside(its, other.kind, other.due_ms, other.on_expire) for other, its in others if its is not None
-        )
-        fact = f.NodeSuspended(at_ms, key, attempt, first.kind, first.due_ms, first.on_expire, step, beside)
-        suspends = {number: self._without_secrets(each) for number, (each, _) in enumerate(waits, attempt)}
-        for suspend in suspends.values():
-            _check_json(suspend)
-        return Result(fact, Payload(suspends=suspends))
-
-    def _without_secrets(self, suspend: Suspend) -> Suspend:
-        redact, clean, label = self._redactor.redact, self._redactor.redact_value, self._redactor.label
-        return replace(
-            suspend,
-            request=clean(suspend.request),
-            schema=clean(suspend.schema),
-            actions=[redact(action) for action in suspend.actions],
-            name=None if suspend.name is None else label(suspend.name),
-            correlation=None if suspend.correlation is None else label(suspend.correlation),
-            messages=[(channel, self._sealed(target)) for channel, target in suspend.messages],
-        )
-
-    def _sealed(self, target: bytes) -> bytes:
-        names = self._services.secrets | self._vault.opened_names
-        return seal(target, self._vault.values, names, self._redactor)
-
-    def _erred(
-        self,
-        key: NodeKey,
-        attempt: int,
-        error: ErrorInfo,
-        retry_at_ms: int | None = None,
-        deferred: Deferred | None = None,
-    ) -> Result:
-        fact = f.NodeErred(self._clock.now_ms(), key, attempt, self._shown(error), retry_at_ms, deferred)
-        return Result(fact, Payload())
-
-    def _shown(self, error: ErrorInfo) -> ErrorInfo:
-        texts = (error.message, error.hint, error.traceback)
-        message, hint, traceback = (unicode(self._redactor.redact_cut(text)) for text in texts)
-        return ErrorInfo(error.code, message, error.retryable, error.block, hint, shortened(traceback))
-
-
-def _not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
-    """Return the error of an attempt that may have had its effect: it is repeated only where that does no harm, or
-    where the author wants it."""
-    if not info.retryable or node.policy.on_uncertain == "retry":
-        return info
-    return structs.replace(info, retryable=False, hint=info.hint or UNCERTAIN_HINT)
 
 
 def _keep_note(keep: Keep, note: StepNote) -> None:
@@ -551,13 +494,3 @@ def _keep_note(keep: Keep, note: StepNote) -> None:
 def _prepared_nodes(plan_hash: str) -> dict[int, _Prepared]:
     """Return the prepared nodes by node number, filled as nodes run, shared by all runs of the plan."""
     return {}
-
-
-def _check_json(suspend: Suspend) -> None:
-    """Raises BlockError. What cannot be written down would take the run out of memory, again and again."""
-    asked = [dict(suspend.request), suspend.schema, list(suspend.actions), suspend.name, suspend.correlation]
-    try:
-        orjson.dumps([*asked, suspend.on_expire, suspend.due_ms])
-    except TypeError as error:
-        message = f"the request of the block is not JSON: {error}"
-        raise BlockError(message, code="payload_invalid", retryable=False) from error

@@ -3,10 +3,11 @@ Nothing is stored here."""
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import os
-from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache, partial
 from typing import Any, Final, TypeVar
 
 import orjson
@@ -15,14 +16,18 @@ from msgspec.structs import replace
 
 from compiler.plan import Plan
 from compiler.references import find, parse
+from executor.errors import BlockError, InputInvalid
 from executor.kernel.core import facts as f
 from executor.kernel.core.decide import first_event
 from executor.kernel.journal.codec import Codec
 from executor.kernel.process.observe import present_parent
+from executor.kernel.process.threads import aside
 from executor.kernel.store.run_rows import NewRun, Placement, Record
 from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.values import variables as paths
-from executor.kernel.values.payload import MISSING, render, trimmed
+from executor.kernel.values.payload import MISSING, encode, render, trimmed
+from executor.kernel.values.run_input import CHAT_INPUT, start_output
+from executor.kernel.values.schema import Matches, takes_long, violations
 
 Bound = TypeVar("Bound", int, float)
 
@@ -84,6 +89,8 @@ def _parts(text: str) -> tuple[str | _Reference, ...]:
     return (*parts, text[end:])
 
 
+BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
+INPUT_SHOWN: Final = 6  # fields of an input in a hint
 DRAWN_BYTES = 4096  # at once: each draw gives up the interpreter's lock, and costs as much as for one id
 RANDOM_DIGITS = 20
 
@@ -158,6 +165,71 @@ def new_run(
         placement=placement_of(plan, checked, priority),
         files=tuple(files),
     )
+
+
+async def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
+    """Return the input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that
+    does not fit: a run that could only fail at its first block is refused instead."""
+    value: Any = {} if input is None else input
+    schema, source = _schema_of(plan)
+    work = partial(_checked_input, plan, value, schema, source, matches)
+    return await aside(work) if schema and takes_long(schema, value) else work()
+
+
+def _schema_of(plan: Plan) -> tuple[Mapping[str, Any] | None, str]:
+    """Return the schema of the input and where it is declared."""
+    trigger = plan.nodes[plan.regions[0].entries[0]]
+    schema, source = plan.input_schema, "`input` of the workflow"
+    if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
+        source = f"`body_schema` of the webhook block '{trigger.block}'"
+        body = orjson.loads(bytes(trigger.params)).get("body_schema")
+        schema = {"properties": {"body": body}, "required": ["body"]} if body else None
+    elif trigger.type == "form_trigger":
+        own = orjson.loads(bytes(trigger.params)).get("fields")
+        schema, source = (own, f"`fields` of the form block '{trigger.block}'") if own else (schema, source)
+    elif trigger.type == "chat_trigger":
+        schema, source = CHAT_INPUT, f"that of the chat block '{trigger.block}'"
+    return schema, source
+
+
+def _checked_input(
+    plan: Plan, value: Any, schema: Mapping[str, Any] | None, source: str, matches: Matches | None
+) -> Any:
+    trigger = plan.nodes[plan.regions[0].entries[0]]
+    if schema:
+        value = copy.deepcopy(value)
+        if isinstance(value, dict):
+            for name, field in (schema.get("properties") or {}).items():
+                if isinstance(field, dict) and "default" in field:
+                    value.setdefault(name, copy.deepcopy(field["default"]))
+        found = violations(schema, value, matches)
+        if found:
+            fields = ", ".join(f'"{name}": ...' for name in list(schema.get("properties") or {})[:INPUT_SHOWN])
+            by_name = "" if isinstance(value, dict) else f"; the input is an object: {{{fields}}}"
+            raise InputInvalid(
+                mismatch("the input", found),
+                pointer="/input" + found[0]["pointer"],
+                hint=f"the schema is {source}{by_name}",
+                errors=found,
+            )
+    if trigger.type == "start" and not trigger.needs:
+        try:
+            start_output(orjson.loads(bytes(trigger.params)), value)
+        except BlockError as error:
+            raise InputInvalid(error.message, code=error.code, pointer="/input", hint=error.hint) from error
+    try:
+        encode({"input": value})  # as the start block puts it out; bounds: depth, size
+    except BlockError as error:
+        raise InputInvalid(error.message, code=error.code, pointer="/input", hint=BOUNDS_HINT) from None
+    return value
+
+
+def mismatch(what: str, found: list[dict[str, str]]) -> str:
+    """Return the message about a value that does not match its schema."""
+    first = found[0]
+    where = f" at {first['pointer']}" if first["pointer"] else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{what} does not match its schema{where}: {first['message']}{more}"
 
 
 def new_run_id(now_ms: int) -> str:

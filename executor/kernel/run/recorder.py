@@ -5,7 +5,7 @@ The core decides without payloads; here each event meets the payload of the atte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -36,9 +36,7 @@ from executor.kernel.core.events import (
 from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import RunPhase, State
 from executor.kernel.handler.base import Suspend
-from executor.kernel.handler.needs import NotifySettings
-from executor.kernel.run.alerts import alerts_of_failure, alerts_of_wait
-from executor.kernel.run.answers import ASK_PEOPLE
+from executor.kernel.run.alerts import alerts_of_failure, alerts_of_wait, notifications_of
 from executor.kernel.run.attempt import StepNote, Stream
 from executor.kernel.run.attention import question
 from executor.kernel.run.children import begun_at, cancel_message, end_message
@@ -50,15 +48,12 @@ from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.cache import CacheRow
-from executor.kernel.store.topics.outbox import JOB_CHANNEL, NOT_CREATED, NotificationRow
+from executor.kernel.store.topics.outbox import NotificationRow
 from executor.kernel.store.topics.usage import UsageRow
 from executor.kernel.store.topics.waits import WaitRow, WaitUpdate
 from executor.kernel.values.fold import NULL
 from executor.kernel.values.payload import INLINE_MAX_BYTES, split, trimmed
 from executor.kernel.values.payload import encode as encode_payload
-
-# Sealed JSON: the addresses are those of the server, as they are when the message goes out.
-SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
 
 
 class _More(Struct):
@@ -443,27 +438,3 @@ def _fresh(state: State, fact: f.Fact) -> bool:
             return due_ms is not None and due_ms <= fact.at_ms
         case _:
             return False
-
-
-def notifications_of(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
-    """Return the outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses. A
-    row holds no text and no link: both are made when `executor.service.notifications` sends it."""
-    asked = list(own)
-    if wait.kind in ASK_PEOPLE:
-        asked += [("email", SERVER_WIDE)] if server.email else []
-        asked += [("webhook", SERVER_WIDE)] if server.webhook else []
-    return [
-        NotificationRow(
-            run_id=wait.run_id,
-            wait_id=wait.id,
-            n=n,
-            channel=channel,
-            content=content,
-            status="pending",
-            attempts=0,
-            created_at_ms=wait.opened_at_ms,
-            due_at_ms=wait.opened_at_ms,
-            error=NOT_CREATED if channel == JOB_CHANNEL else None,
-        )
-        for n, (channel, content) in enumerate(asked, 1)
-    ]

@@ -38,13 +38,13 @@ from executor.kernel.journal.reader import output_of, read
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.run.attempt import StepNote
 from executor.kernel.run.attention import step_question
+from executor.kernel.run.border import Border
 from executor.kernel.run.step_order import StepOrder
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.store import Store
 from executor.kernel.values.money import USD_MAX
 from executor.kernel.values.payload import dump
 from executor.kernel.values.payload import encode as encode_payload
-from executor.kernel.values.redact import Redactor
 from executor.kernel.values.schema import ASIDE_BYTES
 
 T = TypeVar("T")
@@ -87,17 +87,6 @@ class StepJournal(Struct, frozen=True):
 
         what = f"a step of run {self.run_id}"
         return await with_retries(ask, what=what, failed="the database could not be read", log=log)
-
-
-class Border(Struct, frozen=True):
-    """The checks on what leaves a step: secrets and oversized outputs do not pass. `clean` returns the JSON of an
-    output without secrets, `shown` the same of an error; `full` returns why so many bytes are too many for the run, or
-    None."""
-
-    redactor: Redactor
-    clean: Callable[[Any, bytes], bytes]
-    shown: Callable[[ErrorInfo], ErrorInfo]
-    full: Callable[[int], ErrorInfo | None]
 
 
 class Left(Struct, frozen=True):

@@ -37,6 +37,7 @@ from executor.kernel.run.recover import begin, recover
 from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, Resumed, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow
 from executor.kernel.worker.admission import Admission, Load, Pace
+from executor.kernel.worker.clock_repair import ClockRepair
 from executor.kernel.worker.lacking import Lacking
 
 log = logging.getLogger("weft.worker")
@@ -51,14 +52,6 @@ CLAIM_BATCH = 64
 # Claims without a single append in between: the run takes its worker down each time.
 STALLS_MAX = 20
 OWNERS_KEPT = 100
-# The wall clock went back by more than this: it was set, not slewed.
-CLOCK_STEP_MS = 1_000
-# It may also go forward and back between two looks, or while another process writes: then only the rows show it.
-REPAIR_EVERY_S = 60.0
-LEASE_MAX_MS = 3_600_000  # no lease is longer, so one that ends later was written by another time
-# For a worker that starts: often after one that was killed, and maybe on a machine whose clock was lost. Its
-# own lease is a better measure then. At least this long, so that a live worker with a longer lease keeps its runs.
-LEASE_MAX_AT_START_MS = 60_000
 
 
 class Worker:
@@ -82,8 +75,7 @@ class Worker:
         self._wake = parts.owned.due
         self._leases = asyncio.Lock()  # who renews must know what was claimed
         self._renewed_at_ms = 0
-        self._last_ms = 0  # the clock when it was last looked at
-        self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set
+        self._clock_repair = ClockRepair(parts)
         self.claims = 0  # runs that it took into memory, new ones included
         self._stopping = False
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
@@ -164,11 +156,10 @@ class Worker:
     async def _claim(self) -> float:
         """Claim what can be claimed. Returns the seconds until there may be more."""
         store, clock = self._parts.store, self._parts.clock
-        loop_time = asyncio.get_running_loop().time
-        if clock.now_ms() < self._last_ms - CLOCK_STEP_MS or loop_time() >= self._repair_at_s:
-            await self._repair_clock_skew()
-            self._repair_at_s = loop_time() + REPAIR_EVERY_S
-        self._last_ms = clock.now_ms()
+        if self._clock_repair.is_due():
+            await self._renew()
+            await self._clock_repair.repair(self.lease_ms)
+        self._clock_repair.seen_ms = clock.now_ms()
         if clock.now_ms() - self._renewed_at_ms >= self.lease_ms:
             # This process slept. It keeps the runs that no other has claimed, instead of claiming them from itself.
             await self._renew()
@@ -194,18 +185,6 @@ class Worker:
             return IDLE_MAX_S
         return min(IDLE_MAX_S, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
 
-    async def _repair_clock_skew(self) -> None:
-        """At the start, when the clock was set back, and now and then: nothing may wait for a time that was only
-        thought to come."""
-        await self._renew()  # own leases are of the new time then
-        starts = not self._repair_at_s
-        longest_ms = max(2 * self.lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
-        clock = self._parts.clock
-        asked_ms = clock.now_ms()
-        repair = await self._parts.store.repair_clock_skew(asked_ms, longest_ms)
-        if asked_ms + repair.ahead_ms > clock.now_ms():  # else others wrote what is of a later time while this waited
-            log.warning("the clock was set back: %d runs had leases or due times in the future", repair.runs)
-
     def _begin(self, row: RunRow, resumed: Resumed | None = None) -> None:
         stale = self._tasks.get(row.id)  # this process slept through its own lease and has now claimed the run again
         if stale is not None:
@@ -218,7 +197,7 @@ class Worker:
 
     def _has_room(self) -> bool:
         """Returns True if there is room for one more run, besides those that wait to be claimed."""
-        awake = self._last_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self.lease_ms
+        awake = self._clock_repair.seen_ms <= self._parts.clock.now_ms() < self._renewed_at_ms + self.lease_ms
         free = not (self._stopping or self._others_wait or self._admission.waiting)
         return awake and free and len(self._tasks) + len(self._answering) < self._runs_max
 

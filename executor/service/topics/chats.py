@@ -24,8 +24,7 @@ from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.journal.reader import load_plan
-from executor.kernel.run.answers import check_input
-from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
+from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, request_hash
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.webhooks import WebhookRow

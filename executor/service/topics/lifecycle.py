@@ -27,9 +27,8 @@ from executor.kernel.journal.given import Continued, is_same, kept
 from executor.kernel.journal.projection import decision
 from executor.kernel.journal.reader import load_plan, read
 from executor.kernel.read.find import existing_run, find_version
-from executor.kernel.run.answers import check_input
 from executor.kernel.run.move import Misfit, fit
-from executor.kernel.run.new_run import Origin, new_run, new_run_id, request_hash
+from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, request_hash
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.kernel.store.topics.audit import present_actor

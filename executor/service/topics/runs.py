@@ -21,9 +21,8 @@ from executor.kernel.core.messages import Cancel, encode
 from executor.kernel.journal.reader import keep_plan, load_plan
 from executor.kernel.read.cursor import Ends
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
-from executor.kernel.run.answers import check_input
 from executor.kernel.run.compiler import plan_of
-from executor.kernel.run.new_run import Origin, new_run, new_run_id, origin_of, request_hash
+from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_of, request_hash
 from executor.kernel.run.owned import Watched
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus

@@ -11,7 +11,8 @@ import orjson
 from executor.errors import AnswerInvalid, BlockError, Conflict
 from executor.kernel.core.messages import Answer, SignalSent, encode
 from executor.kernel.read.find import existing_run, find_run
-from executor.kernel.run.answers import BOUNDS_HINT, check_payload
+from executor.kernel.run.answers import check_payload
+from executor.kernel.run.new_run import BOUNDS_HINT
 from executor.kernel.store.topics.inbox import SignalRow
 from executor.kernel.values.payload import encode as encode_payload
 from executor.kernel.values.schema import violations_aside

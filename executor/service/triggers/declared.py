@@ -24,8 +24,8 @@ from executor.blocks.types.form_trigger import WAIT_S
 from executor.errors import InputInvalid
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
-from executor.kernel.run.answers import check_input
 from executor.kernel.run.imports import as_ours
+from executor.kernel.run.new_run import check_input
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.schedules import ScheduleRow
 from executor.kernel.store.topics.webhooks import WebhookRow

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from executor.errors import BadRequest, Fenced, NotFound
-from executor.kernel.run.answers import check_input
+from executor.kernel.run.new_run import check_input
 from executor.kernel.store.topics.audit import Reach
 from executor.kernel.store.topics.webhooks import WebhookRow
 from executor.service.parts import Parts

@@ -27,8 +27,7 @@ from executor.kernel.journal.reader import keep_plan
 from executor.kernel.process.task import RETRY_S, BackgroundTask
 from executor.kernel.read.elsewhere import SCHEDULES
 from executor.kernel.run.alerts import alerts_of_missed
-from executor.kernel.run.answers import check_input
-from executor.kernel.run.new_run import Origin, new_run, new_run_id
+from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.alerts import AlertRow
 from executor.kernel.store.topics.audit import present_actor

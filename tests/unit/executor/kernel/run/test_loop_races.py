@@ -15,7 +15,7 @@ from executor.kernel.handler.base import Context, Done, Suspend
 from executor.kernel.run.recover import recover
 from executor.kernel.store import patience
 from executor.kernel.store.run_rows import RunRow
-from executor.kernel.worker import worker
+from executor.kernel.worker import clock_repair, worker
 from tests.support.blocks import Hold
 from tests.support.clock import ManualClock
 from tests.support.documents import chain
@@ -58,7 +58,7 @@ async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock went forward and back unseen; only the time in the run's row shows it."""
-    monkeypatch.setattr(worker, "REPAIR_EVERY_S", 0.1)
+    monkeypatch.setattr(clock_repair, "REPAIR_EVERY_S", 0.1)
     monkeypatch.setattr(worker, "IDLE_MAX_S", 0.05)
     now_ms = ManualClock().now_ms()
     async with (

@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.kernel.handler.needs import NotifySettings
-from executor.kernel.run.recorder import SERVER_WIDE, notifications_of
+from executor.kernel.run.alerts import SERVER_WIDE, notifications_of
 from executor.kernel.values.redact import unseal
 from tests.support.rows import wait
 

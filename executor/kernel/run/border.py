@@ -1,0 +1,128 @@
+"""The border of an attempt, which no secret crosses: handlers hold handles of them, and whatever leaves here has both
+taken out. Outputs, errors and requests of waits pass it on their way into facts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+import orjson
+from msgspec import structs
+
+from compiler.keys import NodeKey
+from compiler.plan import Node
+from executor.errors import BlockError
+from executor.kernel.core import facts as f
+from executor.kernel.core.events import Deferred, ErrorInfo
+from executor.kernel.handler.base import Done, Suspend
+from executor.kernel.process.tracebacks import shortened
+from executor.kernel.run.attempt import unicode
+from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.parts import Parts
+from executor.kernel.run.results import Payload, Result, assigned, run_error
+from executor.kernel.values.payload import check
+from executor.kernel.values.redact import seal
+
+UNCERTAIN_HINT: Final = (
+    "It may have been done all the same, so it is not repeated. Look at the other side, then continue with a retry; or "
+    "set policy.retry, if a repetition does no harm."
+)
+
+
+class Border:
+    """The border of the attempts of one run."""
+
+    def __init__(self, run: LoadedRun, parts: Parts) -> None:
+        self.redactor = parts.redactor
+        self._fold = run.fold
+        self._services = parts.services
+        self._vault = parts.vault
+        self._clock = parts.clock
+
+    def clean(self, output: Any, data: bytes) -> bytes:
+        """Return `data`, the JSON of an output, without secrets. Can be called in a thread. Raises BlockError."""
+        check(output, data)
+        return self.redactor.redact_json(data)
+
+    def full(self, size: int) -> ErrorInfo | None:
+        """Return why so many more bytes are too many for the run, or None."""
+        limits = self._services.limits
+        return run_error(limits) if self._fold.bytes + size > limits.run_bytes else None
+
+    def payload(self, node: Node, done: Done, output: bytes) -> Payload:
+        """Return the payload of a block that is done. `output` is encoded, and clean."""
+        payload = Payload(output)
+        if done.patches:
+            redact, clean = self.redactor.redact, self.redactor.redact_value
+            payload.patches = [[p.op, redact(p.path), clean(p.value)] for p in done.patches]
+        if node.policy.assign:
+            payload.patches += assigned(node, orjson.loads(output))
+        if done.response is not None:
+            payload.response = self.redactor.redact_value(done.response)
+        payload.next = done.next
+        return payload
+
+    def suspended(self, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Result:
+        """Return the result of a handler that waits. Raises BlockError if a request is not JSON."""
+        (first, step), *others = waits
+        beside = tuple(
+            f.WaitBeside(its, other.kind, other.due_ms, other.on_expire) for other, its in others if its is not None
+        )
+        at_ms = self._clock.now_ms()
+        fact = f.NodeSuspended(at_ms, key, attempt, first.kind, first.due_ms, first.on_expire, step, beside)
+        suspends = {number: self._without_secrets(each) for number, (each, _) in enumerate(waits, attempt)}
+        for suspend in suspends.values():
+            _check_json(suspend)
+        return Result(fact, Payload(suspends=suspends))
+
+    def erred(
+        self,
+        key: NodeKey,
+        attempt: int,
+        error: ErrorInfo,
+        retry_at_ms: int | None = None,
+        deferred: Deferred | None = None,
+    ) -> Result:
+        fact = f.NodeErred(self._clock.now_ms(), key, attempt, self.shown(error), retry_at_ms, deferred)
+        return Result(fact, Payload())
+
+    def shown(self, error: ErrorInfo) -> ErrorInfo:
+        """Return the error without secrets."""
+        texts = (error.message, error.hint, error.traceback)
+        message, hint, traceback = (unicode(self.redactor.redact_cut(text)) for text in texts)
+        return ErrorInfo(error.code, message, error.retryable, error.block, hint, shortened(traceback))
+
+    def _without_secrets(self, suspend: Suspend) -> Suspend:
+        redact, clean, label = self.redactor.redact, self.redactor.redact_value, self.redactor.label
+        return replace(
+            suspend,
+            request=clean(suspend.request),
+            schema=clean(suspend.schema),
+            actions=[redact(action) for action in suspend.actions],
+            name=None if suspend.name is None else label(suspend.name),
+            correlation=None if suspend.correlation is None else label(suspend.correlation),
+            messages=[(channel, self._sealed(target)) for channel, target in suspend.messages],
+        )
+
+    def _sealed(self, target: bytes) -> bytes:
+        names = self._services.secrets | self._vault.opened_names
+        return seal(target, self._vault.values, names, self.redactor)
+
+
+def not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
+    """Return the error of an attempt that may have had its effect: it is repeated only where that does no harm, or
+    where the author wants it."""
+    if not info.retryable or node.policy.on_uncertain == "retry":
+        return info
+    return structs.replace(info, retryable=False, hint=info.hint or UNCERTAIN_HINT)
+
+
+def _check_json(suspend: Suspend) -> None:
+    """Raises BlockError. What cannot be written down would take the run out of memory, again and again."""
+    asked = [dict(suspend.request), suspend.schema, list(suspend.actions), suspend.name, suspend.correlation]
+    try:
+        orjson.dumps([*asked, suspend.on_expire, suspend.due_ms])
+    except TypeError as error:
+        message = f"the request of the block is not JSON: {error}"
+        raise BlockError(message, code="payload_invalid", retryable=False) from error
