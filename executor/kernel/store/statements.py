@@ -1,4 +1,4 @@
-"""What statements of several topics have in common.
+"""Parts that statements of several topics share.
 
 Statements are in the SQL that SQLite and PostgreSQL share, with named parameters. Where the two differ, a statement has
 a piece, written `$name(arguments)`; PIECES has the text of each.
