@@ -57,9 +57,10 @@ class _Params(Question):
         uniqueItems=True,
         maxItems=50,
     )
-    not_starter: bool = param(
+    not_starter: Any = param(  # not read as a boolean: what is neither true nor false must not open the door
         "Not who started the run",
         "Someone else must answer. They sign in to do so.",
+        type="boolean",
         default=False,
         order=13,
         advanced=True,
@@ -114,6 +115,8 @@ def _answerers(params: _Params) -> dict[str, Any]:
     by = params.by or []
     if not all(isinstance(each, str) and re.fullmatch(BY_PATTERN, each) for each in by):
         raise invalid("by must be a list of users and roles", hint='such as ["user:ada", "role:approver"]')
+    if not isinstance(params.not_starter, bool):
+        raise invalid(f"not_starter must be true or false, not {str(params.not_starter)[:80]!r}")
     return ({"by": by} if by else {}) | ({"not_starter": True} if params.not_starter else {})
 
 

@@ -53,6 +53,9 @@ async def test_an_approval_without_actions_is_a_form() -> None:
         {"fields": {"type": "string"}},
         {"fields": {"type": ["array", "null"], "items": {}}},
         {"title": {"a": 1}},
+        {"not_starter": "no"},
+        {"not_starter": 0},
+        {"by": ["ada"]},
     ],
 )
 async def test_approval_refuses(params: dict[str, Any]) -> None:
