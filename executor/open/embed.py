@@ -114,14 +114,12 @@ async def open_engine(
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
-                   SQLite file, `runs.key` beside `runs.db`, made if it is missing, which a server on it uses too. On
-                   PostgreSQL there is none: without it links end with this program, which can store no secrets, and
-                   approvals are answered by run and node
+                   SQLite file, `runs.key` beside `runs.db`, which a server on it uses too. On PostgreSQL there is none:
+                   links then end with this program, which stores no secrets; approvals are answered by run and node
     processes      child processes at the same time, for blocks with `policy.runner: process`; None for one a core
     dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
-    tune_gc        lets Python's garbage collector run less often while an engine is open, as `weft serve` does: it
-                   takes much of the time with thousands of open runs. Thresholds set by the program itself stay
+    tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
     Raises StoreError if the database cannot be used, its key is another one, or the driver of PostgreSQL is missing;
     TraceError if a workflow cannot become a document."""

@@ -102,9 +102,8 @@ async def fork(
     files: Sequence[str] = (),
 ) -> tuple[NewRun, int]:
     """Return the new run, to be created, and how many events it takes over: fewer than are copied where an answer of a
-    person does not count for it (`kept`). `outputs`: by node key, in place of recorded ones; `files`: in these.
-    Raises BadRequest (nothing is recorded under this key, or it cannot put this out), Conflict (the run was failing, an
-    answer does not count)."""
+    person does not count for it (`kept`). `outputs`: by node key, in place of recorded ones; `files`: in these. Raises
+    BadRequest (nothing is recorded under a key, or it cannot put this out), Conflict (it was failing, or an answer)."""
     codec, store, now_ms = Codec(plan), parts.store, parts.clock.now_ms()
     id = new_run_id(now_ms)
     edits = await _checked(plan, copied, outputs, parts.services.sandbox.matches)

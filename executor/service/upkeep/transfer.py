@@ -15,7 +15,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -30,6 +30,9 @@ from executor.kernel.store.statements import LAST_SEQ
 from executor.kernel.store.tx import Row
 from executor.service.upkeep.backup import Draft
 
+if TYPE_CHECKING:
+    from executor.service.upkeep.transfer_postgres import ServerSource, ServerTarget
+
 SEQ_MAX = 2**53
 RUNS_PAGE = 500
 OF_PROCESSES = ("workers", "writers", "weft_schema")
@@ -42,27 +45,6 @@ _OF_HEADS = {
     "stalls": f"CASE WHEN {LAST_SEQ} > seq THEN 0 ELSE stalls END AS stalls",
     "owner": "NULL AS owner",
 }
-
-
-class Source(Protocol):
-    """The database to copy: one moment of it, and no process writes to it until it is closed."""
-
-    reading: Reading
-
-    def close(self) -> None: ...
-
-
-class Target(Protocol):
-    """An empty database of the newest schema. `reading` sees added rows; only `finish` makes them last."""
-
-    reading: Reading
-
-    def add(self, table: str, columns: tuple[str, ...], rows: Iterable[Row]) -> None:
-        """Raises StoreError."""
-
-    def finish(self) -> None: ...
-
-    def close(self) -> None: ...
 
 
 class Copied(Struct, frozen=True):
@@ -121,27 +103,25 @@ def _is_unreleased(source: Reading) -> bool:
     return False
 
 
-def _source(database: Path | str) -> Source:
+def _source(database: Path | str) -> FileSource | ServerSource:
+    """Return the database to copy: one moment of it, and no process writes to it until it is closed."""
     if isinstance(database, Path):
-        from executor.service.upkeep.transfer import FileSource
-
         return FileSource(database)
     from executor.service.upkeep.transfer_postgres import ServerSource
 
     return ServerSource(database)
 
 
-def _target(database: Path | str) -> Target:
+def _target(database: Path | str) -> FileTarget | ServerTarget:
+    """Return an empty database of the newest schema. `reading` sees added rows; only `finish` makes them last."""
     if isinstance(database, Path):
-        from executor.service.upkeep.transfer import FileTarget
-
         return FileTarget(database)
     from executor.service.upkeep.transfer_postgres import ServerTarget
 
     return ServerTarget(database)
 
 
-def _copy(source: Reading, target: Target) -> Iterator[Copied]:
+def _copy(source: Reading, target: FileTarget | ServerTarget) -> Iterator[Copied]:
     tables = {name: columns for name, columns in target.reading.tables().items() if name not in OF_PROCESSES}
     here = source.tables()
     for table, columns in tables.items():
