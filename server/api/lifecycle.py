@@ -9,7 +9,7 @@ import msgspec
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from executor.service.topics.lifecycle import How
+from executor.service.topics.lifecycle import How, MigrateAnswer
 from executor.service.views import view_of
 from server.api.runs import (
     KEY,
@@ -78,15 +78,6 @@ class RetryAccepted(RunAccepted, frozen=True, kw_only=True):
     source: str
     how: How
     block: str
-
-
-class MigrateAnswer(Struct, frozen=True):
-    """`moved` is false if the worker of the run has not responded yet; GET /api/runs/{id} has the current version."""
-
-    run: str
-    version: int
-    plan_hash: str
-    moved: bool
 
 
 class RerunQuery(Struct, frozen=True):
@@ -162,9 +153,8 @@ async def migrate(call: Call) -> Response:
     lists them. 202: the worker of the run has not responded within a few seconds."""
     body = await read_as(call.request, call.limits, MigrateRequest)
     call.note(f"to version {body.version}")
-    found = await call.engine.lifecycle.migrate(call.path("id"), body.version)
-    answer = MigrateAnswer(found.run, found.version, found.plan_hash, found.moved)
-    return json_response(answer, 200 if found.moved else 202)
+    answer = await call.engine.lifecycle.migrate(call.path("id"), body.version)
+    return json_response(answer, 200 if answer.moved else 202)
 
 
 def _changes(where: str, what: str, given: Any) -> str:

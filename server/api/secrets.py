@@ -7,7 +7,7 @@ from typing import Annotated
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from executor.service.topics.secrets import SecretView
+from executor.service.topics.secrets import SecretsResealed, SecretView
 from server.http.request import read_as
 from server.http.response import json_response
 from server.http.table import Call, Routes, RouteSpec
@@ -39,13 +39,6 @@ class RekeyQuery(Struct, frozen=True):
         int,
         Meta(ge=0, le=90 * 86_400, description="How long what was made with the key before still counts, in seconds."),
     ] = 7 * 86_400
-
-
-class SecretsResealed(Struct, frozen=True):
-    """The number of secrets that were encrypted with the present key, and of open waits with a new link."""
-
-    resealed: int
-    relinked: int
 
 
 _ONE = "/api/secrets/{name}"
@@ -94,5 +87,4 @@ async def reseal(call: Call) -> Response:
     interruption or with another time."""
     grace_s = call.query(RekeyQuery).grace_s
     call.note(f"{grace_s} s")
-    done = await call.engine.secrets.rekey(grace_s * 1000)
-    return json_response(SecretsResealed(done.resealed, done.relinked))
+    return json_response(await call.engine.secrets.rekey(grace_s * 1000))

@@ -62,8 +62,8 @@ class Retried(Submitted, frozen=True, kw_only=True):
     block: str
 
 
-class Migrated(Struct, frozen=True):
-    """`moved` False: the run's owner has not answered yet."""
+class MigrateAnswer(Struct, frozen=True):
+    """`moved` is false if the worker of the run has not responded yet; GET /api/runs/{id} has the current version."""
 
     run: str
     version: int
@@ -193,7 +193,7 @@ class Lifecycle:
         block = plan.nodes[key[1]].block
         return Retried(row.id, row.workflow, row.version, row.status, False, how="now", block=block)
 
-    async def migrate(self, run: str, version: int, wait_s: float = MOVE_WAIT_S) -> Migrated:
+    async def migrate(self, run: str, version: int, wait_s: float = MOVE_WAIT_S) -> MigrateAnswer:
         """Move an open run to another version of its workflow. Its owner does it, and this waits for it. Raises
         NotFound, CompileError; Conflict: the run has ended, is of no stored workflow, follows this version already, or
         does not fit (`conflicts`)."""
@@ -219,7 +219,7 @@ class Lifecycle:
         if not await self._store.post_message(run, message, now_ms, new.hash):
             raise _ended(row)
         self._parts.wake(run)
-        return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
+        return MigrateAnswer(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
 
     async def _moved(self, run: str, new: Plan, version: int, message: bytes, wait_s: float) -> bool:
         """Raises Conflict when the owner has refused: the run continued meanwhile."""

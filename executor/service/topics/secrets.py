@@ -44,8 +44,8 @@ class SecretView(Struct, frozen=True):
     in_environment: bool
 
 
-class Rekeyed(Struct, frozen=True):
-    """The number of secrets that are sealed with the present key, and of open waits that have a new link."""
+class SecretsResealed(Struct, frozen=True):
+    """The number of secrets that were encrypted with the present key, and of open waits with a new link."""
 
     resealed: int
     relinked: int
@@ -110,13 +110,13 @@ class Secrets:
             done += await self._store.reseal_secrets([_resealed(keys, row) for row in some])
         return done
 
-    async def rekey(self, grace_ms: int) -> Rekeyed:
+    async def rekey(self, grace_ms: int) -> SecretsResealed:
         """Make this process's key the valid one: secrets are sealed with it, and open waits get new links. Links,
         webhook secrets, addresses of pages and signatures of the keys before stay valid for `grace_ms` more. It can be
         interrupted and repeated, also with another time."""
         self._keys()
         relinked = await self._key_times.change(grace_ms)
-        return Rekeyed(await self.reseal(), relinked)
+        return SecretsResealed(await self.reseal(), relinked)
 
     def _keys(self) -> Keys:
         if self._vault.keys is None:
