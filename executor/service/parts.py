@@ -14,8 +14,8 @@ from executor.blocks.vault.connections import Connections
 from executor.blocks.vault.sealing import Keys
 from executor.blocks.vault.vault import Vault
 from executor.kernel.process.clock import Clock, Timers
-from executor.kernel.read.elsewhere import Elsewhere
 from executor.kernel.read.hub import Hub
+from executor.kernel.read.peers import Peers
 from executor.kernel.run import parts as kernel
 from executor.kernel.run.children import ChildRuns, Continuations
 from executor.kernel.run.compiler import Compiler
@@ -57,7 +57,7 @@ class Parts(kernel.Parts):
         own, *old = [links.signing_key("uploads", key) for key in range(len(links.key_ids))]
         files = Files(store, clock.now_ms, own, services.limits.file_bytes, redactor.redact, old)
         services.files = files
-        elsewhere = Elsewhere()
+        peers = Peers()
         vault = Vault(store, keys, services.env, redactor, clock.now_ms, services.secrets_command, services.kept)
         connectors = StoredConnectors(store, registry)
         compiler = Compiler(registry, services.env, documents, lambda: vault.names, connectors)
@@ -77,9 +77,9 @@ class Parts(kernel.Parts):
             children=ChildRuns(store, clock, services.sandbox.matches, compiler.compile),
             continuations=Continuations(store, clock, services.sandbox.matches, compiler.compile),
             timers=Timers(clock),
-            hub=Hub(elsewhere),
-            owned=OwnedRuns(elsewhere),
-            places=Places(store, elsewhere),
-            elsewhere=elsewhere,
+            hub=Hub(peers),
+            owned=OwnedRuns(peers),
+            places=Places(store, peers),
+            peers=peers,
             meters=RunMeters(),
         )

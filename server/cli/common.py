@@ -151,7 +151,7 @@ def refused_by_server(error: ClientError) -> Refused:
             message = "The server refused the token in WEFT_TOKEN."
         hint = (
             "The token is next to the database: run this in the folder where `weft serve` runs, or with its WEFT_DB or "
-            "WEFT_DATA. Elsewhere set WEFT_TOKEN to what `weft token` prints there."
+            "WEFT_DATA. Peers set WEFT_TOKEN to what `weft token` prints there."
         )
     elif error.code == "no_such_route":
         hint = "WEFT_URL and --url are the server's address alone, without /api; is the server as new as this command?"

@@ -53,7 +53,7 @@ def promote(
     document = found["document"]
 
     async def store(client: AsyncClient) -> Any:
-        for line in [*await _differs(client, here), *await _lacking(client, document)]:
+        for line in [*await _differs(client, here), *await _missing(client, document)]:
             click.echo(line, err=True)
         if dry_run:
             return None
@@ -180,7 +180,7 @@ def _token(file: Path | None) -> str | None:
     return None if token in (None, "", OFF) else token
 
 
-async def _lacking(client: AsyncClient, document: Any) -> list[str]:
+async def _missing(client: AsyncClient, document: Any) -> list[str]:
     """Return the names in the document that the other server does not have, a line each."""
     from server.client import ApiError
 

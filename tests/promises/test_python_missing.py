@@ -12,7 +12,7 @@ import pytest
 
 import weft
 from compiler.diagnostics import CompileError
-from executor.kernel.worker import lacking
+from executor.kernel.worker import missing
 from executor.open.engine import Engine
 
 
@@ -40,7 +40,7 @@ def flow(function: str) -> dict[str, Any]:
 
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lacking, "AGAIN_S", (0.02, 0.05))
+    monkeypatch.setattr(missing, "AGAIN_S", (0.02, 0.05))
 
 
 async def asked(path: Path) -> str:

@@ -84,7 +84,7 @@ class Python:
         )
 
     def lacks(self, params: dict[str, Any]) -> str | None:
-        """See `executor.kernel.worker.lacking`. The name of a function may be a reference, which is not known yet."""
+        """See `executor.kernel.worker.missing`. The name of a function may be a reference, which is not known yet."""
         name = params.get("function")
         if not isinstance(name, str) or "<" in name or name in self._functions:
             return None

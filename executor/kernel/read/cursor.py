@@ -27,7 +27,7 @@ QUICK_S = 0.05
 RUNS_PER_LOOK = 10_000  # of more that are waited for, looks are rarer
 
 
-class Lookout:
+class CommitPoll:
     """Polls for commits of other processes to the runs that are read here, and for signals that were lost: one query a
     second for all of them, however many readers there are, and none while nothing is read. Readers of a run that the
     bus names read at once: there is more of it, so a look first would only cost time."""
@@ -45,7 +45,7 @@ class Lookout:
         """Look while the hub has readers. Call it for each reader that enters."""
         now_s = asyncio.get_running_loop().time()
         is_new = self._task is None or self._task.done()
-        if self._hub.elsewhere.is_connected:
+        if self._hub.peers.is_connected:
             self._pause_s = QUICK_S
             self._look_at_s = now_s + QUICK_S if is_new else min(self._look_at_s, now_s + QUICK_S)
             self._bell.ring()
@@ -82,7 +82,7 @@ class Lookout:
                 continue  # readers meet it themselves
             self._tell(watched, found)
             for run in watched:
-                self._hub.elsewhere.follow(run)
+                self._hub.peers.follow(run)
             if len(self._settled) > len(found):
                 self._settled = {run: seq for run, seq in self._settled.items() if run in found}
 
@@ -169,7 +169,7 @@ class Cursor:
     signalled at once, those of others by the lookout. Close it. `bell`: rings for other things as well."""
 
     def __init__(
-        self, store: Store, hub: Hub, pages: Pages, lookout: Lookout, run: str, after: int, bell: Bell | None = None
+        self, store: Store, hub: Hub, pages: Pages, lookout: CommitPoll, run: str, after: int, bell: Bell | None = None
     ) -> None:
         self.after = after
         self.signalled = True  # since the last take began

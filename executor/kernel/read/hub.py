@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 from msgspec import Struct
 
-from executor.kernel.read.elsewhere import Elsewhere
+from executor.kernel.read.peers import Peers
 from executor.kernel.store.run_rows import Record
 
 TEXT_MAX: Final = 16 * 1024  # characters of one node, the last ones
@@ -292,8 +292,8 @@ class Deltas:
 
 
 class Hub:
-    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
-        self.elsewhere = elsewhere or Elsewhere()
+    def __init__(self, peers: Peers | None = None) -> None:
+        self.peers = peers or Peers()
         self._commits = Watchers()
         self._readers: dict[str, set[Reader]] = {}
         self._deltas: dict[str, set[Deltas]] = {}
@@ -345,8 +345,8 @@ class Hub:
         self._commits.signal(run)
         for reader in self._readers.get(run, ()):
             reader.wake()
-        if run in self.elsewhere.followed:
-            self.elsewhere.grown(run)
+        if run in self.peers.followed:
+            self.peers.grown(run)
 
     # --- readers
 
@@ -359,7 +359,7 @@ class Hub:
         """Add a reader; it is woken by each signal until it leaves."""
         self.tails.begin(run)
         self._readers.setdefault(run, set()).add(reader)
-        self.elsewhere.follow(run)
+        self.peers.follow(run)
 
     def leave(self, run: str, reader: Reader) -> None:
         """Remove a reader, which may have left before."""
@@ -382,8 +382,8 @@ class Hub:
     def delta(self, run: str, key: str, text: str, seq: int = 0) -> None:
         """Send live text. `seq` is that of the append that recorded the start of the attempt."""
         self.delta_elsewhere(run, key, text, seq)
-        if run in self.elsewhere.followed:
-            self.elsewhere.text(run, key, text, seq)
+        if run in self.peers.followed:
+            self.peers.text(run, key, text, seq)
 
     def delta_elsewhere(self, run: str, key: str, text: str, seq: int) -> None:
         """Send live text of a run that another process executes."""

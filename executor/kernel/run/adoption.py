@@ -11,7 +11,7 @@ import asyncio
 from msgspec.structs import replace
 
 from executor.errors import StoreError
-from executor.kernel.run.owned import Watched
+from executor.kernel.run.owned import AwaitedRun
 from executor.kernel.store.patience import patience, patience_s
 from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow, new_row
 from executor.kernel.store.topics.store import Store
@@ -28,7 +28,7 @@ class Adoption:
     """`row` as it is when it is owned. Its first write waits for a lock as long as the code that makes this object
     would. `watched`: of a caller who waits for the end of the run."""
 
-    def __init__(self, store: Store, new: NewRun, owner: str, lease_ms: int, watched: Watched | None = None) -> None:
+    def __init__(self, store: Store, new: NewRun, owner: str, lease_ms: int, watched: AwaitedRun | None = None) -> None:
         self.new = new
         self.watched = watched
         self.row = replace(

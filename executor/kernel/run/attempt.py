@@ -39,7 +39,7 @@ class StepNote:
         self.output = output
         self.done = done
 
-    def settle(self) -> None:
+    def stored(self) -> None:
         """Note that the event is on disk."""
         if self.done is not None and not self.done.done():
             self.done.set_result(None)

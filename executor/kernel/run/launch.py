@@ -381,7 +381,7 @@ class Launcher:
         text, at_most = as_key(self._redactor.redact(limit_key)), own.node.policy.limit.at_most
         ask = Ask(self._run_id, self._run.row.epoch, own.key_text, own.number, text, at_most)
         waiting = self._limited[own.key, own.number] = Waiting(ask)
-        await self._parts.places.take(waiting)
+        await self._parts.places.claim(waiting)
 
     def _steps_of(self, own: _Attempt, main: asyncio.Task[Any] | None) -> AttemptSteps:
         known = self._run.state.steps.get(own.key)

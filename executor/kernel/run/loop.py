@@ -206,7 +206,7 @@ class RunLoop:
             return "refused"
         if turn.logs:
             for note in turn.steps:
-                note.settle()
+                note.stored()
         for command in turn.inline:  # over the bound: their starts are committed, and they run in the next turn
             self._results.append(await self._run_inline(command))
         return "finished" if self._act(turn.commands) else None
@@ -239,7 +239,7 @@ class RunLoop:
         self._adoption = None
         if append.places is not None:
             left = {result.place.key for result in turn.results if result.place is not None}
-            self._parts.places.left(left | self._launcher.limits_in_use() if append.finished else left)
+            self._parts.places.release(left | self._launcher.limits_in_use() if append.finished else left)
         if ahead is not None:
             ahead.stored(appended.seq)
         await self._committed(append, appended)
@@ -327,7 +327,7 @@ class RunLoop:
     # --- after the append ---
 
     async def _committed(self, append: Append, appended: Appended) -> None:
-        self._tell(append)
+        self._publish(append)
         if append.finished or append.usage:
             self._parts.meters.committed(self._run.row, append)
         if append.notifications:
@@ -342,9 +342,9 @@ class RunLoop:
             for run in {child.id for child in append.children} | {run for run, _ in (*append.posts, *append.cancels)}:
                 self._parts.wake(run)
         if not append.finished and (appended.inbox_n > self._inbox.newest_n or appended.family is not None):
-            await self._hear(appended)
+            await self._receive(appended)
 
-    def _tell(self, append: Append) -> None:
+    def _publish(self, append: Append) -> None:
         """Readers, and the exporter of traces."""
         self._parts.hub.committed(self.id, append.records)
         if (tracing := self._parts.services.tracing) is not None:
@@ -352,12 +352,12 @@ class RunLoop:
         if self._watched is not None:
             self._watched.add(append)
 
-    async def _hear(self, appended: Appended) -> None:
+    async def _receive(self, appended: Appended) -> None:
         """Read messages committed before this append, so that a cancel stops nodes that just became ready."""
         await self._inbox.read_upto(appended.inbox_n)
-        self._hear_family(appended)
+        self._follow_family(appended)
 
-    def _hear_family(self, appended: Appended) -> None:
+    def _follow_family(self, appended: Appended) -> None:
         family, limits = appended.family, self._parts.services.limits
         if family is not None and family.over:
             self.end_with_family()
@@ -366,9 +366,9 @@ class RunLoop:
 
     def _committed_ahead(self, append: Append, appended: Appended) -> None:
         """Handle a commit in the background: what was acted upon before is on disk."""
-        self._tell(append)
+        self._publish(append)
         self._inbox.changed_upto(appended.inbox_n)
-        self._hear_family(appended)
+        self._follow_family(appended)
 
     def _begin_again(self, turn: _Turn, error: Unheard | LimitExceeded) -> None:
         """The append was refused, so nothing of `turn` has happened: the run is folded again from what is on disk, and

@@ -14,8 +14,8 @@ from typing import Protocol
 from msgspec.structs import replace
 
 from compiler.plan import Plan
-from executor.kernel.read.elsewhere import DUE, FAMILY, INBOX, LEFT, Elsewhere
 from executor.kernel.read.hub import Watchers
+from executor.kernel.read.peers import DUE, FAMILY, INBOX, LEFT, Peers
 from executor.kernel.store.run_rows import Append, NewRun, Record, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow
 
@@ -24,7 +24,7 @@ RECORDS_MAX = 2_000
 BYTES_MAX = 512 * 1024
 
 
-class Watched:
+class AwaitedRun:
     """`records`: its journal so far. `ended`: its row, once it has ended and `records` are complete. `is_here`: it is
     created by this process, which takes it into memory."""
 
@@ -99,7 +99,7 @@ class Loop(Protocol):
     def stop(self) -> None: ...
 
 
-Adopt = Callable[[NewRun, Plan, Watched | None], Awaitable[tuple[RunRow, bool] | None]]
+Adopt = Callable[[NewRun, Plan, AwaitedRun | None], Awaitable[tuple[RunRow, bool] | None]]
 # The wait, the answer as it is stored, who answered, the message for the run. What came of it, and the run if it was
 # claimed.
 AnswerHere = Callable[[WaitRow, bytes, str | None, bytes, int], Awaitable[tuple[Answered | None, RunRow | None] | None]]
@@ -108,14 +108,14 @@ AnswerHere = Callable[[WaitRow, bytes, str | None, bytes, int], Awaitable[tuple[
 class OwnedRuns:
     """`loops`: by run id. `due` is set when a run may be due to be claimed. `adopt` creates a run and takes it into
     memory in the same commit; `answer` does so with a run that it answers a question of. They return None, and nothing
-    was done, when there is no room for it, or others wait. `lacking`: what runs need that were given back here. All are
+    was done, when there is no room for it, or others wait. `missing`: what runs need that were given back here. All are
     the worker's to change."""
 
-    def __init__(self, elsewhere: Elsewhere | None = None) -> None:
-        self._elsewhere = elsewhere or Elsewhere()
+    def __init__(self, peers: Peers | None = None) -> None:
+        self._peers = peers or Peers()
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
-        self.lacking: dict[str, str] = {}
+        self.missing: dict[str, str] = {}
         self.adopt: Adopt | None = None
         self.answer: AnswerHere | None = None
         self._on_left: list[Callable[[], None]] = []
@@ -132,14 +132,14 @@ class OwnedRuns:
             return
         self.due.set()
         if run is None:
-            self._elsewhere.tell(DUE, "")
+            self._peers.notify(DUE, "")
         else:
-            self._elsewhere.tell(INBOX, run)
+            self._peers.notify(INBOX, run)
 
     def wake_family(self, root: str) -> None:
         """Note that a run was cancelled: runs below it that are in memory need not wait for its message."""
         self.end_family(root)
-        self._elsewhere.tell(FAMILY, root)
+        self._peers.notify(FAMILY, root)
 
     def end_family(self, root: str) -> None:
         """End the runs below `root` that are in memory here."""
@@ -155,7 +155,7 @@ class OwnedRuns:
         """Return what the run waits for and this process does not have, or None."""
         if row.lease_owner is not None or row.finished_at_ms is not None:
             return None
-        return self.lacking.get(row.id)
+        return self.missing.get(row.id)
 
     def watch_left(self, run: str) -> asyncio.Future[None]:
         """Return a future that is done when this run leaves memory. Take it BEFORE reading its row, then await it;
@@ -169,7 +169,7 @@ class OwnedRuns:
 
     def left(self, run: str) -> None:
         self._left.signal(run)
-        self._elsewhere.grown(run, LEFT)
+        self._peers.grown(run, LEFT)
         for call in self._on_left:
             call()
 

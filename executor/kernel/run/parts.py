@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from executor.kernel.handler.base import Registry
 from executor.kernel.handler.needs import Connections, Connectors, Services, Vault
 from executor.kernel.process.clock import Clock, Timers
-from executor.kernel.read.elsewhere import Elsewhere
 from executor.kernel.read.hub import Hub
+from executor.kernel.read.peers import Peers
 from executor.kernel.run.children import ChildRuns, Continuations
 from executor.kernel.run.compiler import Compiler
 from executor.kernel.run.links import KeyTimes, Links
@@ -22,7 +22,7 @@ from executor.kernel.values.redact import LiveRedactor
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The parts of a process. `hub` wakes readers, `owned` wakes the run loops of this process, `elsewhere` those of
+    """The parts of a process. `hub` wakes readers, `owned` wakes the run loops of this process, `peers` those of
     others."""
 
     store: Store
@@ -43,7 +43,7 @@ class Parts:
     hub: Hub
     owned: OwnedRuns
     places: Places
-    elsewhere: Elsewhere
+    peers: Peers
     meters: RunMeters
 
     def wake(self, run: str) -> None:

@@ -17,8 +17,8 @@ from typing import Final, NamedTuple
 
 from executor.errors import BlockError, Fenced, StoreError
 from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.read.elsewhere import PLACES, Elsewhere
 from executor.kernel.read.hub import Bell
+from executor.kernel.read.peers import PLACES, Peers
 from executor.kernel.store.topics.places import Ask, Assigned
 from executor.kernel.store.topics.store import Store
 
@@ -66,10 +66,10 @@ class Waiting:
 class Places:
     """One for a process. `name`: by which the store knows it."""
 
-    def __init__(self, store: Store, elsewhere: Elsewhere, name: str | None = None) -> None:
+    def __init__(self, store: Store, peers: Peers, name: str | None = None) -> None:
         self.name = name or f"p-{secrets.token_hex(6)}"
         self._store = store
-        self._elsewhere = elsewhere
+        self._peers = peers
         self._asks: list[Waiting] = []
         self._waiting: dict[int, Waiting] = {}  # by number
         self._keys: Counter[str] = Counter()  # of those that wait here
@@ -84,7 +84,7 @@ class Places:
         """Attempts that wait."""
         return len(self._asks) + len(self._waiting)
 
-    async def take(self, waiting: Waiting) -> None:
+    async def claim(self, waiting: Waiting) -> None:
         """Returns when the attempt may begin. Raises Fenced, and BlockError when the process stops before that.
         Whatever comes of it, the attempt has to leave the place."""
         key = waiting.ask.key
@@ -114,15 +114,15 @@ class Places:
                 await asyncio.wait([waiting.asked])
             raise
 
-    def left(self, keys: Iterable[str]) -> None:
+    def release(self, keys: Iterable[str]) -> None:
         """Attempts have left such places, and that is on disk."""
         for key in keys:
             if key in self._keys:
                 self._free.add(key)
                 self._ring()
-            self._elsewhere.tell(PLACES, key)
+            self._peers.notify(PLACES, key)
 
-    def heard(self, key: str | None = None) -> None:
+    def receive(self, key: str | None = None) -> None:
         """Note that places with the key are free, or reserved for this process. With None any key may be."""
         self._told.update(self._keys if key is None else {key} & self._keys.keys())
         if self._told:
@@ -176,7 +176,7 @@ class Places:
     async def _rest(self) -> None:
         """Wait until there is something to do."""
         self._bell.clear()
-        look_s = LOOK_S if self._elsewhere.is_connected else LOOK_WITHOUT_BUS_S
+        look_s = LOOK_S if self._peers.is_connected else LOOK_WITHOUT_BUS_S
         until_s = self._pause_until_s if self._free else _now_s() + look_s
         try:
             async with asyncio.timeout_at(until_s):
@@ -219,7 +219,7 @@ class Places:
                 waiting.begins.set_result(None)
         if assigned.others:
             for key in keys:
-                self._elsewhere.tell(PLACES, key)
+                self._peers.notify(PLACES, key)
         if assigned.again:
             self._free.update(assigned.again)
             self._pause_until_s = _now_s() + AGAIN_S

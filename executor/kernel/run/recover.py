@@ -73,7 +73,7 @@ async def _places_of_before(parts: Parts, run: LoadedRun) -> list[PlaceRow]:
     if run.row.epoch < 2 or not run.plan.has_limits:
         return []
     places = [place for place in await parts.store.places_of(run.id) if place.epoch != run.row.epoch]
-    parts.places.left({place.key for place in places})
+    parts.places.release({place.key for place in places})
     return places
 
 

@@ -25,7 +25,7 @@ from typing import Final, NamedTuple
 
 from executor.errors import QueueFull
 from executor.kernel.process.clock import Clock
-from executor.kernel.read.elsewhere import Elsewhere
+from executor.kernel.read.peers import Peers
 from executor.kernel.run.results import SMALL_BYTES
 from executor.kernel.store.topics.store import Store
 
@@ -105,14 +105,14 @@ class Load(NamedTuple):
 
 
 class Pace:
-    def __init__(self, elsewhere: Elsewhere, load: Callable[[], Load]) -> None:
-        self._elsewhere = elsewhere
+    def __init__(self, peers: Peers, load: Callable[[], Load]) -> None:
+        self._peers = peers
         self._load = load
         self._claimed_s = 0.0  # when there was room, by the event loop's clock
 
     async def room(self, room: int) -> int:
         """Return how many of `room` runs to claim now. If 0, look again after `pause_s`."""
-        if room <= 0 or not self._elsewhere.is_connected:
+        if room <= 0 or not self._peers.is_connected:
             return room
         load = self._load()
         if load.attempts >= ATTEMPTS_MAX:

@@ -1,6 +1,6 @@
 """Wake-ups between the processes on a database: receives messages from the bus and wakes what they concern here.
 
-The bus gives no guarantee of delivery: it joins and drops messages as it likes. `Elsewhere` has what is sent.
+The bus gives no guarantee of delivery: it joins and drops messages as it likes. `Peers` has what is sent.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, Protocol
 
 import orjson
 
-from executor.kernel.read import elsewhere as topics
+from executor.kernel.read import peers as topics
 from executor.kernel.run.parts import Parts
 
 log = logging.getLogger("weft.bus")
@@ -45,7 +45,7 @@ class Wakes:
         self._bus = bus
         self._hub = parts.hub
         self._owned = parts.owned
-        self._elsewhere = parts.elsewhere
+        self._peers = parts.peers
         self._works = works
         self._look = look
         self._schedules = schedules
@@ -53,7 +53,7 @@ class Wakes:
         self._claiming: asyncio.TimerHandle | None = None
 
     def open(self) -> None:
-        self._elsewhere.connect(self._bus.post)
+        self._peers.connect(self._bus.post)
         self._bus.open(self.hear, self.connected)
 
     async def close(self) -> None:
@@ -63,9 +63,9 @@ class Wakes:
 
     def connected(self) -> None:
         """Handle a connection, the first or another: any message may have been missed."""
-        self._elsewhere.forget_told()
+        self._peers.forget_sent()
         self._look(None)
-        self._places.heard()
+        self._places.receive()
         if self._works:
             self._owned.due.set()
             self._wake_senders()
@@ -91,11 +91,11 @@ class Wakes:
                 case topics.FAMILY:
                     self._owned.end_family(item)
                 case topics.FOLLOW:
-                    self._elsewhere.followed_again(item)
+                    self._peers.followed_again(item)
                     if item in self._owned.loops:  # what was committed before this was received
-                        self._elsewhere.grown(item)
+                        self._peers.grown(item)
                 case topics.PLACES:
-                    self._places.heard(item)
+                    self._places.receive(item)
                 case topics.MESSAGES:
                     self._wake_senders()
                 case topics.SCHEDULES if self._works:

@@ -26,19 +26,19 @@ from executor.kernel.process.observe import Doing
 from executor.kernel.process.observe import begin as begin_doing
 from executor.kernel.process.repeated import OUTAGE, Repeated
 from executor.kernel.process.task import BackgroundTask
-from executor.kernel.read.elsewhere import DUE
+from executor.kernel.read.peers import DUE
 from executor.kernel.run.adoption import Adoption, NotAdopted
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.loop import Ended, RunLoop
-from executor.kernel.run.owned import Watched
+from executor.kernel.run.owned import AwaitedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recover import begin, recover
 from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, Resumed, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow
 from executor.kernel.worker.admission import Admission, Load, Pace
 from executor.kernel.worker.clock_repair import ClockRepair
-from executor.kernel.worker.lacking import Lacking
+from executor.kernel.worker.missing import MissingBlocks
 
 log = logging.getLogger("weft.worker")
 
@@ -79,8 +79,8 @@ class Worker:
         self.claims = 0  # runs that it took into memory, new ones included
         self._stopping = False
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
-        self._pace = Pace(parts.elsewhere, self._load)
-        self._lacking = Lacking(parts)
+        self._pace = Pace(parts.peers, self._load)
+        self._missing = MissingBlocks(parts)
         self._adopting: dict[str, Adoption] = {}
         self._dropped = False  # a run that is still owned, and that the next renewal frees
         self._answering: set[str] = set()  # runs that are being answered and claimed
@@ -143,7 +143,7 @@ class Worker:
         except StoreError:
             log.warning("the leases could not be released; they will expire")
         else:
-            self._parts.elsewhere.tell(DUE, "")
+            self._parts.peers.notify(DUE, "")
 
     # --- claiming ---
 
@@ -207,11 +207,11 @@ class Worker:
 
     # --- new runs ---
 
-    async def _adopt(self, new: NewRun, plan: Plan, watched: Watched | None = None) -> tuple[RunRow, bool] | None:
+    async def _adopt(self, new: NewRun, plan: Plan, watched: AwaitedRun | None = None) -> tuple[RunRow, bool] | None:
         """Only when no other run waits to be claimed: the order in which runs are begun is that of their due times."""
         if not (self._has_room() and Adoption.suits(new) and self._may_claim(new.placement)):
             return None
-        if self._lacking.of(plan) is not None:
+        if self._missing.of(plan) is not None:
             return None
         adoption = self._adopting[new.id] = Adoption(self._parts.store, new, self.name, self.lease_ms, watched)
         work, name = self._drive_adopted(adoption, plan), f"run:{new.id}"
@@ -279,9 +279,9 @@ class Worker:
         parts = self._parts
         plan = await load_plan(parts.store, row.plan_hash)
         await parts.connectors.refresh_for(plan)
-        lacks = await self._lacking.held_up_by(row, plan)
+        lacks = await self._missing.held_up_by(row, plan)
         if lacks is not None:
-            await self._lacking.give_back(row, plan, lacks)
+            await self._missing.give_back(row, plan, lacks)
             return None
         size = resumed.output_bytes if resumed is not None else None
         if size is None:  # a run that begins has put out nothing

@@ -24,7 +24,7 @@ from executor.errors import BlockError, StoreError
 from executor.kernel.process.clock import Clock
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.process.task import BackgroundTask
-from executor.kernel.read.elsewhere import MESSAGES
+from executor.kernel.read.peers import MESSAGES
 from executor.kernel.run.links import Signed
 from executor.kernel.store.topics.alerts import AlertMessage
 from executor.kernel.store.topics.outbox import NotificationRow, NotificationStatus
@@ -260,7 +260,7 @@ class Sender(Generic[Row]):
         await self._task.end(within_s=min(grace_s, STOP_S))  # claims under way are freed as well
         await self._task.stop()
         if await self._claims.stop(grace_s):
-            self._parts.elsewhere.tell(MESSAGES, "")
+            self._parts.peers.notify(MESSAGES, "")
 
     async def _step(self) -> float:
         """Start to send due messages. Returns the seconds until more may be due."""

@@ -8,7 +8,7 @@ import orjson
 
 from executor.kernel.journal.codec import data_of, key_of
 from executor.kernel.journal.reader import output_of
-from executor.kernel.read.cursor import Cursor, Lookout, Pages
+from executor.kernel.read.cursor import CommitPoll, Cursor, Pages
 from executor.kernel.read.find import existing_run, find_run
 from executor.kernel.read.hub import Bell, Deltas
 from executor.kernel.store.run_rows import EventFilter, Record
@@ -22,7 +22,7 @@ class Events:
         self._store = parts.store
         self._hub = parts.hub
         self._pages = Pages(parts.store, parts.hub)
-        self._lookout = Lookout(parts.store, parts.hub)
+        self._lookout = CommitPoll(parts.store, parts.hub)
 
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
         """Yield the journal after seq `after`, in batches, then live; ends after run.finished."""

@@ -23,7 +23,7 @@ from executor.kernel.read.cursor import Ends
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_of, request_hash
-from executor.kernel.run.owned import Watched
+from executor.kernel.run.owned import AwaitedRun
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.kernel.store.topics.audit import present_actor
@@ -148,7 +148,7 @@ class Runs:
         then: the run continues, and may wait for a person for a long time. Raises like `submit`."""
         asked = await self._asked(workflow, input, trigger, version, idempotency_key, priority=priority)
         left = self._parts.owned.watch_left(asked.new.id)  # before it is there: it may end at once
-        watched = Watched()
+        watched = AwaitedRun()
         row: RunRow | None = None
         try:
             stored, created = await self.create(asked.new, asked.plan, watched)
@@ -169,7 +169,7 @@ class Runs:
         return await self._view_now(stored.id, row)
 
     async def _over(
-        self, run: str, stored: RunRow | None, left: asyncio.Future[None], watched: Watched
+        self, run: str, stored: RunRow | None, left: asyncio.Future[None], watched: AwaitedRun
     ) -> RunRow | None:
         """Wait for the end of the run. Returns None if `watched` has all of it. `stored`: its row, if it was created
         now."""
@@ -197,20 +197,20 @@ class Runs:
         """Wait until its row is worth another look: it has left memory, or another process may have it. Its journal is
         not followed: reading that once for each commit cost a run a third of its time. Returns `poll_s` for the next
         time. Not `only_end`: the caller also waits for what a waiting run shows without an event."""
-        elsewhere = self._parts.elsewhere
+        peers = self._parts.peers
         if row.id in self._parts.owned.loops:
             timeout_s = OWNED_POLL_S
         else:
             is_idle = row.lease_owner is None and (only_end or row.status == "queued")
             timeout_s = OWNED_POLL_S if is_idle else WAIT_POLL_S
-            if elsewhere.is_connected:
+            if peers.is_connected:
                 timeout_s = min(timeout_s, poll_s)
             self._ends.expect(row.id, row.seq)
-            elsewhere.follow(row.id)
+            peers.follow(row.id)
         await asyncio.wait([left], timeout=timeout_s)
         return 2 * poll_s
 
-    async def create(self, new: NewRun, plan: Plan, watched: Watched | None = None) -> tuple[RunRow, bool]:
+    async def create(self, new: NewRun, plan: Plan, watched: AwaitedRun | None = None) -> tuple[RunRow, bool]:
         """Return the stored run, and True if it is new. Raises QueueFull, and Conflict if its idempotency key was used
         for another request. `watched`: of a caller who waits for its end."""
         await self._pressure.admit(new.placement.pool)

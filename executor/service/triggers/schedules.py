@@ -25,7 +25,7 @@ from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreEr
 from executor.kernel.core import facts as f
 from executor.kernel.journal.reader import keep_plan
 from executor.kernel.process.task import RETRY_S, BackgroundTask
-from executor.kernel.read.elsewhere import SCHEDULES
+from executor.kernel.read.peers import SCHEDULES
 from executor.kernel.run.alerts import alerts_of_missed
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun
@@ -283,7 +283,7 @@ class Scheduler:
         self._store = parts.store
         self._clock = parts.clock
         self._owned = parts.owned
-        self._elsewhere = parts.elsewhere
+        self._peers = parts.peers
         self._starter = starter
         self._task = BackgroundTask("scheduler", self._step, failed="schedules could not be checked", log=log)
         self._queued = True  # for all that is known
@@ -300,7 +300,7 @@ class Scheduler:
     def wake(self) -> None:
         """Called when schedules have changed."""
         self.changed_elsewhere()
-        self._elsewhere.tell(SCHEDULES, "")
+        self._peers.notify(SCHEDULES, "")
 
     def changed_elsewhere(self) -> None:
         """Called when another process has changed schedules."""

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from executor.errors import DatabaseUnavailable
-from executor.kernel.read.cursor import PAGE, Cursor, Lookout, Pages
+from executor.kernel.read.cursor import PAGE, CommitPoll, Cursor, Pages
 from executor.kernel.read.hub import Hub
 from executor.kernel.store.run_rows import Record
 from tests.support.model_store.store import ModelStore
@@ -114,7 +114,7 @@ async def test_an_error_reaches_all_and_is_forgotten() -> None:
 
 async def test_what_is_committed_during_a_read_rings_the_bell() -> None:
     journal, hub = Journal(3), Hub()
-    lookout = Lookout(journal, hub)
+    lookout = CommitPoll(journal, hub)
     cursor = Cursor(journal, hub, Pages(journal, hub), lookout, "r", 2)
     assert seqs(await cursor.take() or []) == [3]
     reading = asyncio.create_task(cursor.take())

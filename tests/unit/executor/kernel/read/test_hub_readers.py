@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pytest
 
 from executor.kernel.read import cursor as lookout_module
-from executor.kernel.read.cursor import Lookout
+from executor.kernel.read.cursor import CommitPoll
 from executor.kernel.read.hub import Bell, Hub
 from tests.support.model_store.store import ModelStore
 from tests.support.until import until
@@ -133,7 +133,7 @@ class Seqs(ModelStore):
 async def test_the_lookout_wakes_who_has_less_until_it_has_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lookout_module, "LOOK_S", 0.001)
     hub, store = Hub(), Seqs()
-    lookout = Lookout(store, hub)
+    lookout = CommitPoll(store, hub)
     reader, other = Reader(hub, "a", 3), Reader(hub, "b", 7)
     store.seqs = {"a": 3, "b": 7}
     lookout.begin()
@@ -161,7 +161,7 @@ async def test_the_lookout_wakes_who_has_less_until_it_has_all(monkeypatch: pyte
 
 async def test_readers_of_a_run_that_has_grown_elsewhere_are_woken_without_a_look() -> None:
     hub, store = Hub(), Seqs()
-    lookout = Lookout(store, hub)
+    lookout = CommitPoll(store, hub)
     reader, other = Reader(hub, "a", 3), Reader(hub, "b", 7)
     hub.committed("a", records(4, 4))
     assert reader.heard() and seqs(hub.tails.behind("a", 3)) == [4]

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executor.kernel.run import owned as module
-from executor.kernel.run.owned import Watched
+from executor.kernel.run.owned import AwaitedRun
 from executor.kernel.store.run_rows import Append, NewRun, Record, RunRow, new_row
 
 
@@ -15,9 +15,9 @@ def record(seq: int, output: bytes | None = None, data: bytes | None = None) -> 
     return Record(seq, seq * 10, "node.started", "a", "", 1, data, output)
 
 
-def begun() -> Watched:
+def begun() -> AwaitedRun:
     new = NewRun("r", "w", None, "p", b"{}", b"{}", (record(1),), 5)
-    watched = Watched()
+    watched = AwaitedRun()
     watched.begin(new_row(new, None), new)
     return watched
 
@@ -40,7 +40,7 @@ def test_the_row_of_a_run_that_has_ended_is_that_of_its_last_append() -> None:
 
 
 def test_without_a_beginning_nothing_is_kept() -> None:
-    watched = Watched()
+    watched = AwaitedRun()
     watched.add(append(0, record(1), status="failed", finished=True))
     assert (watched.records, watched.ended) == ([], None)
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.kernel.read.elsewhere import Elsewhere
+from executor.kernel.read.peers import Peers
 from executor.kernel.run.places import Places, Waiting
 from executor.kernel.store.topics.places import Ask
 from tests.support.blocks import Hold
@@ -96,9 +96,9 @@ async def test_what_waited_when_its_process_stopped_had_not_begun(tmp_path: Path
 async def test_a_place_of_another_lease_is_refused() -> None:
     store = ModelStore()
     run = await owned_run(store)
-    places = Places(store, Elsewhere(), "p")
+    places = Places(store, Peers(), "p")
     with pytest.raises(Fenced):
-        await places.take(Waiting(Ask(run.id, run.epoch + 1, "a", 1, "k", 1)))
+        await places.claim(Waiting(Ask(run.id, run.epoch + 1, "a", 1, "k", 1)))
     await places.stop()
 
 
@@ -106,19 +106,19 @@ async def test_others_are_told_and_hear() -> None:
     store = ModelStore()
     run = await owned_run(store)
     told: list[tuple[str, str]] = []
-    buses = [Elsewhere(), Elsewhere()]
+    buses = [Peers(), Peers()]
     for bus in buses:
         bus.connect(lambda topic, item: told.append((topic, item)))
     one, two = (Places(store, bus, f"p{n}") for n, bus in enumerate(buses))
     first, second = (Waiting(Ask(run.id, 1, node, 1, "k", 1)) for node in "ab")
-    await one.take(first)
-    waits = asyncio.create_task(two.take(second))
+    await one.claim(first)
+    waits = asyncio.create_task(two.claim(second))
     await until(lambda: bool(second.number))
     assert not waits.done()
     store._leave_places(run.id, run.epoch, [first.leave()[:2]])
-    one.left({"k"})
+    one.release({"k"})
     assert ("places", "k") in told
-    two.heard("k")
+    two.receive("k")
     await asyncio.wait_for(waits, 30)
     await one.stop()
     await two.stop()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.read.elsewhere import Elsewhere
+from executor.kernel.read.peers import Peers
 from executor.kernel.worker import admission as pace
 from executor.kernel.worker.admission import ATTEMPTS_MAX, BEHIND_MAX, FEW, LAG_MAX_S, LEAST, Load, Pace
 
@@ -34,7 +34,7 @@ async def still(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of_a_fleet(runs: int = WAITING, behind: int = 0, attempts: int = WAITING) -> Pace:
-    elsewhere = Elsewhere()
+    elsewhere = Peers()
     elsewhere.connect(lambda topic, item: None)
     return Pace(elsewhere, lambda: Load(runs, behind, attempts))
 
@@ -82,4 +82,4 @@ async def test_attempts_under_way_are_bounded() -> None:
 
 async def test_a_worker_without_a_fleet_is_not_held_back() -> None:
     keep_busy()
-    assert await Pace(Elsewhere(), lambda: Load(0, BEHIND_MAX, ATTEMPTS_MAX)).room(64) == 64
+    assert await Pace(Peers(), lambda: Load(0, BEHIND_MAX, ATTEMPTS_MAX)).room(64) == 64

@@ -17,7 +17,7 @@ from executor.blocks.services import Services
 from executor.blocks.types.python import Python
 from executor.blocks.types.registry import Registry
 from executor.kernel.store.sqlite.store import SQLiteStore
-from executor.kernel.worker import lacking
+from executor.kernel.worker import missing
 from executor.kernel.worker.bus import Message
 from executor.kernel.worker.worker import STALLS_MAX
 from executor.open.engine import Engine
@@ -141,7 +141,7 @@ async def test_live_text_is_sent_only_while_it_is_followed(tmp_path: Path, no_lo
         text = await until(lambda: deltas.take().get("b"))
         assert text.startswith("xxy") and 6_000 < len(text) < 8_000, "joined and cut"
         deltas.close()
-        worker.parts.elsewhere.followed.clear()
+        worker.parts.peers.followed.clear()
         wire.said.clear()
         other = (await front.submit(plan)).run
         await until(lambda: _is_over(front, other))
@@ -175,7 +175,7 @@ async def test_messages_of_other_versions_are_passed_over(tmp_path: Path) -> Non
 
 async def test_a_run_goes_to_the_process_that_has_its_blocks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with two versions side by side: the older one gives it back, as often as it gets it, and it fails nowhere."""
-    monkeypatch.setattr(lacking, "AGAIN_S", (0.001, 0.002))
+    monkeypatch.setattr(missing, "AGAIN_S", (0.001, 0.002))
     path, wire, hold = tmp_path / "weft.db", Wire(), Hold()
     async with process(path, wire, hold, work=False) as newer, process(path, wire) as older:
         run = (await newer.submit(HELD)).run
@@ -191,7 +191,7 @@ async def test_a_run_goes_to_the_process_that_has_its_blocks(tmp_path: Path, mon
 async def test_a_run_goes_to_the_process_that_has_its_functions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(lacking, "AGAIN_S", (0.001, 0.002))
+    monkeypatch.setattr(missing, "AGAIN_S", (0.001, 0.002))
     path, wire = tmp_path / "weft.db", Wire()
     first, second = Python({"first": lambda: 1}), Python({"first": lambda: 1, "second": lambda: 2})
     calls = document("d", "start a", blocks={"a": {"type": "python", "params": {"function": "second"}}})
@@ -215,7 +215,7 @@ async def test_without_others_a_run_waits_for_its_block_type(tmp_path: Path) -> 
     async with process(path, Wire(), Hold(), work=False) as newer:
         run = (await newer.submit(HELD)).run
     async with engine_on(path) as alone:
-        await until(lambda: alone.parts.owned.lacking)
+        await until(lambda: alone.parts.owned.missing)
         assert (await alone.runs.view(run)).lacks == "block type 'hold'"
         await alone.cancel(run)
         await until_event(alone, run, "run.finished")

@@ -1,7 +1,7 @@
 """Messages from this process to the others on its database, and which of its runs they follow.
 
 Nothing depends on a message: its content is in the database, where every process looks by itself. A lost message costs
-the time until that look. Without a bus (`tell` does nothing) nothing is sent.
+the time until that look. Without a bus (`notify` does nothing) nothing is sent.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ RUNS_MAX: Final = 50_000  # that are followed; more of them are found by looks
 TEXT_JOIN_S: Final = 0.05
 TEXT_BYTES_MAX: Final = 7_000  # of one message, with which it fits into a notification of PostgreSQL
 
-Tell = Callable[[str, str], None]
+Notify = Callable[[str, str], None]
 
 
 def _nothing(topic: str, item: str) -> None:
     pass
 
 
-class Elsewhere:
-    """Sends messages to other processes. `tell` queues one and returns at once. `is_connected` is True if there is a
+class Peers:
+    """Sends messages to other processes. `notify` queues one and returns at once. `is_connected` is True if there is a
     bus, whether or not it works."""
 
     def __init__(self) -> None:
-        self.tell: Tell = _nothing
+        self.notify: Notify = _nothing
         self.is_connected = False
         self.followed: dict[str, float] = {}  # run -> until when, by the event loop's clock
-        self._told: dict[str, float] = {}  # run that is followed here -> when that was sent
+        self._sent: dict[str, float] = {}  # run that is followed here -> when that was sent
         self._texts: dict[tuple[str, str, int], list[str]] = {}
         self._texts_sent = 0
 
-    def connect(self, tell: Tell) -> None:
-        self.tell, self.is_connected = tell, True
+    def connect(self, notify: Notify) -> None:
+        self.notify, self.is_connected = notify, True
 
     # --- what happens here
 
@@ -62,7 +62,7 @@ class Elsewhere:
         if until_s < _now_s():
             del self.followed[run]
         else:
-            self.tell(topic, run)
+            self.notify(topic, run)
 
     def text(self, run: str, key: str, text: str, seq: int) -> None:
         """Live text of a run that is followed elsewhere; what comes within TEXT_JOIN_S is one message."""
@@ -76,7 +76,7 @@ class Elsewhere:
             if self.followed.get(run, 0.0) >= _now_s():
                 self._texts_sent += 1  # two equal pieces are two messages
                 text = _cut("".join(pieces))
-                self.tell(TEXT, orjson.dumps([run, key, seq, text, self._texts_sent]).decode())
+                self.notify(TEXT, orjson.dumps([run, key, seq, text, self._texts_sent]).decode())
 
     # --- what is wanted here
 
@@ -86,12 +86,12 @@ class Elsewhere:
         if not self.is_connected:
             return
         now_s = _now_s()
-        if now_s - self._told.get(run, -AGAIN_S) < AGAIN_S:
+        if now_s - self._sent.get(run, -AGAIN_S) < AGAIN_S:
             return
-        if len(self._told) >= RUNS_MAX:
-            self._told = {one: at_s for one, at_s in self._told.items() if now_s - at_s < AGAIN_S}
-        self._told[run] = now_s
-        self.tell(FOLLOW, run)
+        if len(self._sent) >= RUNS_MAX:
+            self._sent = {one: at_s for one, at_s in self._sent.items() if now_s - at_s < AGAIN_S}
+        self._sent[run] = now_s
+        self.notify(FOLLOW, run)
 
     def followed_again(self, run: str) -> None:
         """Note that another process follows the run."""
@@ -101,9 +101,9 @@ class Elsewhere:
         if len(self.followed) < RUNS_MAX:
             self.followed[run] = now_s + FOLLOWED_S
 
-    def forget_told(self) -> None:
+    def forget_sent(self) -> None:
         """Forget what was sent, so that it is sent again: others may have missed it."""
-        self._told.clear()
+        self._sent.clear()
 
 
 def _now_s() -> float:

@@ -41,7 +41,7 @@ class Particular(Protocol):
         ...
 
 
-class Lacking:
+class MissingBlocks:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._by_plan: dict[str, str | None] = {}  # hash -> what is not here
@@ -62,7 +62,7 @@ class Lacking:
         """Return what a claimed run waits for, or None. A run that lacks something still ends when it is cancelled.
         Raises StoreError."""
         what = self.of(plan)
-        known = self._parts.owned.lacking
+        known = self._parts.owned.missing
         if what is None or row.orphaned or await self._messages(row, m.Cancel):
             known.pop(row.id, None)
             return None
@@ -81,7 +81,7 @@ class Lacking:
                 moved = await find_run(store, row.id)
                 await store.release(row.id, row.epoch, moved.seq, now_ms, "running")
                 return
-        pause_s = random.uniform(*AGAIN_S) + AGAIN_EACH_S * len(self._parts.owned.lacking)
+        pause_s = random.uniform(*AGAIN_S) + AGAIN_EACH_S * len(self._parts.owned.missing)
         again_ms = now_ms + round(min(AGAIN_MAX_S, pause_s) * 1000)
         # It waits for a process. With a message in its inbox it must not be called waiting.
         if not await store.release(row.id, row.epoch, row.seq, again_ms, "waiting"):
