@@ -29,7 +29,7 @@ from executor.kernel.core import events as e
 from executor.kernel.journal.codec import Codec
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.process.clock import SystemClock
-from executor.kernel.run import snapshots
+from executor.kernel.run import loaded
 from executor.kernel.run.links import Links
 from executor.kernel.run.loaded import LoadedRun, replay
 from executor.kernel.run.recover import recover
@@ -176,7 +176,7 @@ def recovery() -> list[float]:
 def recovery_with_snapshot() -> list[float]:
     """Milliseconds for the same run when a snapshot has all but the last events: half as many as are between two."""
     with _long_run() as path:
-        return [on_uvloop(lambda: _recovered(path, EVENTS - snapshots.EVERY // 2)) * 1e3]
+        return [on_uvloop(lambda: _recovered(path, EVENTS - loaded.EVERY // 2)) * 1e3]
 
 
 async def _recovered(path: Path, saved: int) -> float:
@@ -287,7 +287,7 @@ BENCHMARKS = {
             share=3,
         ),
         Sampled(
-            f"recover it with a snapshot, {snapshots.EVERY // 2:,} events later",
+            f"recover it with a snapshot, {loaded.EVERY // 2:,} events later",
             "ms",
             program(recovery_with_snapshot),
             None,

@@ -36,7 +36,7 @@ BOUNDS = {
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
     "lines of executor.kernel.store": 10_400,
-    "lines of executor.kernel.run": 9_000,
+    "lines of executor.kernel.run": 6_400,
 }
 FLOORS = ("executor.kernel.", "executor.blocks.", "executor.service.")
 GENERATED = ("server.client.answers",)

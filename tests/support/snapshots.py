@@ -13,7 +13,7 @@ from compiler.plan import Plan
 from executor.kernel.core.saved_state import STATE_ROWS, add_state_rows, rows_of_state
 from executor.kernel.core.state import State
 from executor.kernel.journal.reader import load_plan
-from executor.kernel.run import snapshots
+from executor.kernel.run import loaded, snapshots
 from executor.kernel.run.loaded import LoadedRun, Saved, replay
 from executor.kernel.store.topics import claims
 from executor.kernel.store.topics import snapshots as stored
@@ -24,9 +24,9 @@ from executor.kernel.store.topics.store import Store
 def often(every: int, leaving_every: int | None = None) -> Iterator[None]:
     """A run has one after so many events, however short it is. After each: and none is resumed without a look at it."""
     leaving = every if leaving_every is None else leaving_every
-    bounds = [(snapshots, "EVERY", every), (snapshots, "LEAVING_EVERY", leaving)]
-    bounds += [(snapshots, "BYTES_PER_EVENT", 1 << 40)]
-    bounds += [(module, "SNAPSHOT_SEQ_MIN", 1) for module in (snapshots, stored)]
+    bounds = [(loaded, "EVERY", every), (loaded, "LEAVING_EVERY", leaving)]
+    bounds += [(loaded, "BYTES_PER_EVENT", 1 << 40)]
+    bounds += [(module, "SNAPSHOT_SEQ_MIN", 1) for module in (loaded, snapshots, stored)]
     bounds += [(claims, "RESUMED_EVENTS_MAX", 0)] if every == 1 else []
     before = [getattr(module, name) for module, name, _ in bounds]
     for module, name, bound in bounds:

@@ -180,3 +180,14 @@ def _data_of_success(event: Any) -> bytes | None:
     if event.route not in _ROUTES and len(_ROUTES) < 10_000:
         _ROUTES[event.route] = trimmed(orjson.dumps({"route": event.route}))
     return _ROUTES[event.route] if event.route in _ROUTES else orjson.dumps({"route": event.route})
+
+
+plans_at_hand: dict[str, Plan] = {}
+PLANS_MAX = 256
+
+
+def keep_plan(plan: Plan) -> None:
+    """Keep a plan at hand; the oldest goes when there are too many."""
+    if plan.hash not in plans_at_hand and len(plans_at_hand) >= PLANS_MAX:
+        plans_at_hand.pop(next(iter(plans_at_hand)))
+    plans_at_hand[plan.hash] = plan

@@ -13,7 +13,7 @@ from typing import Protocol
 from compiler import plan as plans
 from compiler.plan import Plan
 from executor.errors import RESTORE, CorruptJournal
-from executor.kernel.journal.codec import data_of
+from executor.kernel.journal.codec import data_of, keep_plan, plans_at_hand
 from executor.kernel.store.run_rows import EventFilter, Record
 
 # A page is folded without letting other tasks run. The first one is small: outputs of up to 256 KiB lie in the rows,
@@ -138,7 +138,7 @@ async def output_of(store: Journals, record: Record) -> bytes | None:
 
 async def load_plan(store: Journals, hash: str) -> Plan:
     """Load a plan by hash, cached: a plan never changes."""
-    cached = _plans.get(hash)
+    cached = plans_at_hand.get(hash)
     if cached is None:
         data = await store.get_plan(hash)
         if data is None:
@@ -148,14 +148,3 @@ async def load_plan(store: Journals, hash: str) -> Plan:
         cached = plans.decode(data)
         keep_plan(cached)
     return cached
-
-
-def keep_plan(plan: Plan) -> None:
-    """Keep a plan at hand; the oldest goes when there are too many."""
-    if plan.hash not in _plans and len(_plans) >= PLANS_MAX:
-        _plans.pop(next(iter(_plans)))
-    _plans[plan.hash] = plan
-
-
-_plans: dict[str, Plan] = {}
-PLANS_MAX = 256

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple, Self
 
@@ -18,9 +19,19 @@ from executor.kernel.journal.codec import Codec, data_of
 from executor.kernel.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.kernel.journal.reader import Journals, output_of, read
 from executor.kernel.store.run_rows import Record, RunRow
+from executor.kernel.store.topics.snapshots import SNAPSHOT_SEQ_MIN, SnapshotRow
 from executor.kernel.values.fold import Fold
 from executor.kernel.values.payload import trimmed
 from executor.kernel.values.scope import Values
+
+log = logging.getLogger("weft.snapshots")
+
+# Events between two snapshots: so many take a fiftieth of a second to fold.
+EVERY = 5_000
+# Of a run that leaves memory, which has time for it.
+LEAVING_EVERY = SNAPSHOT_SEQ_MIN
+# And one more for each so many bytes of the last one: a run that grows does not write itself out again and again.
+BYTES_PER_EVENT = 128
 
 WaitKey = tuple[NodeKey, int]  # the number of the wait after the key of its node
 
@@ -121,6 +132,52 @@ class LoadedRun:
             return None
         wait = self.state.wait_of(key, attempt)
         return None if wait is None else (key, wait)
+
+
+class Snapshots:
+    """The snapshots of one run in memory, as `snapshot_of` makes them. The next is due when its journal has `due_seq`
+    events."""
+
+    def __init__(self, run: LoadedRun, snapshot_of: Callable[[LoadedRun], Awaitable[SnapshotRow | None]]) -> None:
+        self._run = run
+        self._snapshot_of = snapshot_of
+        self._row: SnapshotRow | None = None
+        self.due_seq = 0
+        self._leaving_seq = 0
+        self._plan_next(run.saved.seq, run.saved.bytes)
+
+    def _plan_next(self, seq: int, bytes: int) -> None:
+        least = bytes // BYTES_PER_EVENT
+        self.due_seq = max(seq + max(EVERY, least), SNAPSHOT_SEQ_MIN)
+        self._leaving_seq = max(seq + max(LEAVING_EVERY, least), SNAPSHOT_SEQ_MIN)
+
+    async def make(self) -> None:
+        """Make a snapshot for the next append, or the release. All events of the state are stored."""
+        seq = self._run.state.seq
+        try:
+            row = await self._snapshot_of(self._run)
+        except Exception:  # the run does not need it
+            log.exception("run %s: no snapshot could be made", self._run.id)
+            row = None
+        if row is None:
+            self._plan_next(2 * seq, 0)
+        else:
+            self._row = row
+            self._plan_next(seq, len(row.data))
+
+    async def make_before_leaving(self) -> None:
+        if self._run.state.seq >= self._leaving_seq:
+            await self.make()
+
+    @property
+    def is_made(self) -> bool:
+        """Returns True if a snapshot waits to be stored."""
+        return self._row is not None
+
+    def pop(self) -> SnapshotRow | None:
+        """Return the snapshot to store now, or None."""
+        row, self._row = self._row, None
+        return row
 
 
 async def replay(store: Journals, run: LoadedRun, upto: int | None = None) -> int:

@@ -35,13 +35,13 @@ from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.inbox import Deadlines, Inbox
 from executor.kernel.run.launch import Launcher
-from executor.kernel.run.loaded import LoadedRun, Saved
+from executor.kernel.run.loaded import LoadedRun, Saved, Snapshots
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.move import move, translator
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
 from executor.kernel.run.results import SMALL_BYTES, Log, Payload, Result, family_error, run_error, without_output
-from executor.kernel.run.snapshots import Snapshots
+from executor.kernel.run.snapshots import snapshot_of
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.inbox import InboxRow
@@ -93,7 +93,7 @@ class RunLoop:
         self._adoption = adoption
         self._watched = adoption.watched if adoption is not None else None
         self._recorder = recorder
-        self._snapshots = Snapshots(run)
+        self._snapshots = Snapshots(run, snapshot_of)
         self._arrivals = attempts.arrivals
         self._results = attempts.arrivals.results
         self._ahead: Ahead | None = None

@@ -39,12 +39,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("weft.snapshots")
 
 FORMAT = 1
-# Events between two snapshots: so many take a fiftieth of a second to fold.
-EVERY = 5_000
-# Of a run that leaves memory, which has time for it.
-LEAVING_EVERY = SNAPSHOT_SEQ_MIN
-# And one more for each so many bytes of the last one: a run that grows does not write itself out again and again.
-BYTES_PER_EVENT = 128
 # More than this is not written: it would delay the commits of all runs.
 BYTES_MAX = 8 * 1024 * 1024
 ROWS_MAX = 500  # in one part: about a quarter of a millisecond
@@ -83,51 +77,6 @@ _NUMBER = {kind: n for n, kind in enumerate(_KINDS)}
 _DECODERS = [msgspec.msgpack.Decoder(GenericAlias(list, (rows,))) for rows in _ROWS.values()]
 _encode = msgspec.msgpack.Encoder().encode
 _PART = struct.Struct(">BI")  # kind, bytes that follow
-
-
-class Snapshots:
-    """The snapshots of one run in memory. The next is due when its journal has `due_seq` events."""
-
-    def __init__(self, run: LoadedRun) -> None:
-        self._run = run
-        self._saved = run.saved
-        self._row: SnapshotRow | None = None
-        self.due_seq = 0
-        self._leaving_seq = 0
-        self._plan_next(run.saved.seq, run.saved.bytes)
-
-    def _plan_next(self, seq: int, bytes: int) -> None:
-        least = bytes // BYTES_PER_EVENT
-        self.due_seq = max(seq + max(EVERY, least), SNAPSHOT_SEQ_MIN)
-        self._leaving_seq = max(seq + max(LEAVING_EVERY, least), SNAPSHOT_SEQ_MIN)
-
-    async def make(self) -> None:
-        """Make a snapshot for the next append, or the release. All events of the state are stored."""
-        seq = self._run.state.seq
-        try:
-            row = await snapshot_of(self._run)
-        except Exception:  # the run does not need it
-            log.exception("run %s: no snapshot could be made", self._run.id)
-            row = None
-        if row is None:
-            self._plan_next(2 * seq, 0)
-        else:
-            self._row = row
-            self._plan_next(seq, len(row.data))
-
-    async def make_before_leaving(self) -> None:
-        if self._run.state.seq >= self._leaving_seq:
-            await self.make()
-
-    @property
-    def is_made(self) -> bool:
-        """Returns True if a snapshot waits to be stored."""
-        return self._row is not None
-
-    def pop(self) -> SnapshotRow | None:
-        """Return the snapshot to store now, or None."""
-        row, self._row = self._row, None
-        return row
 
 
 async def snapshot_of(run: LoadedRun) -> SnapshotRow | None:

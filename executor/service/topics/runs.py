@@ -18,7 +18,8 @@ from compiler.tracing.workflow import FunctionWorkflow
 from executor.errors import BadRequest, Conflict, NotFound
 from executor.kernel.core import facts as f
 from executor.kernel.core.messages import Cancel, encode
-from executor.kernel.journal.reader import keep_plan, load_plan
+from executor.kernel.journal.codec import keep_plan
+from executor.kernel.journal.reader import load_plan
 from executor.kernel.read.cursor import Ends
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
 from executor.kernel.run.compiler import plan_of

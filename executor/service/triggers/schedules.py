@@ -23,7 +23,7 @@ from compiler.diagnostics import CompileError
 from compiler.plan import Settings
 from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.kernel.core import facts as f
-from executor.kernel.journal.reader import keep_plan
+from executor.kernel.journal.codec import keep_plan
 from executor.kernel.process.task import RETRY_S, BackgroundTask
 from executor.kernel.read.peers import SCHEDULES
 from executor.kernel.run.alerts import alerts_of_missed

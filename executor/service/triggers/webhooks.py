@@ -38,7 +38,7 @@ from executor.errors import (
     WeftError,
 )
 from executor.kernel.core import facts as f
-from executor.kernel.journal.reader import keep_plan
+from executor.kernel.journal.codec import keep_plan
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import REASONS_KEPT, Auth, DeliveryRow, RefusalRow, Respond, WebhookRow

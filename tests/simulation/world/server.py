@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from executor.blocks.http.client import GuardedClient
 from executor.blocks.services import Services
 from executor.errors import StoreError
-from executor.kernel.journal import reader
+from executor.kernel.journal import codec
 from executor.kernel.read import cursor as journal_cursor
 from executor.kernel.store.run_rows import Record
 from executor.open.engine import Engine
@@ -49,7 +49,7 @@ class Server:
         world = self._world
         self._starts += 1
         process = self.process = Process(f"{self._name} {self._starts}")
-        reader._plans.clear()
+        codec.plans_at_hand.clear()
         script = world.script
         services = Services(sandbox=Expressions(script), http=GuardedClient())  # type: ignore[arg-type]
         opening = Engine.open(

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from executor.kernel.journal import reader
+from executor.kernel.journal import codec
 from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
 from executor.service.topics.waits import WaitFilter
@@ -70,7 +70,7 @@ async def test_a_run_is_there_as_a_whole_or_not_at_all(
     """Deleted before the second thing that is read or written for the answer, before the third, and so on."""
 
     async def asked(run: str) -> httpx.Response:
-        reader._plans.clear()  # as in a process that has not seen the run
+        codec.plans_at_hand.clear()  # as in a process that has not seen the run
         token = ASKING.set(True)
         try:
             address = (RUN + path).replace("{id}", run)
@@ -109,7 +109,7 @@ async def test_the_inbox_does_not_need_the_plan_of_a_run_that_went(
             await _delete(engine, gone)
         return row
 
-    reader._plans.clear()
+    codec.plans_at_hand.clear()
     monkeypatch.setattr(engine.store, "get_run", found)
     page = await engine.waits.page(WaitFilter(status=None))
     assert [wait.run for wait in page.waits] == [stays]
@@ -134,7 +134,7 @@ async def _delete(engine: Engine, run: str) -> None:
         assert await engine.store.get_run(run) is None
     finally:
         ASKING.reset(token)
-    reader._plans.clear()
+    codec.plans_at_hand.clear()
 
 
 class _Calls:

@@ -10,7 +10,7 @@ import pytest
 
 from compiler.diagnostics import CompileError
 from executor.errors import Conflict, NotFound
-from executor.kernel.journal import reader
+from executor.kernel.journal import codec
 from executor.open.engine import Engine
 from executor.service.upkeep.gc import collect
 from tests.support.blocks import Step
@@ -312,7 +312,7 @@ async def test_a_version_that_a_run_is_to_move_to_is_not_collected(tmp_path: Pat
     async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
         assert not (await front.lifecycle.migrate(run, 2, wait_s=0)).moved
         await collect(front.store, front.parts.clock.now_ms(), 0)
-    reader._plans.clear()  # as in a process that has not seen the run
+    codec.plans_at_hand.clear()  # as in a process that has not seen the run
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         async with asyncio.timeout(30):
             while await engine.store.read_inbox(run):

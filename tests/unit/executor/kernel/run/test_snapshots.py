@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from executor.kernel.run import snapshots
+from executor.kernel.run import loaded, snapshots
+from executor.kernel.run.loaded import Snapshots
 from executor.kernel.run.recover import recover
-from executor.kernel.run.snapshots import Snapshots, checksum_of, load_snapshot, snapshot_of, unfit
+from executor.kernel.run.snapshots import checksum_of, load_snapshot, snapshot_of, unfit
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.topics.snapshots import SnapshotRow
 from tests.support.snapshots import bytes_of, often
@@ -184,13 +185,13 @@ def test_the_digest_is_of_all_code_that_folds() -> None:
 
 async def test_the_next_one_is_due_when_as_much_has_been_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     one = await begun()
-    due = Snapshots(one.run)
+    due = Snapshots(one.run, snapshot_of)
     assert due.due_seq == 2
     await due.make()
     row = due.pop()
     assert row is not None and row.seq == one.run.state.seq and due.pop() is None
     assert due.due_seq == row.seq + 2
-    monkeypatch.setattr(snapshots, "BYTES_PER_EVENT", 10)
+    monkeypatch.setattr(loaded, "BYTES_PER_EVENT", 10)
     await due.make()
     assert due.due_seq == row.seq + len(row.data) // 10 > row.seq + 2
 
@@ -198,7 +199,7 @@ async def test_the_next_one_is_due_when_as_much_has_been_recorded(monkeypatch: p
 async def test_one_that_is_too_large_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     one = await begun()
     monkeypatch.setattr(snapshots, "BYTES_MAX", 100)
-    due = Snapshots(one.run)
+    due = Snapshots(one.run, snapshot_of)
     await due.make()
     assert due.pop() is None
     assert due.due_seq == 2 * one.run.state.seq + 2
@@ -211,7 +212,7 @@ async def test_a_run_does_not_fail_with_it(monkeypatch: pytest.MonkeyPatch, capl
         raise RuntimeError("no")
 
     monkeypatch.setattr(snapshots, "parts_of", broken)
-    due = Snapshots(one.run)
+    due = Snapshots(one.run, snapshot_of)
     await due.make()
     assert due.pop() is None and due.due_seq > 2
     assert "no snapshot could be made" in caplog.text

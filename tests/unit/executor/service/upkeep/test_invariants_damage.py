@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from executor.errors import CorruptJournal
-from executor.kernel.journal import reader
+from executor.kernel.journal import codec, reader
 from executor.kernel.store.run_rows import EventFilter, Record
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.service.upkeep.invariants import check
@@ -86,9 +86,9 @@ async def test_a_plan_and_a_blob_are_what_their_hash_says(copy: Copy) -> None:
     try:
         row = await store.get_run(copy.run["hello"])
         assert row is not None
-        reader._plans.pop(row.plan_hash, None)
+        codec.plans_at_hand.pop(row.plan_hash, None)
         assert (await reader.load_plan(store, row.plan_hash)).hash == row.plan_hash
-        reader._plans.pop(row.plan_hash)
+        codec.plans_at_hand.pop(row.plan_hash)
         damage(copy, "UPDATE plans SET ir = CAST(ir || ' ' AS BLOB) WHERE hash = ?", row.plan_hash)
         with pytest.raises(CorruptJournal, match="does not match its checksum"):
             await reader.load_plan(store, row.plan_hash)

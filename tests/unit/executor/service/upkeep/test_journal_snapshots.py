@@ -12,6 +12,7 @@ import msgspec
 import pytest
 
 from executor.kernel.journal.reader import load_plan
+from executor.kernel.run import loaded as in_memory
 from executor.kernel.run import snapshots
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.snapshots import checksum_of
@@ -271,7 +272,7 @@ async def test_a_backup_has_it(tmp_path: Path) -> None:
 
 
 async def test_a_short_run_makes_not_one_statement_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (snapshots, topic):
+    for module in (in_memory, snapshots, topic):
         monkeypatch.setattr(module, "SNAPSHOT_SEQ_MIN", SNAPSHOT_SEQ_MIN)
     made: list[str] = []
 
