@@ -30,7 +30,7 @@ FLOW: Final = {
     "edges": [{"source": "start", "target": "call"}],
 }
 FILES_MAX: Final = 73  # some are entered by tasks in the background, or not
-LINES_MAX: Final = 18_800
+LINES_MAX: Final = 19_000
 
 
 class Walk:
