@@ -19,8 +19,8 @@ PRODUCT = ("compiler", "executor", "server", "weft")
 WIRE = "e2e/test_security_wire.py"
 CONNECTIONS = "unit/server/http/test_connections.py"
 SECURITY = "unit/server/http/test_security.py"
-SESSIONS = "unit/server/http/test_sessions.py"
-HOOKS = "unit/server/api/test_hooks_limits.py"
+SESSIONS = "unit/server/http/test_auth_sessions.py"
+HOOKS = "unit/server/api/test_webhooks_limits.py"
 CLIENT = "unit/executor/blocks/http/test_client.py"
 SECRETS = "unit/executor/service/topics/test_secrets.py"
 AGENT = "unit/executor/blocks/types/test_agent.py"
@@ -40,8 +40,8 @@ BROKEN: dict[str, tuple[str, ...]] = {
         f"{CONNECTIONS}::test_one_address_may_wait_so_often",
     ),
     "B3 wide JSON on public routes": (
-        "unit/server/http/test_body_limits.py::test_public_routes_have_small_bodies",
-        "unit/server/http/test_body_limits.py::test_wide_json_is_refused_by_its_bytes",
+        "unit/server/http/test_request_limits.py::test_public_routes_have_small_bodies",
+        "unit/server/http/test_request_limits.py::test_wide_json_is_refused_by_its_bytes",
     ),
     "B4 checks of values that take too long": (
         "unit/executor/kernel/values/test_payload_limits.py::test_a_wide_value_is_checked_at_the_pace_of_its_encoding",
@@ -123,7 +123,7 @@ BROKEN: dict[str, tuple[str, ...]] = {
     ),
     "B25 wrong sign-ins that lock out others": (
         f"{SESSIONS}::test_no_guesses_keep_out_who_has_the_token_or_a_link",
-        "unit/server/oidc/test_sign_in.py::test_no_guesses_keep_out_who_comes_back_from_the_provider",
+        "unit/server/oidc/test_provider_sign_in.py::test_no_guesses_keep_out_who_comes_back_from_the_provider",
     ),
     "B26 arguments of a model that leave their place": (
         "promises/test_secrets_arguments.py::test_an_argument_stays_in_its_string_of_a_json_text",
@@ -176,11 +176,11 @@ MODEL: dict[str, tuple[str, ...]] = {
     "routes, A: gaps by tricks with paths": (
         f"{WIRE}::test_closed_routes_ask_for_the_token",
         f"{SECURITY}::test_path_tricks_reach_nothing",
-        "unit/server/http/test_principals.py::test_every_route_with_every_caller",
-        "unit/server/http/test_principals.py::test_the_least_role_of_every_route",
+        "unit/server/http/test_auth_principals.py::test_every_route_with_every_caller",
+        "unit/server/http/test_auth_principals.py::test_the_least_role_of_every_route",
     ),
     "runs of others, V and E: guessed ids, no check of scope": (
-        "unit/server/http/test_principals.py::test_a_token_for_some_workflows_reaches_those_alone",
+        "unit/server/http/test_auth_principals.py::test_a_token_for_some_workflows_reaches_those_alone",
         "unit/server/api/test_people.py::test_a_token_for_one_workflow_gets_no_links_of_another",
     ),
     "paused run, A: guess, replay or alter a resume link": (
@@ -271,7 +271,7 @@ MODEL: dict[str, tuple[str, ...]] = {
         "e2e/test_stolen_copies.py::test_a_thousand_ranges_of_a_file_are_no_work",
     ),
     "availability, A: floods": (
-        "unit/server/api/test_hooks.py::test_a_flood",
+        "unit/server/api/test_webhooks_hooks.py::test_a_flood",
         f"{CONNECTIONS}::test_too_many_requests_get_503",
         f"{SESSIONS}::test_guesses_are_slowed_down",
     ),

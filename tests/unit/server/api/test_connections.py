@@ -12,7 +12,7 @@ from server.app import create_app
 from server.settings import Settings
 from tests.support.oauth_provider import oauth_provider
 from tests.unit.server.conftest import BASE
-from tests.unit.server.http.test_principals import token_of
+from tests.unit.server.http.test_auth_principals import token_of
 
 VALUE = "a value of 20 letters"
 SPEC = {"kind": "bearer", "hosts": ["API.example.com"], "secret": VALUE}

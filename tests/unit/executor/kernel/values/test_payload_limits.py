@@ -86,7 +86,7 @@ async def test_a_large_output_is_checked_beside_the_event_loop(engine: Engine, m
                 threads.add(True)
         check(value, data)
 
-    monkeypatch.setattr("executor.kernel.run.launch.check", watched)
+    monkeypatch.setattr("executor.kernel.run.border.check", watched)
     run = await engine.run(in_a_row("large", {"wide": {"type": "python", "name": "W", "params": {"function": "wide"}}}))
     assert run.status == "succeeded"
     assert threads == {True}

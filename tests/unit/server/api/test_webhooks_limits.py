@@ -15,7 +15,7 @@ from starlette.applications import Starlette
 from server.http.rates import HOOKS, REFUSED_HOOKS, HookRates
 from server.http.request import parse_json
 from server.settings import Settings
-from tests.unit.server.api.test_hooks import HOOK, headers_of, orders, post, store
+from tests.unit.server.api.test_webhooks_hooks import HOOK, headers_of, orders, post, store
 
 
 async def test_refused_requests_do_not_use_up_the_rate_of_signed_ones(
