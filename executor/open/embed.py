@@ -105,24 +105,24 @@ async def open_engine(
 ) -> AsyncGenerator[Engine, None]:
     """Open `database` and work until the block is left. Runs that are open then continue when it is opened again.
 
-    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file
+    database       a SQLite file, made if it is missing, or a postgresql:// address; None for a temporary file,
+                   removed at the end
     functions      the functions that blocks of type `python` may call, by name
     workflows      functions with `@weft.workflow`, whose steps are among these functions; called ones are stored
     blocks         more block types, beside those of installed packages
     env, secrets   the values that `${NAME}` reads, and the names of secrets among them, kept out of records. With the
-                   hosts of each, `{"KEY": ["api.example.com"]}`, their rules are those of stored secrets
+                   hosts of each, `{"KEY": ["api.example.com"]}`, the rules of stored secrets hold for them; a list
+                   of names trusts the documents with the values
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       the address in resume links: the server on the same database, if there is one
     secret         keys those links and seals stored secrets, 16 bytes or more. By default the key file beside the
-                   SQLite file, `runs.key` beside `runs.db`, which a server on it uses too. On PostgreSQL there is none:
-                   links then end with this program, which stores no secrets; approvals are answered by run and node
-    processes      child processes at the same time, for blocks with `policy.runner: process`; None for one a core
-    dask           the scheduler of a cluster, `tcp://host:8786`, for blocks with `policy.runner: dask`
+                   SQLite file (`runs.key` beside `runs.db`, made if it is missing), which a server on it uses too. On
+                   PostgreSQL there is none: links then end with this program, which stores no secrets
+    processes, dask  for `policy.runner`: child processes, None for one a core; a scheduler, `tcp://host:8786`
     sqlite_folders  folders with the SQLite files that `sql` blocks may open
     tune_gc        lets Python's garbage collector run less often, as `weft serve` does, unless the program has set it
 
-    Raises StoreError if the database cannot be used, its key is another one, or the driver of PostgreSQL is missing;
-    TraceError if a workflow cannot become a document."""
+    Raises StoreError if the database or its key cannot be used; TraceError if a workflow is no document."""
     flows, environment = list(workflows), _environment(env or {}, secrets)
     with _store(database) as (store, bus, path), _key(secret, path) as secret, _tuned_gc(tune_gc):
         sandbox = Sandbox()
