@@ -89,9 +89,7 @@ class JournalCheck:
             reason = not_ready(self._plan, self._ended.get(event.key[0], {}), event.key[1])
             if reason is not None:
                 yield self._finding("I5", record, f"it starts in event {record.seq}, but {reason}", OUR_BUG)
-        reason = complaint(self._plan, self.state, event)
-        if reason is None:
-            reason = self._apply(event)
+        reason = self._apply(event)
         if reason is not None:
             self.folds = False
             yield self._finding("I4", record, f"event {record.seq} ({record.type}) cannot follow: {reason}", OUR_BUG)
@@ -144,11 +142,14 @@ class JournalCheck:
             yield self._finding("I8", record, what, OUR_BUG)
 
     def _apply(self, event: Event) -> str | None:
+        """Return why the event cannot follow; what no rule foresees of a damaged journal is a reason too."""
         try:
-            evolve(self._plan, self.state, event)
+            reason = complaint(self._plan, self.state, event)
+            if reason is None:
+                evolve(self._plan, self.state, event)
         except (AssertionError, LookupError) as error:
             return str(error) or type(error).__name__
-        return None
+        return reason
 
     def _record_starts(self, record: Record, event: Event) -> None:
         """Keep the data that later starts depend on, for scopes that are open."""
@@ -301,7 +302,8 @@ def _cleaning(plan: Plan, state: State, event: CleanupOpened) -> str | None:
     key = event.key
     if cleanup_of(plan, key[1]) < 0:
         return "it has no cleanup"
-    if event.given_up and not state.scopes[key[0]].dead:
+    around = state.scopes.get(key[0])
+    if event.given_up and (around is None or not around.dead):
         return "what is around its container is not given up"
     if plan.nodes[key[1]].sentinel is None:
         if state.root_cleanup is not Cleanup.NOT_BEGUN:

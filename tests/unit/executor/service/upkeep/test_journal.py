@@ -129,3 +129,14 @@ def test_an_early_timer_is_noticed() -> None:
             assert ("I8", True) in {(f.invariant, "too early" in f.what) for f in found}
             return
     raise AssertionError("no journal has a retry that waited")
+
+
+def test_a_cleanup_in_a_scope_that_was_never_opened_is_a_finding() -> None:
+    for recording, place in candidates({"cleanup.opened"}):
+        codec = Codec(recording.plan)
+        event = codec.to_event(recording.records[place])
+        assert isinstance(event, e.CleanupOpened)
+        stray = replace(event, key=(((len(recording.plan.regions) - 1, 999),), event.key[1]), given_up=True)
+        record = codec.to_record(place + 1, recording.records[place].at_ms, stray)
+        found = findings(recording, numbered([*recording.records[:place], record, *recording.records[place:]]))
+        assert "I4" in {f.invariant for f in found}
