@@ -78,7 +78,7 @@ class Server:
 
             return maybe
 
-        for owner, name in ((hub, "signal"), (hub, "committed"), (hub, "grown"), (owned, "wake"), (places, "left")):
+        for owner, name in ((hub, "signal"), (hub, "committed"), (hub, "grown"), (owned, "wake"), (places, "release")):
             setattr(owner, name, sometimes(getattr(owner, name)))
 
     def _look_at_live_text(self, engine: Engine) -> None:
