@@ -1,5 +1,5 @@
-"""The description of a block type: its params and output, for the compiler and the editor. The handler lives in
-`blocks.types`.
+"""The description of a block type: its params and output, for the compiler and the editor. The handler is in
+`executor.blocks.types`.
 
 `params` is a JSON Schema (object). Two keywords of ours steer the compiler:
   "x-weft": "expression"  the text is a JavaScript expression: references are bound as values

@@ -99,7 +99,7 @@ def texts(params: Any, code: Collection[str]) -> Iterator[tuple[str, str, bool]]
 
 
 def escape(part: str) -> str:
-    """One step of a JSON pointer (RFC 6901)."""
+    """Escape one step of a JSON pointer (RFC 6901)."""
     return part.replace("~", "~0").replace("/", "~1") if "~" in part or "/" in part else part
 
 

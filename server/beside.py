@@ -52,7 +52,7 @@ class BesideServer(uvicorn.Server):
         self._serving: asyncio.Task[None] | None = None
 
     async def begin(self, listener: socket.socket) -> None:
-        """Returns when it accepts connections."""
+        """Serve `listener`. Returns when connections are accepted."""
         self._serving = asyncio.create_task(self.serve([listener]), name="beside")
         await self._accepts.wait()
 

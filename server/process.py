@@ -176,7 +176,8 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Not uvicorn's own: that waits for ever after a second SIGTERM, and raises each signal again at the end."""
+        """Handle a stop signal. The handler of uvicorn waits for ever after a second SIGTERM, and raises each signal
+        again at the end."""
         self._stop_signals(sig, frame)
         self.should_exit = True
 

@@ -127,7 +127,7 @@ class _Reading:
                 self._check_called(one)
 
     def _check_called(self, call: ast.Call) -> None:
-        """Follow the call into the functions that get traced values by it."""
+        """Follow the call into the functions to which it passes traced values."""
         arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
         if self._is_of_weft(call.func):
             for argument in arguments:

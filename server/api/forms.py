@@ -67,7 +67,8 @@ async def _submit(call: Call, form: FormView) -> Response:
 
 
 async def _find(call: Call) -> FormView:
-    """Raises NotFound, TooManyTries, WebhookDisabled, WebhookNotReady."""
+    """Find the form of the path. A wrong token counts against the address of the client. Raises NotFound, TooManyTries,
+    WebhookDisabled, WebhookNotReady."""
     try:
         return await call.engine.forms.find(call.path("name"), call.path("token"))
     except NotFound:

@@ -91,7 +91,7 @@ class WithdrawRequest(Struct, forbid_unknown_fields=True):
 
 
 class SignalList(Struct, frozen=True):
-    """In order of arrival, including signals that were received by a wait."""
+    """The signals in order of arrival, including those that a wait has received."""
 
     signals: list[SignalView]
 

@@ -99,7 +99,7 @@ class Pauses:
         self._next_s = PAUSE_FIRST_S
 
     def renew(self) -> None:
-        """The server is there: the patience begins anew."""
+        """Begin the patience anew: the server has answered."""
         self._left_s = self._patience_s
 
     def after(self, retry_after: str | None) -> float | None:

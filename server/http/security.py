@@ -364,7 +364,7 @@ def _policy(content_type: bytes) -> Sequence[tuple[bytes, bytes]]:
 
 
 def _split_authority(authority: str) -> tuple[str | None, int | None]:
-    """`name[:port]`, the name of an IPv6 address with its brackets. (None, None) when it is not of that form."""
+    """Split `name[:port]`; an IPv6 address keeps its brackets. Return (None, None) for other forms."""
     name, colon, port = authority.rpartition(":")
     if not colon or authority.endswith("]"):
         name, port = authority, ""

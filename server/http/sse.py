@@ -245,7 +245,8 @@ class JournalFrames:
 
 class EventStream(EventSourceResponse):
     """The response of one reader. Its place among the open streams is freed however it ends. `preview`: see
-    wire.encode_record; `encode` is for readers who may not see everything; `so_far` sends live text from its beginning.
+    `response.encode_record`; `encode` is for readers who may not see everything; `so_far` sends live text from its
+    beginning.
 
     Headers and HEAD are sse-starlette's. Its `__call__` would make four tasks for a stream and a scope for each chunk:
     here the stream runs in the task of its request, and another task waits for the client to disconnect. `Streams`

@@ -38,7 +38,7 @@ def schema_fields(schema: Any) -> dict[str, dict[str, Any]]:
 
 
 def form_fields(schema: Any, typed: Mapping[str, str] | None, errors: Mapping[str, str]) -> Html:
-    """One labelled control for each property. `given` is what was typed before (by input name); `errors` are by
+    """Return a labelled control for each property. `given` is what was typed before (by input name); `errors` are by
     property."""
     required = _required(schema)
     return join(

@@ -48,7 +48,8 @@ class Pages(Struct, frozen=True):
     """The way to read a long list. `items` and `next` are JSON pointers into the answer; `name` is the field of the
     query (or, `into` body, of the body) that requests the next page.
 
-    cursor  `next` has the value that requests the next page link    the header Link has its address, or `next` has it
+    cursor  `next` has the value that requests the next page
+    link    the header Link has its address, or `next` has it
     page    pages have numbers from `first`; one with fewer than `size` items is the last
     """
 
@@ -75,12 +76,14 @@ class Check(Struct, frozen=True):
     """The request that finds the effect of an earlier attempt, and how to read its answer. `items`, `more`, `mark`,
     `doubt` and those in `take` are JSON pointers: the first two into the answer, the others into an item.
 
-    needs   it is for operations with a value in these fields items   where the list is in which the item would be mark
-    where an item has the key that the operation sent more    true there: the list continues, so an item that is not in
-    it may exist all the same size    a list with so many items continues, too doubt   an item that has something here,
-    and nothing at `mark`, may be it settle_s  an item that is missing so long after the request was sent does not exist
-    output  the answer that the operation would have given: `{{found}}` is the item, and `take` has names for parts of
-    it
+    needs     it is for operations with a value in these fields
+    items     where the list is in which the item would be
+    mark      where an item has the key that the operation sent
+    more      true there: the list continues, so an item that is not in it may exist all the same
+    size      a list with so many items continues, too
+    doubt     an item that has something here, and nothing at `mark`, may be it
+    settle_s  an item that is missing so long after the request was sent does not exist
+    output    the answer that the operation would have given: `{{found}}` is the item, `take` names parts of it
     """
 
     path: str

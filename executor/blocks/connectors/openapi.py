@@ -220,7 +220,8 @@ def _offered(source: _Source, found: _Found) -> Offered:
 
 
 def _operation(source: _Source, found: _Found, shapes: dict[str, bytes]) -> dict[str, Any]:
-    """`shapes`: the fields of the operations before, by name; a field that differs gets another name."""
+    """Return an operation of the connector document. `shapes`: the fields of the operations before it, by name; a field
+    that differs gets another name."""
     made = _Fields(source, shapes)
     query: dict[str, Any] = {}
     headers: dict[str, Any] = {}

@@ -60,7 +60,7 @@ def once(make: Callable[[], T]) -> Callable[[], T]:
 
 @once
 def engine() -> wasmtime.Engine:
-    """The engine of this process, whose epoch is advanced by `ticker`."""
+    """Return the engine of this process. `ticker` advances its epoch."""
     config = wasmtime.Config()
     config.epoch_interruption = True
     return wasmtime.Engine(config)

@@ -205,7 +205,7 @@ class Http:
         return Response(method, answer, self._clock())
 
     async def get(self, url: str, **options: Any) -> Response:
-        """`request` with GET and its options."""
+        """Send a GET request. The options are those of `request`."""
         return await self.request("GET", url, **options)
 
     async def post(self, url: str, json: Any = None, **options: Any) -> Response:

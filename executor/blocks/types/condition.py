@@ -52,7 +52,7 @@ def named_cases(params: Params, key: str) -> tuple[Case, ...]:
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
-    """A case whose expression is left out or empty matches everything."""
+    """Check for an else: a case without an expression, which matches everything."""
     cases = params.get("cases")
     if not isinstance(cases, list) or not cases:
         return ()

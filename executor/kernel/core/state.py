@@ -311,8 +311,8 @@ class State:
     waits: dict[NodeKey, dict[int, Wait]] = field(default_factory=dict)  # those that are open, by `Wait.attempt`
     retries: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)  # next attempt, due_ms
     lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: it is unknown how they ended
-    # Attempts that do not count because they had to wait: how many, and milliseconds of waiting.
     together: dict[NodeKey, int] = field(default_factory=dict)  # those of them that were lost with other runs
+    # Attempts that do not count because they had to wait: how many, and milliseconds of waiting.
     deferred: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)
     opening: dict[ContainerKey, None] = field(default_factory=dict)  # may open more scopes now
     exits: dict[NodeKey, None] = field(default_factory=dict)  # end sentinels that leave without a test

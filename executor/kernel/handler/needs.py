@@ -46,7 +46,7 @@ class Vault(Protocol):
 
     @property
     def opened_names(self) -> frozenset[str]:
-        """The names of those secrets."""
+        """The names of the opened secrets."""
 
     async def open(self, names: Collection[str], elsewhere: Collection[str] = frozenset()) -> RulesOf: ...
 

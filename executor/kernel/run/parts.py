@@ -47,6 +47,6 @@ class Parts:
     meters: RunMeters
 
     def wake(self, run: str) -> None:
-        """Something was committed for `run` that its readers and its owner need to know."""
+        """Wake the readers and the owner of `run` after a commit."""
         self.hub.signal(run)
         self.owned.wake(run)

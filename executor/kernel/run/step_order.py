@@ -23,7 +23,8 @@ Branch = asyncio.Task[Any] | threading.Thread
 
 
 class _Taker:
-    """`above`: ids of the branches that began it, as far as they had a number then."""
+    """A branch that takes numbers of steps. `above`: ids of the branches that began it, as far as they had a number
+    then."""
 
     __slots__ = ("above", "branch", "first", "last")
 

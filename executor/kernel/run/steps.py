@@ -374,7 +374,7 @@ class AttemptSteps:
             self._quiet.set()
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        """From a thread, which waits for it."""
+        """Run `work` on the event loop and wait for its result. Call this from a thread."""
         try:
             here = asyncio.get_running_loop()
         except RuntimeError:

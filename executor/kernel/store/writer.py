@@ -292,10 +292,10 @@ class GroupWriter(ABC):
 
     @abstractmethod
     def _leave(self) -> None:
-        """After the last group."""
+        """Called after the last group."""
 
     def _pause(self, idle: bool) -> None:  # noqa: B027  (PostgreSQL has nothing to do)
-        """After each group, and when there was none (`idle`)."""
+        """Called after each group, and when there was none (`idle`)."""
 
     def _idle_s(self) -> float | None:
         """Return how long to wait for items before `_pause`."""

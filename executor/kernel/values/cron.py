@@ -89,7 +89,7 @@ class Cron(Struct, frozen=True):
 
 
 def parse(expression: str, zone: str = "UTC") -> Cron:
-    """Raises CronInvalid, ZoneUnknown."""
+    """Parse an expression in a time zone. Raises CronInvalid, ZoneUnknown."""
     if zone not in zones():
         hint = "use a name such as Europe/Berlin, or UTC"
         if len(zones()) == 1:

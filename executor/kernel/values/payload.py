@@ -66,7 +66,7 @@ def dump(value: Any) -> bytes:
 
 def check(value: Any, data: bytes) -> None:
     """The second half: looks at each item of a value with a null or many brackets. That takes about 0.1 s for a million
-    items, so large values are checked in a thread (`runtime/launch.py`)."""
+    items, so large values are checked in a thread (`run/border.py`)."""
     # NaN is written as null and depth shows in brackets, so most values need no second look.
     if (b"null" in data or data.count(b"[") + data.count(b"{") > DEPTH_MAX) and not _is_json(value):
         _refuse(value)

@@ -195,7 +195,7 @@ class _Code:
 
 
 class _Variable:
-    """`{"$ref": "$.hit.body"}`; null when there is no such place."""
+    """A reference to a variable, `{"$ref": "$.hit.body"}`. It is null if there is no such place."""
 
     __slots__ = ("_path",)
 
@@ -286,8 +286,7 @@ def _rendered(value: Any, ref: Ref, text: str) -> str:
 
 
 def _bound(value: Any, ref: Ref) -> Any:
-    """A value as code reads it: what is missing is null, and environment texts that are numbers or booleans are
-    those."""
+    """Return a value for code: None if it is missing, and the number or boolean that an environment text spells."""
     if value is MISSING:
         return None
     return literal(value) if ref.kind == "env" and isinstance(value, str) else value

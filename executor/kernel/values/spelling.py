@@ -247,7 +247,7 @@ def _misread(char: str) -> tuple[str, ...]:
 
 
 def _lost(char: str) -> list[str]:
-    """Return what is left of a character beyond ASCII where its bytes are read as another encoding, or replaced."""
+    """Return patterns for a character beyond ASCII whose bytes were read as another encoding, or replaced."""
     if char.isascii():
         return []
     data = char.encode("utf-8", "surrogatepass")

@@ -33,8 +33,10 @@ async def finish(
     """Play the run to its end and return it. Its clock, a ManualClock, is moved to the next due time. `answers` are the
     answers to waits, by the id of the block that waits:
 
-    approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}` form, question    the fields
-    signal, callback  the payload, any JSON value attention         `retry`, `done` or `fail`; `retry` without an answer
+    approval          the action, `"approve"`, or `{"action": "approve", "fields": {...}}`
+    form, question    the fields
+    signal, callback  the payload, any JSON value
+    attention         `retry`, `done` or `fail`; `retry` without an answer
 
     A function gets the WaitView and returns one of these. Raises Stuck."""
     clock = engine.parts.clock

@@ -107,7 +107,7 @@ class Alerts(Sender[AlertMessage]):
             raise BlockError(str(error), code="error_workflow", retryable=False) from error
 
     async def _send_alerts(self, claim: Claim[AlertMessage]) -> None:
-        """Raises BlockError, StoreError."""
+        """Send the alerts of a message. Raises BlockError, StoreError."""
         message = claim.row
         alerts = await self._store.alerts_of(message.id, SHOWN_MAX)
         counts = await self._store.count_alerts_of(message.id)

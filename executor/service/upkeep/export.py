@@ -1,6 +1,6 @@
 """The outputs of a workflow's blocks, for other tools: the rows of one block, or a SQLite file with a table for each.
 
-The rows are those of the generated views (`sql/views.py`), so they have a column for each known property. A block
+The rows are those of the generated views (`sql/asking.py`), so they have a column for each known property. A block
 without known properties has its outputs as JSON.
 """
 
@@ -28,7 +28,7 @@ _WORKFLOW = "SELECT 1 FROM workflows WHERE name = :name UNION SELECT 1 FROM runs
 
 
 class Table(Struct, frozen=True):
-    """`sql` gives its rows."""
+    """A table to export. `sql` selects its rows."""
 
     name: str
     sql: str

@@ -342,8 +342,8 @@ def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connecti
 
 
 def check_log(path: str) -> None:
-    """To be called before the file is opened, even for reading: SQLite deletes a log beside an empty or missing
-    database without a word, and until the first checkpoint all there is may be in it. The log is looked at first: a
+    """Refuse a log whose database is missing or empty. Call this before the file is opened, even for reading: SQLite
+    deletes such a log silently, and until the first checkpoint it may hold all data. The log is checked first: a
     database has its first page before its log has anything. Raises DatabaseUnavailable."""
     if _size(f"{path}-wal") and not _size(path):
         raise DatabaseUnavailable(

@@ -12,8 +12,8 @@ from executor.kernel.store.tx import Readers, Tx
 
 
 class CacheRow(Struct, frozen=True):
-    """`key`: see `kernel.values.cache`. `output` is JSON, `route` the handle that the block chose, `run_id` the run
-    that put it out."""
+    """`key`: see `cache_key` in `kernel.run.kept`. `output` is JSON, `route` the handle that the block chose,
+    `run_id` the run that put it out."""
 
     key: str
     scope: CacheScope
