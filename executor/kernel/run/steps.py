@@ -2,7 +2,7 @@
 
 A step has two events, each on disk before anything follows from it: `step.started` before its work begins,
 `step.finished` before the handler sees the output. They go the way of what an attempt logs: the run's loop records them
-under its lease. Which steps a node has is in the state of the run (`core/steps`), and their outputs are read from the
+under its lease. Which steps a node has is in the state of the run (`core/state`), and their outputs are read from the
 journal when a later attempt comes to them.
 
 A wait is a step whose work is a wait of the node: the handler leaves by `Leaving`, the core opens the wait, and its end

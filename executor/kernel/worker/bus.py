@@ -18,7 +18,7 @@ from executor.kernel.run.parts import Parts
 
 log = logging.getLogger("weft.bus")
 
-Message = tuple[str, str]  # topic and item, see `elsewhere`
+Message = tuple[str, str]  # topic and item, see `peers`
 # Idle workers that are woken for the same runs look one after the other: the first ones take them all.
 LOOK_WITHIN_S: Final = 0.01
 

@@ -165,7 +165,7 @@ export interface UiHint {
 
 // --- answers ---------------------------------------------------------------------------------------------------------
 
-/** A block type. `handles` are the fixed ones; see `handlesOf` in state/document.ts. */
+/** A block type. `handles` are the fixed ones; see `handlesOf` in document/document.ts. */
 export type BlockSpec = With<api.BlockType, { params: JsonSchema; output: JsonSchema | null }>
 
 export type WorkflowVersion = With<api.WorkflowVersion, { document: Document }>

@@ -77,7 +77,7 @@ class Writer(GroupWriter):
         self._commits_seen = 0
         self._rows = 0
 
-    # --- on the writer's thread, but for `_write` and `_count`, which `lone.py` calls on that of the loop
+    # --- on the writer's thread, but for `_write` and `_count`, which `_commit_here` calls on that of the loop
 
     def _prepare(self) -> Exception | None:
         """Open, migrate, register this writer. Returns what went wrong."""

@@ -14,7 +14,7 @@ SNAPSHOT_SEQ_MIN = 1_000  # events of a run that may have one: a shorter journal
 
 class SnapshotRow(Struct, frozen=True):
     """The folded state of a run's journal after `seq` events. The store does not look into it: `format`, `code` and
-    `plan_hash` decide who can read it, `checksum` is of all other fields and the run's id (`runtime/snapshots`)."""
+    `plan_hash` decide who can read it, `checksum` is of all other fields and the run's id (`run/snapshots`)."""
 
     seq: int
     format: int

@@ -477,7 +477,7 @@ CREATE TABLE connectors (
 
 -- --- Messages to people -------------------------------------------------------------------------------------------------------
 
--- Messages about waits: mails and requests, one row for each address. `content` is JSON without secrets (executor/service/notifications/seal.py).
+-- Messages about waits: mails and requests, one row for each address. `content` is JSON without secrets (`seal` in executor/kernel/values/redact.py).
 -- `due_at_ms`: not before this time; while a message is being sent it is the time at which another process may try.
 CREATE TABLE notifications (
     run_id        TEXT    NOT NULL REFERENCES run_details (id),
