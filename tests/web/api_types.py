@@ -34,6 +34,8 @@ CHECKS_HEAD = """\
 import type * as api from './schemas'
 import { any, flag, list, maybe, number, record, shape, text } from './check'
 """
+_SCALARS = ("text", "number", "flag", "record")
+_UNCHECKED = ("any", *(f"maybe({check})" for check in _SCALARS))
 _REFERENCE = "#/components/schemas/"
 _PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
 _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
@@ -114,6 +116,8 @@ def check_of(schema: Mapping[str, Any]) -> str:
     if "anyOf" in schema:
         parts = list(dict.fromkeys(check_of(part) for part in schema["anyOf"] if part.get("type") != "null"))
         found = parts[0] if len(parts) == 1 else "any"
+        if found == "any":
+            return found
         return f"maybe({found})" if any(part.get("type") == "null" for part in schema["anyOf"]) else found
     kind = schema.get("type")
     if kind == "array":
@@ -125,12 +129,14 @@ def check_of(schema: Mapping[str, Any]) -> str:
 
 
 def _checks_of(schema: Mapping[str, Any]) -> str:
+    """Fields that may be missing or null are checked only if they hold others: pages show them or leave them out."""
     required = schema.get("required", ())
     checks = {name: check_of(of) for name, of in schema.get("properties", {}).items()}
     fields = (
         f"{name if _IDENTIFIER.fullmatch(name) else _literal(name)}: "
-        + (check if name in required or check.startswith(("maybe(", "any")) else f"maybe({check})")
+        + (check if name in required or check.startswith("maybe(") else f"maybe({check})")
         for name, check in checks.items()
+        if check not in _UNCHECKED and (name in required or check not in _SCALARS)
     )
     return "{ " + ", ".join(fields) + " }"
 

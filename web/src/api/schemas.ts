@@ -1369,7 +1369,7 @@ export interface SignalAccepted {
   new: boolean
 }
 
-/** In order of arrival, including signals that were received by a wait. */
+/** The signals in order of arrival, including those that a wait has received. */
 export interface SignalList {
   signals: SignalView[]
 }
