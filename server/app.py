@@ -32,7 +32,7 @@ from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus
 from executor.open.engine import Engine
-from executor.service.upkeep.sql.asking import open_reading
+from executor.service.upkeep.sql import open_reading
 from server import ui
 from server.api import table_of
 from server.api.demo import Calls

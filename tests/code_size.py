@@ -28,11 +28,11 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
 RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
 BOUNDS = {
-    "files": 515,
-    "lines": 90_800,
+    "files": 508,
+    "lines": 90_650,
     "longest file that is not generated": 790,
     f"functions over {SHORT} lines": 0,
-    "modules in circles": 3,
+    "modules in circles": 0,
     "circles of the rooms of executor": 0,
     "circles of the rooms of server": 0,
     "lines of executor.kernel.store": 10_400,

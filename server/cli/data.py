@@ -59,7 +59,7 @@ def sql(
     """
     from executor.blocks.types.registry import Registry
     from executor.errors import WeftError
-    from executor.service.upkeep.sql.asking import open_asking
+    from executor.service.upkeep.sql import open_asking
 
     if query is None and not list_views:
         raise Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
@@ -168,7 +168,7 @@ def export(
     from executor.blocks.types.registry import Registry
     from executor.errors import WeftError
     from executor.service.upkeep import export as exporting
-    from executor.service.upkeep.sql.asking import open_asking
+    from executor.service.upkeep.sql import open_asking
 
     if form == "csv" and block is None:
         raise Refused("CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks")

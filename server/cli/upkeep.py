@@ -77,7 +77,7 @@ def doctor(db: Path | str | None, run_id: str | None, full: bool, as_json: bool)
     from executor.service.upkeep.checked import Examination
     from executor.service.upkeep.doctor import examine
     from executor.service.upkeep.findings import Evidence
-    from executor.service.upkeep.sql.asking import open_reading
+    from executor.service.upkeep.sql import open_reading
     from server.shipped import installed_version
 
     database = database_of(db)
@@ -303,7 +303,7 @@ def _gc_database(
 
 def _has_workers(address: str) -> bool:
     """Return whether a worker has an unexpired lease."""
-    from executor.service.upkeep.sql.asking import open_reading
+    from executor.service.upkeep.sql import open_reading
 
     def ask() -> bool:
         with closing(open_reading(address)) as db:

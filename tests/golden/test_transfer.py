@@ -26,7 +26,7 @@ from executor.kernel.store.postgres.store import PostgresStore
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.open.engine import Engine
 from executor.service.upkeep.invariants import check
-from executor.service.upkeep.sql.asking import open_reading
+from executor.service.upkeep.sql import open_reading
 from executor.service.upkeep.transfer import Copied, transfer
 from tests.golden.play import HOUR_S, SECRET, T0
 from tests.golden.test_upgrade import ENDS, all_over, answer, answer_rounds, nothing_under_way, readdress, told_of

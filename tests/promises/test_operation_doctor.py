@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from executor.service.upkeep import checked
 from executor.service.upkeep.checked import Examination, Progress
 from executor.service.upkeep.findings import Evidence
-from executor.service.upkeep.sql.asking import open_reading
+from executor.service.upkeep.sql import open_reading
 from server import cli
 from server.app import build_engine
 from server.cli import upkeep as commands

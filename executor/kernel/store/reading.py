@@ -1,6 +1,6 @@
 """One session that only reads, for what looks at a whole database: `weft doctor`, `export`, `sql`, `migrate-store`.
 
-Statements are in the text that all databases share (`statements.py`). `service/upkeep/sql/asking.py` opens one.
+Statements are in the text that all databases share (`statements.py`). `service/upkeep/sql` opens one.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from executor.kernel.store.reading import Reading
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.topics.people import SessionRow
 from executor.kernel.store.topics.store import Store
-from executor.service.upkeep.sql.asking import open_reading
+from executor.service.upkeep.sql import open_reading
 
 HASHES = "SELECT hash FROM sessions WHERE seen_at_ms >= :since ORDER BY hash"
 

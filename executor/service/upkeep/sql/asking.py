@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final, Protocol
 
 import orjson
@@ -20,7 +19,6 @@ from msgspec import Struct
 from compiler.catalog import BlockSpec, Catalog
 from executor.errors import QueryRefused
 from executor.kernel.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
-from executor.kernel.process.extras import needs_psycopg
 from executor.kernel.run.imports import as_ours
 from executor.kernel.store.reading import Reading
 
@@ -148,32 +146,6 @@ class Dialect(Struct, frozen=True):
             text=self.text.format(f"coalesce(output, {blob})"),
             found=self._events("d.version, ") + of_node,
         )
-
-
-def open_reading(database: Path | str) -> Reading:
-    """Open a file, or the address of a PostgreSQL database. Raises StoreError, on SQLite sqlite3.Error when the file is
-    no database of weft."""
-    if isinstance(database, Path):
-        from executor.kernel.store.sqlite.reading import open_reading as of_file
-
-        return of_file(database)
-    with needs_psycopg():
-        from executor.kernel.store.postgres.reading import open_reading as of_address
-    return of_address(database)
-
-
-def open_asking(
-    database: Path | str, catalog: Catalog, env_names: Sequence[str] = (), last: int | None = None
-) -> Asking:
-    """Open a database for statements of people. `last`: the views of journals have the newest so many runs only. Raises
-    like `open_reading`."""
-    if isinstance(database, Path):
-        from executor.service.upkeep.sql.sqlite import open_asking as of_file
-
-        return of_file(database, catalog, env_names, last)
-    with needs_psycopg():
-        from executor.service.upkeep.sql.postgres import open_asking as of_address
-    return of_address(database, catalog, env_names, last)
 
 
 def too_long() -> QueryRefused:

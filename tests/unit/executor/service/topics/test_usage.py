@@ -17,7 +17,7 @@ from executor.blocks.types.registry import Registry
 from executor.errors import BadRequest
 from executor.open.engine import Engine
 from executor.service.upkeep.gc import collect
-from executor.service.upkeep.sql.asking import open_asking
+from executor.service.upkeep.sql import open_asking
 from executor.service.views import RunView, UsageView
 from tests.support.dev_model import dev_model
 from tests.support.documents import chain, document

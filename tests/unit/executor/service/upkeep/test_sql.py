@@ -14,7 +14,8 @@ import pytest
 
 from executor.blocks.types.registry import Registry
 from executor.errors import QueryRefused
-from executor.service.upkeep.sql.asking import Asking, Query, open_asking
+from executor.service.upkeep.sql import open_asking
+from executor.service.upkeep.sql.asking import Asking, Query
 from tests.unit.executor.service.upkeep.conftest import Copy
 
 

@@ -27,8 +27,9 @@ from executor.service.upkeep import export
 from executor.service.upkeep.doctor import examine
 from executor.service.upkeep.findings import Evidence
 from executor.service.upkeep.invariants import check
-from executor.service.upkeep.sql.asking import Asking, open_asking
-from executor.service.upkeep.sql.asking import open_reading as open_any
+from executor.service.upkeep.sql import open_asking
+from executor.service.upkeep.sql import open_reading as open_any
+from executor.service.upkeep.sql.asking import Asking
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.postgres import database
