@@ -59,7 +59,7 @@ def test_a_run_is_one_row_and_an_ended_one_needs_no_answer(editor: Editor, page:
     ended, waiting = editor.api.run(QUICK, wait_s=30), editor.api.run(ASKS, wait_s=30)
     (wait,) = editor.api.waits(waiting)
     lost = [{**wait, "kind": "attention"}, {**wait, "kind": "attention", "run": ended}]
-    page.route(WAITS, lambda route: route.fulfill(json={"waits": lost}))
+    page.route(WAITS, lambda route: route.fulfill(json={"waits": lost, "counts": None, "capped": []}))
     both = editor.api.get("/api/runs", status="waiting")
     page.route(re.compile(r"/api/runs\?.*status=(waiting|running)"), lambda route: route.fulfill(json=both))
     page.goto("/runs?status=attention")
