@@ -172,7 +172,7 @@ class Server(uvicorn.Server):
         self._ticked_s = now_s
         self._process.streams = len(self._streams)
         if counter % TICKS_PER_S == 0:
-            self._descriptors.look()
+            self._descriptors.check()
         return await super().on_tick(counter)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:

@@ -97,14 +97,14 @@ def raise_limit() -> int | None:
 
 
 class Descriptors:
-    """Detects that no descriptors are left; call `look` once a second. uvloop closes connections that it cannot accept
-    without an error, so `look` tries to open a file."""
+    """Detects that no descriptors are left; call `check` once a second. uvloop closes connections that it cannot accept
+    without an error, so `check` tries to open a file."""
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
         self._logged = Repeated()
 
-    def look(self) -> None:
+    def check(self) -> None:
         """Log it, at most once a minute, when no descriptor is left."""
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))

@@ -69,7 +69,7 @@ from executor.service.upkeep.task import Upkeep
 READY_S = 1.0
 # A worker looks for waiting runs when it starts, and only then makes new ones its own, in one commit each. It needs a
 # millisecond; a database that is locked does not delay opening by more than this.
-FIRST_LOOK_S = 1.0
+FIRST_CLAIM_S = 1.0
 
 GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a process that executes runs
 # Errors of the caller, and of a database that is closed or not there.
@@ -235,7 +235,7 @@ class Engine:
             engine.alerts.start()
             engine.schedules.scheduler.start()
             try:
-                await engine._worker.first_look(FIRST_LOOK_S)
+                await engine._worker.first_claim(FIRST_CLAIM_S)
             except BaseException:  # its caller leaves
                 await engine.close(grace_s=0)
                 raise

@@ -73,11 +73,11 @@ async def print_events(client: AsyncClient, run: str, after: int, *, live: bool,
 async def _standing(client: AsyncClient, run: str, shown: int) -> RunDetail | None:
     """The run, when nothing but a person or a signal moves it on. None also when there are events after `shown`, and
     when the server does not answer now: `client.follow` decides how long that may last."""
-    view = await _look(client, run)
+    view = await _view_of(client, run)
     return view if view is not None and view["seq"] <= shown and standing(view) else None
 
 
-async def _look(client: AsyncClient, run: str) -> RunDetail | None:
+async def _view_of(client: AsyncClient, run: str) -> RunDetail | None:
     """Return the run, or None if the server does not answer now."""
     try:
         return await client.get_run(run)

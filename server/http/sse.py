@@ -122,7 +122,7 @@ class Streams:
         self._sending[place] = None
         self._sending.move_to_end(place)
         if self._timer is None:
-            self._timer = loop.call_later(self._look_s, self._look, loop)
+            self._timer = loop.call_later(self._look_s, self._check_all, loop)
 
     def close(self) -> None:
         """End all streams, and those that are opened later."""
@@ -154,8 +154,8 @@ class Streams:
         for place in self._open:
             place.cut(asyncio.get_running_loop().time())
 
-    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._timer = loop.call_later(self._look_s, self._look, loop)
+    def _check_all(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._timer = loop.call_later(self._look_s, self._check_all, loop)
         now_s = loop.time()
         ping_s, send_s = self._limits.stream_ping_s - self._look_s, self._limits.stream_send_s
         pings = 0
@@ -282,7 +282,7 @@ class EventStream(EventSourceResponse):
 
     async def _stream(self, receive: Receive, send: Send) -> None:
         streams, place, loop = self._streams, self._place, asyncio.get_running_loop()
-        hearing = asyncio.create_task(self._hear(receive))
+        leaving = asyncio.create_task(self._close_when_left(receive))
         try:
             async with asyncio.timeout(None) as place.patience, aclosing(self._frames) as frames:
                 await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
@@ -295,9 +295,9 @@ class EventStream(EventSourceResponse):
             if not place.closing:
                 raise
         finally:
-            hearing.cancel()
+            leaving.cancel()
 
-    async def _hear(self, receive: Receive) -> None:
+    async def _close_when_left(self, receive: Receive) -> None:
         """Close the place once the client has left: later data is dropped."""
         while (await receive())["type"] != "http.disconnect":
             pass

@@ -81,13 +81,13 @@ class ConnectorBlock:
         is sent. Raises Lost if the effect of the request is not known."""
         last = ctx.last_checkpoint if isinstance(ctx.last_checkpoint, dict) else {}
         if last and not await ctx.repeat_wanted():
-            found = await self._look(ctx, operation, sent, last)
+            found = await self._find_effect(ctx, operation, sent, last)
             if found is not None:
                 return Done({"status": 200, "result": found})
         await ctx.checkpoint({"since_ms": ctx.now_ms, **last, "sent_ms": ctx.clock() or ctx.now_ms})
         return None
 
-    async def _look(
+    async def _find_effect(
         self, ctx: Context, operation: Operation, sent: Mapping[str, str], last: Mapping[str, Any]
     ) -> Any | None:
         check = next((one for one in operation.check if all(ctx.params.get(name) for name in one.needs)), None)

@@ -52,7 +52,7 @@ class Answer(Struct, frozen=True, omit_defaults=True):
     failure: Failure | None = None
 
 
-class Said(Struct, frozen=True, omit_defaults=True):
+class Report(Struct, frozen=True, omit_defaults=True):
     """A message of a function while it runs; `value` is a text for log and emit. The others are answered: `begun`,
     before the function is called, when the server has noted it; `checkpoint` when the value is on disk, `sync` when all
     earlier messages have arrived."""
@@ -91,7 +91,7 @@ class Runner(Protocol):
 
 encode = msgspec.json.encode
 decode_call = msgspec.json.Decoder(Call).decode
-decode_said = msgspec.json.Decoder(Said).decode
+decode_report = msgspec.json.Decoder(Report).decode
 _decode_answer = msgspec.json.Decoder(Answer).decode
 
 

@@ -16,7 +16,7 @@ from distributed import Scheduler, Worker, get_worker
 from distributed.diagnostics.plugin import SchedulerPlugin
 from distributed.utils import sync
 
-from executor.blocks.runners.call import Said
+from executor.blocks.runners.call import Report
 from executor.blocks.runners.far import carry_out
 from executor.errors import BlockError
 
@@ -101,11 +101,11 @@ class _EventVoice:
         self._key = list(key)
         self._topic = topic
 
-    def say(self, said: Said) -> None:
-        self._worker.log_event(self._topic, {"key": self._key, "said": msgspec.to_builtins(said)})
+    def report(self, report: Report) -> None:
+        self._worker.log_event(self._topic, {"key": self._key, "report": msgspec.to_builtins(report)})
 
-    def ask(self, said: Said) -> None:
-        if said.kind == "checkpoint":
+    def ask(self, report: Report) -> None:
+        if report.kind == "checkpoint":
             raise BlockError(
                 "checkpoints are not available on a Dask cluster",
                 code="runner_unfit",

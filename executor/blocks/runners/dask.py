@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from executor.blocks.runners.call import Call, Listener, Said, encode, not_called, result_of
+from executor.blocks.runners.call import Call, Listener, Report, encode, not_called, result_of
 from executor.errors import BlockError, Lost
 from executor.kernel.process.extras import install
 
@@ -148,9 +148,9 @@ class DaskRunner:
         """Handle an event. Runs in the thread of the client."""
         assert self._loop is not None
         with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(self._heard, event[1])
+            self._loop.call_soon_threadsafe(self._received, event[1])
 
-    def _heard(self, message: dict[str, Any]) -> None:
+    def _received(self, message: dict[str, Any]) -> None:
         name, idempotency_key, attempt = message["key"]
         waiting = self._calls.get((name, idempotency_key, attempt))
         if waiting is None:
@@ -164,11 +164,11 @@ class DaskRunner:
             waiting.is_lost = True
             waiting.working.cancel()
             return
-        said = msgspec.convert(message["said"], Said)
-        if said.kind == "log":
-            waiting.listener.log(said.value)
-        elif said.kind == "emit":
-            waiting.listener.emit(said.value)
+        report = msgspec.convert(message["report"], Report)
+        if report.kind == "log":
+            waiting.listener.log(report.value)
+        elif report.kind == "emit":
+            waiting.listener.emit(report.value)
 
     def _permit(self, key: list[Any]) -> None:
         """Permit the function to be called. If this does not arrive, the call is lost with the scheduler."""

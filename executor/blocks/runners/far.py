@@ -18,7 +18,7 @@ import msgspec
 from msgspec import Raw
 from msgspec.structs import replace
 
-from executor.blocks.runners.call import Answer, Call, Failure, Said, decode_call, encode, error_of, failure_of, found
+from executor.blocks.runners.call import Answer, Call, Failure, Report, decode_call, encode, error_of, failure_of, found
 from executor.blocks.runners.itself import end_with_parent
 from executor.errors import BlockError, Fenced
 from executor.kernel.process.observe import inside
@@ -29,9 +29,9 @@ from executor.kernel.values.payload import encode as encode_payload
 class Voice(Protocol):
     """The way of messages from a function to the server."""
 
-    def say(self, said: Said) -> None: ...
+    def report(self, report: Report) -> None: ...
 
-    def ask(self, said: Said) -> None:
+    def ask(self, report: Report) -> None:
         """Returns when it has had its effect. Raises BlockError, Fenced."""
         ...
 
@@ -55,17 +55,17 @@ class FarContext:
 
     def log(self, *values: object) -> None:
         self.has_said = True
-        self._voice.say(Said("log", " ".join(map(str, values))))
+        self._voice.report(Report("log", " ".join(map(str, values))))
 
     def emit(self, text: str) -> None:
         self.has_said = True
-        self._voice.say(Said("emit", text))
+        self._voice.report(Report("emit", text))
 
     async def checkpoint(self, value: Any) -> None:
         await asyncio.to_thread(self.checkpoint_from_thread, value)
 
     def checkpoint_from_thread(self, value: Any) -> None:
-        self._voice.ask(Said("checkpoint", Raw(encode_payload(value))))
+        self._voice.ask(Report("checkpoint", Raw(encode_payload(value))))
 
     def __getattr__(self, name: str) -> Any:
         if name in ("heartbeat", "cancelled", "http"):
@@ -113,7 +113,7 @@ def _call(call: Call, voice: Voice) -> Any:
             return function(**arguments)
     finally:
         if context.has_said:
-            voice.ask(Said("sync"))  # earlier messages have arrived before the result does
+            voice.ask(Report("sync"))  # earlier messages have arrived before the result does
 
 
 def _traceback(call: Call, error: BaseException) -> str:
@@ -139,7 +139,7 @@ def begin(connection: socket.socket) -> None:
 def run(call: bytes) -> bytes:
     """Carry out the call, see `carry_out`. The server is notified before the function or its module is touched: else it
     would be in doubt about a call of a lost child."""
-    _voices[0].ask(Said("begun"))
+    _voices[0].ask(Report("begun"))
     return carry_out(call, _voices[0])
 
 
@@ -151,13 +151,13 @@ class SocketVoice:
         self._answers = connection.makefile("rb")
         self._lock = threading.Lock()
 
-    def say(self, said: Said) -> None:
+    def report(self, report: Report) -> None:
         with self._lock:
-            self._connection.sendall(encode(said) + b"\n")
+            self._connection.sendall(encode(report) + b"\n")
 
-    def ask(self, said: Said) -> None:
+    def ask(self, report: Report) -> None:
         with self._lock:
-            self._connection.sendall(encode(said) + b"\n")
+            self._connection.sendall(encode(report) + b"\n")
             answer = self._answers.readline()
         if not answer:
             raise ConnectionError("the server has ended")

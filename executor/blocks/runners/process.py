@@ -23,8 +23,8 @@ from executor.blocks.runners.call import (
     Call,
     Failure,
     Listener,
-    Said,
-    decode_said,
+    Report,
+    decode_report,
     encode,
     failure_of,
     not_called,
@@ -141,9 +141,9 @@ class _Child:
     async def _listen(self) -> None:
         try:
             while line := await self._reader.readline():
-                said = decode_said(line)
-                failure = await self._heard(said)
-                if said.kind in _ANSWERED:
+                report = decode_report(line)
+                failure = await self._received(report)
+                if report.kind in _ANSWERED:
                     self._writer.write(encode(failure) + b"\n")
         except OSError:
             pass  # the pool reports that it has ended
@@ -152,19 +152,19 @@ class _Child:
         finally:
             self._writer.close()  # nothing there waits for an answer now
 
-    async def _heard(self, said: Said) -> Failure | None:
+    async def _received(self, report: Report) -> Failure | None:
         """Handle a message. Returns why it has no effect, or None."""
         listener = self._listener
         if listener is None:  # from a thread that outlives its function
             return _OVER
-        match said.kind:
+        match report.kind:
             case "log":
-                listener.log(said.value)
+                listener.log(report.value)
             case "emit":
-                listener.emit(said.value)
+                listener.emit(report.value)
             case "checkpoint":
                 try:
-                    await listener.checkpoint(said.value)
+                    await listener.checkpoint(report.value)
                 except (BlockError, Fenced) as error:
                     return failure_of(error)
             case "begun":

@@ -54,7 +54,7 @@ class CommitPoll:
             self._look_at_s = now_s + LOOK_S
         if is_new:
             self._settled = {}
-            self._task = asyncio.create_task(self._look(), name="lookout")
+            self._task = asyncio.create_task(self._poll(), name="lookout")
 
     def changed(self, run: str | None) -> None:
         """Note that another process has committed to this run, or with None to any run."""
@@ -70,7 +70,7 @@ class CommitPoll:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await self._next()
             watched = self._hub.watched()
@@ -133,7 +133,7 @@ class Ends:
         """A caller has read this row, has a future of `watch_left`, and waits for it."""
         self._seqs[run] = seq
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._look(), name="ends")
+            self._task = asyncio.create_task(self._poll(), name="ends")
 
     async def stop(self) -> None:
         task, self._task = self._task, None
@@ -141,7 +141,7 @@ class Ends:
             task.cancel()
             await asyncio.wait([task])
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         while True:
             await asyncio.sleep(LOOK_S * max(1.0, len(self._seqs) / RUNS_PER_LOOK))
             waited = self._callers.waited_elsewhere()

@@ -152,7 +152,7 @@ class Places:
     async def _work(self) -> None:
         while self._asks or self._waiting:
             try:
-                await self._look()
+                await self._poll()
             except StoreError as error:
                 OUTAGE.log(log, error, "places of limits could not be assigned")
                 # The places may be assigned on disk although the answer was lost: asking again returns them.
@@ -160,7 +160,7 @@ class Places:
                 self._waiting.clear()
                 await asyncio.sleep(FAILED_S)
 
-    async def _look(self) -> None:
+    async def _poll(self) -> None:
         if self._asks:
             await self._ask()
         elif self._free and self._pause_until_s <= _now_s():

@@ -51,7 +51,7 @@ class Admission:
             return not self._closed
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._waiting.append((run, bytes, turn))
-        self.look()
+        self.admit()
         return await turn
 
     def leaves_to_be_read(self, run: str, bytes: int) -> None:
@@ -62,10 +62,10 @@ class Admission:
     def entered(self, run: str) -> None:
         """Drop the estimate of a run that is in memory now, or will not come."""
         self._entering.pop(run, None)
-        self.look()
+        self.admit()
 
-    def look(self) -> None:
-        """Let in who fits by now, in order."""
+    def admit(self) -> None:
+        """Let the runs in that fit by now, in order."""
         while self._waiting:
             run, bytes, turn = self._waiting[0]
             used = self._held() + sum(self._entering.values())
@@ -79,7 +79,7 @@ class Admission:
 
     def close(self) -> None:
         self._closed = True
-        self.look()
+        self.admit()
 
 
 LAG_MAX_S: Final = 0.02  # of the event loop: above, its runs wait for one another
@@ -180,7 +180,7 @@ class Pressure:
         most = self._most
         if most is None:
             return
-        queue = await self._look(pool, most)
+        queue = await self._queue_of(pool, most)
         waiting = queue.count + queue.added
         if waiting >= most:
             raise QueueFull(
@@ -191,7 +191,7 @@ class Pressure:
             )
         queue.added += 1
 
-    async def _look(self, pool: str, most: int) -> _Queue:
+    async def _queue_of(self, pool: str, most: int) -> _Queue:
         now_ms = self._clock.now_ms()
         before = self._queues.get(pool)
         if before is not None and 0 <= now_ms - before.looked_ms < COUNT_EVERY_MS:

@@ -24,8 +24,8 @@ LOOK_WITHIN_S: Final = 0.01
 
 
 class Bus(Protocol):
-    def open(self, hear: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
-        """Begin to connect, and return at once. Both functions are called on the running event loop: `hear` receives
+    def open(self, receive: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
+        """Begin to connect, and return at once. Both functions are called on the running event loop: `receive` gets
         messages of other processes, `connected` is called when some may have been missed."""
 
     def post(self, topic: str, item: str) -> None:
@@ -54,7 +54,7 @@ class Wakes:
 
     def open(self) -> None:
         self._peers.connect(self._bus.post)
-        self._bus.open(self.hear, self.connected)
+        self._bus.open(self.receive, self.connected)
 
     async def close(self) -> None:
         if self._claiming is not None:
@@ -71,7 +71,7 @@ class Wakes:
             self._wake_senders()
             self._schedules()
 
-    def hear(self, messages: Sequence[Message]) -> None:
+    def receive(self, messages: Sequence[Message]) -> None:
         for topic, item in messages:
             match topic:
                 case topics.RUN:

@@ -85,10 +85,10 @@ class Worker:
         self._dropped = False  # a run that is still owned, and that the next renewal frees
         self._answering: set[str] = set()  # runs that are being answered and claimed
         self._others_wait = True  # there may be runs to claim that were there before
-        self._has_looked = asyncio.Event()
+        self._has_claimed = asyncio.Event()
         self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
         self._claiming = BackgroundTask(
-            f"{self.name}:claim", self._look, failed="claiming failed", log=log, wake=self._wake
+            f"{self.name}:claim", self._claim_once, failed="claiming failed", log=log, wake=self._wake
         )
         self._renewing = BackgroundTask(f"{self.name}:renew", self._renew_all, failed="renewing leases failed", log=log)
 
@@ -115,12 +115,12 @@ class Worker:
         self._context = copy_context()  # of what runs, not of who asks for it
         parts.owned.adopt, parts.owned.answer = self._adopt, self._answer
 
-    async def first_look(self, within_s: float) -> None:
-        """Wait until the worker has looked for runs to claim, or failed to, or this time is over. Runs that are
+    async def first_claim(self, within_s: float) -> None:
+        """Wait until the worker has tried to claim runs, or failed to, or this time is over. Runs that are
         submitted before are not adopted, because others may wait."""
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):
-                await self._has_looked.wait()
+                await self._has_claimed.wait()
 
     async def stop(self, grace_s: float = 8.0) -> None:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
@@ -147,11 +147,11 @@ class Worker:
 
     # --- claiming ---
 
-    async def _look(self) -> float:
+    async def _claim_once(self) -> float:
         try:
             return await self._claim()
         finally:
-            self._has_looked.set()
+            self._has_claimed.set()
 
     async def _claim(self) -> float:
         """Claim what can be claimed. Returns the seconds until there may be more."""
@@ -163,7 +163,7 @@ class Worker:
         if clock.now_ms() - self._renewed_at_ms >= self.lease_ms:
             # This process slept. It keeps the runs that no other has claimed, instead of claiming them from itself.
             await self._renew()
-        self._admission.look()
+        self._admission.admit()
         free = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
         if self._admission.waiting > self._runs_max // 2:  # another process may have room
             free = 0

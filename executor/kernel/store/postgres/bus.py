@@ -58,10 +58,10 @@ class PostgresBus:
         self._outages = Repeated()
         self.is_alive = False
 
-    def open(self, hear: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
+    def open(self, receive: Callable[[Sequence[Message]], None], connected: Callable[[], None]) -> None:
         assert self._thread is None, "opened twice"
         self._loop = asyncio.get_running_loop()
-        self._hear, self._connected = hear, connected
+        self._receive, self._connected = receive, connected
         self._wake_r, self._wake_w = os.pipe()
         os.set_blocking(self._wake_w, False)
         os.set_blocking(self._wake_r, False)
@@ -178,7 +178,7 @@ class PostgresBus:
         if sender == self._id:
             return
         self.heard += 1
-        self._call(self._hear, messages)
+        self._call(self._receive, messages)
 
     def _call(self, call: Callable[..., None], *args: Any) -> None:
         with suppress(RuntimeError):  # the event loop is closed: the process ends

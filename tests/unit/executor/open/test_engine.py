@@ -46,7 +46,7 @@ def test_the_engine_opens_and_closes_and_does_nothing_else() -> None:
 
 
 async def test_a_look_that_fails_does_not_delay_opening(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor.open.engine.FIRST_LOOK_S", FOR_EVER_S)
+    monkeypatch.setattr("executor.open.engine.FIRST_CLAIM_S", FOR_EVER_S)
     store = SQLiteStore(tmp_path / "weft.db")
 
     async def locked(*args: Any, **names: Any) -> list[RunRow]:
@@ -60,7 +60,7 @@ async def test_a_look_that_fails_does_not_delay_opening(tmp_path: Path, monkeypa
 async def test_opening_waits_for_a_look_that_does_not_end_for_so_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("executor.open.engine.FIRST_LOOK_S", 0.01)
+    monkeypatch.setattr("executor.open.engine.FIRST_CLAIM_S", 0.01)
     async with asyncio.timeout(60), engine_on(_without_claims(tmp_path)) as engine:
         assert (await engine.runs.row((await engine.submit(START)).run)).status == "queued"
 
@@ -68,7 +68,7 @@ async def test_opening_waits_for_a_look_that_does_not_end_for_so_long(
 async def test_who_leaves_while_the_engine_opens_leaves_nothing_open(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("executor.open.engine.FIRST_LOOK_S", FOR_EVER_S)
+    monkeypatch.setattr("executor.open.engine.FIRST_CLAIM_S", FOR_EVER_S)
     store = _without_claims(tmp_path)
     before = asyncio.all_tasks()
     with pytest.raises(TimeoutError):
@@ -80,7 +80,7 @@ async def test_who_leaves_while_the_engine_opens_leaves_nothing_open(
 
 
 async def test_an_engine_that_does_not_work_looks_for_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("executor.open.engine.FIRST_LOOK_S", FOR_EVER_S)
+    monkeypatch.setattr("executor.open.engine.FIRST_CLAIM_S", FOR_EVER_S)
     async with asyncio.timeout(60), engine_on(_without_claims(tmp_path), work=False) as engine:
         assert (await engine.runs.row((await engine.submit(START)).run)).status == "queued"
 

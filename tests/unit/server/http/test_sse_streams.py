@@ -45,7 +45,7 @@ async def test_who_takes_nothing_is_cut_off_once() -> None:
             sends(streams, place, done=False)
             await asyncio.Event().wait()
     assert place.patience is None and not place.ping
-    streams._look(asyncio.get_running_loop())  # it has not left yet
+    streams._check_all(asyncio.get_running_loop())  # it has not left yet
     streams.leave(place)
 
 
@@ -56,7 +56,7 @@ async def test_pings_are_spread() -> None:
         sends(streams, place, ago_s=60)
     loop = asyncio.get_running_loop()
     for asked in (PINGS_MAX, PINGS_MAX, 1, 0):
-        streams._look(loop)
+        streams._check_all(loop)
         due = [place for place in places if place.ping]
         assert len(due) == asked
         for place in due:

@@ -88,7 +88,7 @@ async def test_a_run_that_was_there_before_is_claimed_before_the_engine_is_open(
 
 async def test_runs_that_were_there_before_come_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A worker that has not looked yet claims what is submitted with what was there, in the order of their times."""
-    monkeypatch.setattr("executor.open.engine.FIRST_LOOK_S", 0.01)
+    monkeypatch.setattr("executor.open.engine.FIRST_CLAIM_S", 0.01)
     store = SQLiteStore(tmp_path / "weft.db")
     document = chain("a", a={"type": "hold"})
     async with engine_on(tmp_path / "weft.db", Hold(), work=False) as front:
