@@ -110,7 +110,7 @@ class AsyncClient(Api):
                         lost = refusal(response)
                     elif following.opened(response.status_code):
                         async for chunk in response.aiter_bytes():
-                            for event in following.take(chunk):
+                            for event in following.feed(chunk):
                                 yield event
                             if following.has_ended():
                                 return

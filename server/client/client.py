@@ -110,7 +110,7 @@ class Client(Api):
                         lost = refusal(response)
                     elif following.opened(response.status_code):
                         for chunk in response.iter_bytes():
-                            yield from following.take(chunk)
+                            yield from following.feed(chunk)
                             if following.has_ended():
                                 return
                 finally:

@@ -74,7 +74,7 @@ class Following:
         self._ended = status == 204
         return not self._ended
 
-    def take(self, chunk: bytes) -> list[Event]:
+    def feed(self, chunk: bytes) -> list[Event]:
         """Return the new events in a piece of the stream."""
         events: list[Event] = []
         for frame in self._parser.feed(chunk):

@@ -317,8 +317,8 @@ async def _frames(
     look = took_none = True
     try:
         while not place.closing:
-            records = await cursor.take() if look or cursor.signalled else []
-            if deltas and (texts := deltas.take(sent)):
+            records = await cursor.next_records() if look or cursor.signalled else []
+            if deltas and (texts := deltas.read(sent)):
                 yield encode.texts(texts)
             if records is None:
                 return
@@ -327,7 +327,7 @@ async def _frames(
                     for chunk in encode.records(part):
                         yield chunk
                     sent = part[-1].seq
-                    if deltas and (texts := deltas.take(sent)):
+                    if deltas and (texts := deltas.read(sent)):
                         yield encode.texts(texts)
             if place.ping:
                 yield PING

@@ -718,7 +718,7 @@ async def test_deltas_hide_a_secret_that_comes_in_pieces(speaking: Engine, size:
     deltas = speaking.events.deltas(submitted.run)
     await speaking.signal(submitted.run, "go")
     run = await finished(speaking, submitted.run)
-    assert deltas.take() == {"say": f"one [redacted] two {PLAIN_CANARY[:10]} three [redacted]"}
+    assert deltas.read() == {"say": f"one [redacted] two {PLAIN_CANARY[:10]} three [redacted]"}
     deltas.close()
     assert run.output == {"all": f"one [redacted] two {PLAIN_CANARY[:10]} three {PLAIN_CANARY[:-1]}"}
 

@@ -42,7 +42,7 @@ class FairQueue(Generic[T]):
             queues.setdefault(owner, deque()).append(job)
             self._changed.notify()
 
-    def take(self) -> tuple[str, T] | None:
+    def next(self) -> tuple[str, T] | None:
         """Wait for the next job and return it with its owner; call `done` with that. Returns None if the queue is
         closed and empty."""
         with self._changed:
@@ -146,7 +146,7 @@ class Workers:
 
     def _work(self) -> None:
         guest: Guest | None = None
-        while (taken := self._jobs.take()) is not None:
+        while (taken := self._jobs.next()) is not None:
             owner, job = taken
             result, failure = None, None
             if not job.future.cancelled():

@@ -90,7 +90,7 @@ def decide(plan: Plan, state: State, fact: f.Fact) -> list[Event]:
     if state.phase is _FINISHED:
         return []
     turn = _Turn(plan, state, fact.at_ms)
-    if turn.take(fact):
+    if turn.record(fact):
         turn.advance()
     return turn.events
 
@@ -121,7 +121,7 @@ class _Turn:
 
     # --- the fact itself ---
 
-    def take(self, fact: f.Fact) -> bool:
+    def record(self, fact: f.Fact) -> bool:
         """Record the events of `fact`. Returns False if it is stale."""
         state = self.state
         if isinstance(fact, ATTEMPT_ENDED):  # by far the most frequent

@@ -183,7 +183,7 @@ class Cursor:
         hub.enter(run, self)
         lookout.begin()
 
-    async def take(self) -> list[Record] | None:
+    async def next_records(self) -> list[Record] | None:
         """Return the next batch; [] if there is nothing yet, None at the end. Raises NotFound if there is no such run
         (any more)."""
         if self._ended:

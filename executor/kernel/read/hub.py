@@ -265,7 +265,7 @@ class Deltas:
         if self._bell is not None and self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(DELTA_JOIN_S, self._ring, self._bell)
 
-    def take(self, seq: int | None = None) -> dict[str, str]:
+    def read(self, seq: int | None = None) -> dict[str, str]:
         """Return the text since the last call, joined by node key; only pieces that belong after event `seq` or an
         earlier one."""
         texts: dict[str, list[str]] = {}

@@ -57,7 +57,7 @@ async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
     misfits: dict[str | None, Misfit] = {}
     after = 0
     async for record in read(store, row.id):
-        found = reader.place_of(record) or (None if misfits else await reader.take(store, record))
+        found = reader.place_of(record) or (None if misfits else await reader.fold(store, record))
         if found is not None:
             misfits.setdefault(found.node, found)
         after = record.seq
@@ -100,7 +100,7 @@ class _Reader:
             return Misfit(block, "it was moved into or out of a loop or parallel")
         return None
 
-    async def take(self, store: Store, record: Record) -> Misfit | None:
+    async def fold(self, store: Store, record: Record) -> Misfit | None:
         """Fold one record. After a misfit nothing more can be folded."""
         try:
             event = self._codec.to_event(record)

@@ -22,7 +22,7 @@ from executor.errors import BlockError
 Branch = asyncio.Task[Any] | threading.Thread
 
 
-class _Taker:
+class _Claimer:
     """A branch that takes numbers of steps. `above`: ids of the branches that began it, as far as they had a number
     then."""
 
@@ -42,35 +42,35 @@ class StepOrder:
     """The branches of one attempt that took numbers. `take` is called under the lock of the numbers. `refused`: the
     first error, which may reach the end of the handler in a group of others."""
 
-    __slots__ = ("_calling", "_lock", "_main", "_takers", "refused")
+    __slots__ = ("_claimers", "_calling", "_lock", "_main", "refused")
 
     def __init__(self, main: asyncio.Task[Any] | None) -> None:
         self._main: tuple[Branch | None, ...] = (main,)
-        self._takers: dict[int, _Taker] = {}
+        self._claimers: dict[int, _Claimer] = {}
         self._calling: threading.Thread | None = None
         self._lock = threading.Lock()
         self.refused: BlockError | None = None
 
-    def take(self, n: int, name: str) -> None:
+    def claim(self, n: int, name: str) -> None:
         """Raises BlockError: the next entry could give this number to another call."""
         branch = _branch()
         if isinstance(branch, threading.Thread) and len(self._main) == 1:
             self._main = (*self._main, branch)  # a function in a thread: what calls first is its main branch
         is_main = branch in self._main
-        taker = self._takers.get(id(branch))
-        if is_main or taker is not None:
-            since = taker.first if taker is not None and not is_main else 0
-            for other in self._takers.values():
-                if other is taker or other.last < since:
+        claimer = self._claimers.get(id(branch))
+        if is_main or claimer is not None:
+            since = claimer.first if claimer is not None and not is_main else 0
+            for other in self._claimers.values():
+                if other is claimer or other.last < since:
                     continue
                 if not (other.over and (is_main or id(branch) in other.above)):
                     raise self._unordered(name)
-        if taker is not None:
-            taker.last = n
+        if claimer is not None:
+            claimer.last = n
             return
         order, above = _above.get()
         above = above if order is self else ()
-        self._takers[id(branch)] = _Taker(branch, n, above)
+        self._claimers[id(branch)] = _Claimer(branch, n, above)
         if not is_main:
             _above.set((self, (*above, id(branch))))
 
@@ -101,7 +101,7 @@ class StepOrder:
         return error
 
 
-_above: ContextVar[tuple[StepOrder | None, tuple[int, ...]]] = ContextVar("weft_branches", default=(None, ()))
+_above: ContextVar[tuple[StepOrder | None, tuple[int, ...]]] = ContextVar("weft_claimers", default=(None, ()))
 
 
 def _branch() -> Branch:

@@ -201,7 +201,7 @@ class AttemptSteps:
             message = f"step {name!r} was begun inside the work of another step of this block"
             raise BlockError(message, code="step_nested", retryable=False)
         with self._lock:
-            self._order.take(self._n + 1, name)
+            self._order.claim(self._n + 1, name)
             self._n += 1
             n = self._n
         if n > STEPS_MAX:

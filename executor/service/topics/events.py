@@ -28,7 +28,7 @@ class Events:
         """Yield the journal after seq `after`, in batches, then live; ends after run.finished."""
         cursor = self.cursor(run, after)
         try:
-            while (records := await cursor.take()) is not None:
+            while (records := await cursor.next_records()) is not None:
                 if records:
                     yield records
                 else:

@@ -106,7 +106,7 @@ def admit(tx: Tx, found: Sequence[Found], now_ms: int) -> list[int]:
             places.leave(run.n, wanted)
             continue
         else:
-            places.take(run.n, wanted)
+            places.claim(run.n, wanted)
         admitted.append(run.n)
     places.offer()
     return admitted
@@ -133,7 +133,7 @@ class _Places:
                 return key
         return None
 
-    def take(self, n: int, wanted: Iterable[str]) -> None:
+    def claim(self, n: int, wanted: Iterable[str]) -> None:
         for key in wanted:
             if (key, n) not in self._has:
                 self._tx.run(TAKE_SLOT, {"key": key, "n": n})

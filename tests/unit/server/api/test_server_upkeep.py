@@ -88,14 +88,14 @@ async def test_a_stream_whose_run_is_deleted_ends(
 
     def cursor(run: str, after: int = 0, bell: Any = None) -> Any:
         found = cursor_of(run, after, bell)
-        take = found.take
+        take = found.next_records
 
         async def take_and_delete() -> Any:
             records = await take()
             await engine.store.delete_runs([run])
             return records
 
-        monkeypatch.setattr(found, "take", take_and_delete)
+        monkeypatch.setattr(found, "next_records", take_and_delete)
         return found
 
     monkeypatch.setattr(engine.events, "cursor", cursor)

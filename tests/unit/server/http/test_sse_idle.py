@@ -75,7 +75,7 @@ async def test_a_commit_of_another_process_is_signalled(tmp_path: Path) -> None:
         run = (await engine.submit(chain("a", a={"type": "approval", "params": params}))).run
         await until_event(engine, run, "run.parked")
         cursor = front.events.cursor(run, 0)
-        while await cursor.take():
+        while await cursor.next_records():
             pass
         await engine.cancel(run)
         await until_event(engine, run, "run.finished")

@@ -69,10 +69,10 @@ def test_what_belongs_behind_a_later_event_stays() -> None:
     hub.delta("r", "a", "1", 3)
     hub.delta("r", "b", "2", 7)
     hub.delta("r", "a", "3", 3)
-    assert deltas.take(2) == {}
+    assert deltas.read(2) == {}
     assert deltas.places() == {3, 7}
-    assert deltas.take(6) == {"a": "13"}
-    assert deltas.take() == {"b": "2"}
+    assert deltas.read(6) == {"a": "13"}
+    assert deltas.read() == {"b": "2"}
 
 
 @pytest.mark.parametrize(

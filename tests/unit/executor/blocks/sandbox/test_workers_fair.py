@@ -6,7 +6,7 @@ from executor.blocks.sandbox.workers import FairQueue
 
 
 def owners(queue: FairQueue[int], count: int) -> str:
-    return "".join(taken[0] for taken in (queue.take() for _ in range(count)) if taken is not None)
+    return "".join(taken[0] for taken in (queue.next() for _ in range(count)) if taken is not None)
 
 
 def test_owners_take_turns_and_keep_their_own_order() -> None:
@@ -14,7 +14,7 @@ def test_owners_take_turns_and_keep_their_own_order() -> None:
     for owner, jobs in (("a", 4), ("b", 2), ("c", 1)):
         for job in range(jobs):
             queue.put(owner, job)
-    assert [queue.take() for _ in range(7)] == [
+    assert [queue.next() for _ in range(7)] == [
         ("a", 0), ("b", 0), ("c", 0), ("a", 1), ("b", 1), ("a", 2), ("a", 3),
     ]  # fmt: skip
 
@@ -28,10 +28,10 @@ def test_of_one_owner_only_so_many_are_out() -> None:
     queue.put("b", 0)
     assert owners(queue, 1) == "b"
     queue.done("a")
-    assert queue.take() == ("a", 2)
+    assert queue.next() == ("a", 2)
     queue.done("a")
     queue.done("a")
-    assert [queue.take(), queue.take()] == [("a", 3), ("a", 4)]
+    assert [queue.next(), queue.next()] == [("a", 3), ("a", 4)]
 
 
 def test_a_taker_waits_for_a_job_and_for_its_owner() -> None:
@@ -39,7 +39,7 @@ def test_a_taker_waits_for_a_job_and_for_its_owner() -> None:
     got: list[object] = []
 
     def work() -> None:
-        while (taken := queue.take()) is not None:
+        while (taken := queue.next()) is not None:
             got.append(taken)
             queue.done(taken[0])
 
@@ -52,4 +52,4 @@ def test_a_taker_waits_for_a_job_and_for_its_owner() -> None:
     for thread in threads:
         thread.join(60)
     assert len(got) == 500
-    assert queue.take() is None
+    assert queue.next() is None

@@ -116,8 +116,8 @@ async def test_what_is_committed_during_a_read_rings_the_bell() -> None:
     journal, hub = Journal(3), Hub()
     lookout = CommitPoll(journal, hub)
     cursor = Cursor(journal, hub, Pages(journal, hub), lookout, "r", 2)
-    assert seqs(await cursor.take() or []) == [3]
-    reading = asyncio.create_task(cursor.take())
+    assert seqs(await cursor.next_records() or []) == [3]
+    reading = asyncio.create_task(cursor.next_records())
     await asyncio.sleep(0)
     await asyncio.sleep(0)  # the read has its snapshot now
     journal.events = 4
@@ -126,7 +126,7 @@ async def test_what_is_committed_during_a_read_rings_the_bell() -> None:
     assert cursor.signalled
     async with asyncio.timeout(30):
         await cursor.wait()
-    assert seqs(await cursor.take() or []) == [4]
+    assert seqs(await cursor.next_records() or []) == [4]
     cursor.close()
     assert hub.watched() == []
     await lookout.stop()

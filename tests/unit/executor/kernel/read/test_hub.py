@@ -45,7 +45,7 @@ async def test_live_text_can_be_sent_whatever_it_holds(tmp_path: Path) -> None:
         deltas = engine.events.deltas(run)
         hold.free.set()
         await until_event(engine, run, "run.finished")
-        assert deltas.take() == {"b": r"reading caf\udce9"}
+        assert deltas.read() == {"b": r"reading caf\udce9"}
         deltas.close()
 
 

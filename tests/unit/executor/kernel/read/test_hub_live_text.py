@@ -11,10 +11,10 @@ async def test_a_reader_who_comes_later_has_it_from_its_beginning() -> None:
     hub.delta("other", "a", "No", 1)
     later, live = hub.deltas("r", so_far=True), hub.deltas("r")
     hub.delta("r", "a", "ibos", 3)
-    assert later.take(2) == {}  # its attempt begins with event 3
-    assert later.take(3) == {"a": "Rooibos"}
-    assert live.take() == {"a": "ibos"}
-    assert later.take() == {}
+    assert later.read(2) == {}  # its attempt begins with event 3
+    assert later.read(3) == {"a": "Rooibos"}
+    assert live.read() == {"a": "ibos"}
+    assert later.read() == {}
 
 
 def test_another_attempt_begins_anew() -> None:

@@ -115,7 +115,7 @@ async def test_live_text_rings_soon_and_once_for_what_comes_together() -> None:
     hub.delta("a", "n", "lo", 1)
     assert not bell._rung
     await asyncio.wait_for(bell.wait(), 30)
-    assert deltas.take() == {"n": "Hello"}
+    assert deltas.read() == {"n": "Hello"}
     hub.delta("a", "n", "!", 1)
     deltas.close()
     assert deltas._timer is not None and deltas._timer.cancelled()

@@ -240,11 +240,11 @@ async def test_live_text_and_checkpoints_wait_until_their_attempt_is_on_disk() -
     one.step.holding["a"].set()
     await one.held_back(driving, "a")
     assert await one.store.get_checkpoint(one.run.id, "t") is None
-    assert deltas.take() == {}
+    assert deltas.read() == {}
     assert one.disk.asked == 2, "the checkpoint does not wait for long"
     one.disk.free.set()
     assert await driving == "finished"
-    assert deltas.take() == {"t": "live"}
+    assert deltas.read() == {"t": "live"}
     assert await one.store.get_checkpoint(one.run.id, "t") is not None
 
 

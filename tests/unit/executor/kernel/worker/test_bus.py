@@ -138,7 +138,7 @@ async def test_live_text_is_sent_only_while_it_is_followed(tmp_path: Path, no_lo
         await until_event(front, run, "node.started", "a")
         gate.free.set()
         await until_event(front, run, "run.finished")
-        text = await until(lambda: deltas.take().get("b"))
+        text = await until(lambda: deltas.read().get("b"))
         assert text.startswith("xxy") and 6_000 < len(text) < 8_000, "joined and cut"
         deltas.close()
         worker.parts.peers.followed.clear()

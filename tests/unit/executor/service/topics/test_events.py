@@ -48,5 +48,5 @@ async def test_live_text_reaches_its_readers(events: Events, parts: Parts) -> No
     deltas = events.deltas("r")
     parts.hub.delta("r", "a", "hel", 1)
     parts.hub.delta("r", "a", "lo", 1)
-    assert deltas.take() == {"a": "hello"}
+    assert deltas.read() == {"a": "hello"}
     deltas.close()

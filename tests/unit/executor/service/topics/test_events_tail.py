@@ -183,7 +183,7 @@ async def test_a_run_that_is_deleted_under_its_readers(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = await held(engine, hold, "a", "b")
         up_to_date, behind = engine.events.cursor(run), engine.events.cursor(run)
-        while await up_to_date.take():
+        while await up_to_date.next_records():
             pass
         hold.free.set()
         await until_event(engine, run, "run.finished")
@@ -213,7 +213,7 @@ async def test_a_reader_that_waits_hears_that_its_run_was_deleted(tmp_path: Path
 async def to_the_end(cursor: Cursor) -> list[Record]:
     got: list[Record] = []
     async with asyncio.timeout(60):
-        while (records := await cursor.take()) is not None:
+        while (records := await cursor.next_records()) is not None:
             got += records
             if not records:
                 await cursor.wait()
