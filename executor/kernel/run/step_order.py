@@ -42,7 +42,7 @@ class StepOrder:
     """The branches of one attempt that took numbers. `take` is called under the lock of the numbers. `refused`: the
     first error, which may reach the end of the handler in a group of others."""
 
-    __slots__ = ("_claimers", "_calling", "_lock", "_main", "refused")
+    __slots__ = ("_calling", "_claimers", "_lock", "_main", "refused")
 
     def __init__(self, main: asyncio.Task[Any] | None) -> None:
         self._main: tuple[Branch | None, ...] = (main,)
