@@ -3,9 +3,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
-# Tests wait for servers and timers more than they compute; the long ones compute.
+# Tests wait for servers and timers more than they compute; the long ones compute more of the time.
 WORKERS ?= 4
-LONG_WORKERS ?= 2
+LONG_WORKERS ?= 3
 ARGS ?=
 SOAK_SECONDS ?= 600
 
@@ -33,7 +33,7 @@ help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
 	@echo "make quick    run the tests of what you changed (a minute)"
 	@echo "make test     run what nearly every change can break (five minutes on two cores); a Chromium is fetched where there is none"
-	@echo "make check    run all other tests: PostgreSQL, the whole editor, fifty kills, every kind of fault, fuzzing, load (forty minutes);"
+	@echo "make check    run all other tests: PostgreSQL, the whole editor, fifty kills, every kind of fault, fuzzing, load (half an hour);"
 	@echo "              then those of the database again on PostgreSQL 15, which is fetched where there is none"
 	@echo "make browser  run all tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict (also of the code in the documentation), import rules, bounds of size; biome for the editor"
