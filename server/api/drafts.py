@@ -15,16 +15,13 @@ from executor.kernel.store.topics.drafts import LastRun
 from executor.service.topics.drafts import DraftView
 from executor.service.views import SavedWorkflow, view_of
 from server.api.runs import (
-    KEY,
-    LINKS,
-    MEDIA,
-    REFUSALS,
     DraftRunAccepted,
     InputList,
     RunResult,
     StartQuery,
     idempotency_key,
     started,
+    starts,
 )
 from server.api.workflows import workflow_url
 from server.http.errors import PreconditionRequired
@@ -205,20 +202,14 @@ async def delete(call: Call) -> Response:
     return json_response(DraftDeleted(call.path("id"), True))
 
 
-@route(
-    "POST",
+@starts(
+    route,
     "/api/drafts/{id}/run",
     "Start a run of a draft",
-    needs="editor",
-    audit=False,
     body=RunDraftRequest,
     answer=(DraftRunAccepted, RunResult),
-    status=202,
-    statuses=(200, 404, *REFUSALS),
-    query=StartQuery,
-    params=(_AT_REV, KEY),
-    media=MEDIA,
-    links=LINKS,
+    params=(_AT_REV,),
+    audit=False,
 )
 async def run(call: Call) -> Response:
     """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""

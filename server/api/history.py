@@ -1,4 +1,4 @@
-"""Past states of a run, a comparison of two runs, one node, and plans."""
+"""The graph of a run, its past states, why nodes have their state, a comparison of two runs, one node, and plans."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from executor.errors import NotFound
 from executor.kernel.journal.projection import Status
 from executor.kernel.process.threads import aside
 from executor.service.topics.history import RunState
-from executor.service.views import AttemptView, ErrorJson, NodeDetail, StepView, view_of
+from executor.service.views import AttemptView, ErrorJson, NodeDetail, RunGraph, StepView, Why, view_of
 from executor.service.views.diff import RunDiff
-from server.api.runs import PlanQuery, StateQuery
+from server.api.runs import PlanQuery
 from server.api.workflows import WorkflowPlanQuery
 from server.http.response import Preview, beginning, fragment, json_response, long_json_response
 from server.http.table import Call, Routes, RouteSpec
@@ -114,7 +114,51 @@ def _cut(data: bytes | None, preview: int | None) -> tuple[Any, int | None, bool
     return None, len(data), True, beginning(data, preview)
 
 
+class RunWhy(Struct, frozen=True):
+    """For each node, its state and why it is in it."""
+
+    run: str
+    why: list[Why]
+
+
+class WhyQuery(Struct, frozen=True):
+    node: Annotated[str, Meta(description="A block, a node, or a node key such as send@review#5.")] | None = None
+    seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
+
+
+class StateQuery(Struct, frozen=True):
+    seq: Annotated[int, Meta(ge=1, description="The state after this event. Default: now.")] | None = None
+
+
 route = Routes("runs", RouteSpec)
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/graph",
+    "The plan of a run with the state of its nodes and edges",
+    needs="viewer",
+    answer=RunGraph,
+    statuses=(404,),
+)
+async def graph(call: Call) -> Response:
+    """The plan of the run with the state of its nodes and edges."""
+    return json_response(await call.engine.runs.graph(call.path("id")))
+
+
+@route(
+    "GET",
+    "/api/runs/{id}/why",
+    "Why nodes have their state",
+    needs="viewer",
+    statuses=(404,),
+    answer=RunWhy,
+    query=WhyQuery,
+)
+async def why(call: Call) -> Response:
+    """With `seq`: the state after that event."""
+    run, query = call.path("id"), call.query(WhyQuery)
+    return await long_json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)), "why")
 
 
 @route(

@@ -14,14 +14,13 @@ from executor.service.views import view_of
 from server.api.runs import (
     KEY,
     LINKS,
-    MEDIA,
     REFUSALS,
-    STARTED,
     RunAccepted,
     StartQuery,
     accepted,
     idempotency_key,
     started,
+    starts,
 )
 from server.http.request import read_as
 from server.http.response import Version, json_response
@@ -186,20 +185,7 @@ async def preview(call: Call) -> Response:
     return json_response(RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
 
 
-@route(
-    "POST",
-    "/api/runs/{id}/rerun",
-    "Run from a block",
-    needs="editor",
-    body=RerunRequest,
-    answer=STARTED,
-    status=202,
-    statuses=(200, 404, *REFUSALS),
-    query=StartQuery,
-    params=(KEY,),
-    media=MEDIA,
-    links=LINKS,
-)
+@starts(route, "/api/runs/{id}/rerun", "Run from a block", body=RerunRequest)
 async def rerun(call: Call) -> Response:
     """Create a run of the same document that reuses the results before the block and runs the block and everything
     after it again. Without a block, everything runs again."""

@@ -1,8 +1,9 @@
-"""Runs: start, look, cancel, signal. A 2xx on a write means it is on disk."""
+"""Runs: start, show, list, cancel, delete. A 2xx on a write means it is on disk."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import orjson
@@ -19,11 +20,9 @@ from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.service.views import (
     ErrorJson,
     RunDocument,
-    RunGraph,
     RunView,
     Submitted,
     WaitView,
-    Why,
     view_of,
 )
 from server.api.events import open_stream
@@ -33,9 +32,7 @@ from server.http.request import read_as
 from server.http.response import (
     PAGE_MAX,
     WAIT_S_MAX,
-    PersonName,
     Preview,
-    ShortText,
     Version,
     beginning,
     block_response,
@@ -44,7 +41,7 @@ from server.http.response import (
     json_response,
     long_json_response,
 )
-from server.http.table import Call, Link, Param, Routes, RouteSpec
+from server.http.table import Call, Handler, Link, Param, Routes, RouteSpec
 
 SUMMARY_CHARS = 160
 
@@ -191,13 +188,6 @@ class RunPage(Struct, frozen=True):
     capped: list[RunStatus]
 
 
-class RunWhy(Struct, frozen=True):
-    """For each node, its state and why it is in it."""
-
-    run: str
-    why: list[Why]
-
-
 class InputList(Struct, frozen=True):
     """Inputs of runs, newest first."""
 
@@ -212,11 +202,6 @@ class RunsQuery(Struct, frozen=True):
     before: Annotated[str, Meta(description="Id of the last run of the previous page.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
     counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
-
-
-class WhyQuery(Struct, frozen=True):
-    node: Annotated[str, Meta(description="A block, a node, or a node key such as send@review#5.")] | None = None
-    seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
 
 
 class StartQuery(Struct, frozen=True):
@@ -244,10 +229,6 @@ class RunQuery(Struct, frozen=True):
         ]
         | None
     ) = None
-
-
-class StateQuery(Struct, frozen=True):
-    seq: Annotated[int, Meta(ge=1, description="The state after this event. Default: now.")] | None = None
 
 
 class PlanQuery(Struct, frozen=True):
@@ -306,24 +287,6 @@ class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
     rev: int
 
 
-class SignalAccepted(Struct, frozen=True):
-    """`seq` counts the signals of this run from 1. `new` is false if the dedupe key was used before."""
-
-    run: str
-    name: str
-    seq: int
-    new: bool
-
-
-class SignalRequest(Struct, forbid_unknown_fields=True):
-    """`dedupe_key`: a repeated key returns the first signal; the Idempotency-Key header does the same."""
-
-    payload: Any = None
-    correlation: ShortText | None = None
-    dedupe_key: ShortText | None = None
-    by: PersonName | None = None
-
-
 IDEMPOTENCY_KEY_MAX = 255
 
 
@@ -355,21 +318,35 @@ MEDIA = ("application/json", "text/event-stream")
 route = Routes("runs", RouteSpec)
 
 
-@route(
-    "POST",
-    "/api/workflows/{name}/runs",
-    "Start a run of a stored workflow",
-    needs="editor",
-    audit=False,
-    body=RunRequest,
-    answer=STARTED,
-    status=202,
-    statuses=(200, 404, *REFUSALS),
-    query=StartQuery,
-    params=(KEY,),
-    media=MEDIA,
-    links=LINKS,
-)
+def starts(
+    route: Routes[...],
+    path: str,
+    summary: str,
+    *,
+    body: Any,
+    answer: Any = STARTED,
+    params: tuple[Param, ...] = (),
+    audit: bool | None = None,
+) -> Callable[[Handler], Handler]:
+    """Return the decorator of a POST that starts a run: the key of its request, how it waits, what it answers."""
+    return route(
+        "POST",
+        path,
+        summary,
+        needs="editor",
+        audit=audit,
+        body=body,
+        answer=answer,
+        status=202,
+        statuses=(200, 404, *REFUSALS),
+        query=StartQuery,
+        params=(*params, KEY),
+        media=MEDIA,
+        links=LINKS,
+    )
+
+
+@starts(route, "/api/workflows/{name}/runs", "Start a run of a stored workflow", body=RunRequest, audit=False)
 async def start_stored(call: Call) -> Response:
     """Run a stored workflow."""
     start = call.query(StartQuery)
@@ -386,21 +363,7 @@ async def start_stored(call: Call) -> Response:
     return await started(call, submitted, start)
 
 
-@route(
-    "POST",
-    "/api/runs",
-    "Start a run of a document",
-    needs="editor",
-    audit=False,
-    body=RunDocumentRequest,
-    answer=STARTED,
-    status=202,
-    statuses=(200, 404, *REFUSALS),
-    query=StartQuery,
-    params=(KEY,),
-    media=MEDIA,
-    links=LINKS,
-)
+@starts(route, "/api/runs", "Start a run of a document", body=RunDocumentRequest, audit=False)
 async def start_document(call: Call) -> Response:
     """Run a document as it is."""
     start = call.query(StartQuery)
@@ -477,34 +440,6 @@ async def document(call: Call) -> Response:
 
 
 @route(
-    "GET",
-    "/api/runs/{id}/graph",
-    "The plan of a run with the state of its nodes and edges",
-    needs="viewer",
-    answer=RunGraph,
-    statuses=(404,),
-)
-async def graph(call: Call) -> Response:
-    """The plan of the run with the state of its nodes and edges."""
-    return json_response(await call.engine.runs.graph(call.path("id")))
-
-
-@route(
-    "GET",
-    "/api/runs/{id}/why",
-    "Why nodes have their state",
-    needs="viewer",
-    statuses=(404,),
-    answer=RunWhy,
-    query=WhyQuery,
-)
-async def why(call: Call) -> Response:
-    """With `seq`: the state after that event."""
-    run, query = call.path("id"), call.query(WhyQuery)
-    return await long_json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)), "why")
-
-
-@route(
     "POST",
     "/api/runs/{id}/cancel",
     "Cancel a run",
@@ -525,34 +460,6 @@ async def cancel(call: Call) -> Response:
     if not (posted or ended) or status in ("succeeded", "failed"):  # it was failing already
         raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
     return json_response(Cancelled(run, ended, "cancelled" if ended else "cancelling"), 202)
-
-
-@route(
-    "POST",
-    "/api/runs/{id}/signals/{name}",
-    "Send a signal to a run",
-    needs="editor",
-    body=SignalRequest,
-    answer=SignalAccepted,
-    status=202,
-    statuses=(200, 404, 409),
-    params=(KEY,),
-)
-async def signal(call: Call) -> Response:
-    """202 for a new signal, 200 when its dedupe key was used before."""
-    body = await read_as(call.request, call.limits, SignalRequest)
-    run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
-    if not name:
-        raise BadRequest("A signal requires a name.", code="signal_name_missing")
-    seq, new = await call.engine.signal(
-        run,
-        name,
-        body.payload,
-        correlation=body.correlation,
-        dedupe_key=body.dedupe_key or key,
-        by=body.by,
-    )
-    return json_response(SignalAccepted(run, name, seq, new), 202 if new else 200)
 
 
 def idempotency_key(call: Call) -> str | None:

@@ -68,7 +68,7 @@ class CronQuery(Struct, frozen=True):
     tz: Annotated[str, Meta(description="A time zone such as Europe/Berlin. Default: UTC.")] = "UTC"
 
 
-# What is made by this API is named so; those that documents declare have a colon in them.
+# The ids that this API may create; ids of triggers that a document declares have a colon.
 OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
 _ONE = "/api/schedules/{id}"
 _SAME = {"id": "$response.body#/id"}

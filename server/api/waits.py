@@ -1,5 +1,5 @@
 """Waits of all runs, for holders of the server's token: the inbox, one wait, withdrawing a question; and the signals
-that a run has received. Sending a signal is in runs.py."""
+of a run."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta, Struct
 from starlette.responses import Response
 
-from executor.errors import AlreadyAnswered, Conflict
+from executor.errors import AlreadyAnswered, BadRequest, Conflict
 from executor.kernel.core.events import WaitKind
 from executor.kernel.run.answers import needs_sign_in
 from executor.kernel.store.topics.waits import WaitStatus
 from executor.service.topics.waits import WaitFilter
 from executor.service.views import SignalView, WaitShown, WaitView, view_of
+from server.api.runs import KEY, idempotency_key
 from server.http.auth import without_links
 from server.http.errors import Forbidden
 from server.http.request import read_as
-from server.http.response import PAGE_MAX, PersonName, capped, json_response
+from server.http.response import PAGE_MAX, PersonName, ShortText, capped, json_response
 from server.http.table import Call, Link, Routes, RouteSpec
 
 
@@ -88,6 +89,24 @@ class WithdrawRequest(Struct, forbid_unknown_fields=True):
 
     by: PersonName | None = None
     reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class SignalAccepted(Struct, frozen=True):
+    """`seq` counts the signals of this run from 1. `new` is false if the dedupe key was used before."""
+
+    run: str
+    name: str
+    seq: int
+    new: bool
+
+
+class SignalRequest(Struct, forbid_unknown_fields=True):
+    """`dedupe_key`: a repeated key returns the first signal; the Idempotency-Key header does the same."""
+
+    payload: Any = None
+    correlation: ShortText | None = None
+    dedupe_key: ShortText | None = None
+    by: PersonName | None = None
 
 
 class SignalList(Struct, frozen=True):
@@ -200,3 +219,32 @@ def too_late(error: AlreadyAnswered) -> Conflict:
         answered_at_ms=wait.answered_at_ms,
         answer=wait.response,
     )
+
+
+@route(
+    "POST",
+    "/api/runs/{id}/signals/{name}",
+    "Send a signal to a run",
+    tag="runs",
+    needs="editor",
+    body=SignalRequest,
+    answer=SignalAccepted,
+    status=202,
+    statuses=(200, 404, 409),
+    params=(KEY,),
+)
+async def signal(call: Call) -> Response:
+    """202 for a new signal, 200 when its dedupe key was used before."""
+    body = await read_as(call.request, call.limits, SignalRequest)
+    run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
+    if not name:
+        raise BadRequest("A signal requires a name.", code="signal_name_missing")
+    seq, new = await call.engine.signal(
+        run,
+        name,
+        body.payload,
+        correlation=body.correlation,
+        dedupe_key=body.dedupe_key or key,
+        by=body.by,
+    )
+    return json_response(SignalAccepted(run, name, seq, new), 202 if new else 200)

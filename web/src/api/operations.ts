@@ -311,33 +311,12 @@ export interface Operations {
     body: undefined
     answer: RunDocument
   }
-  /** The plan of a run with the state of its nodes and edges. */
-  'GET /api/runs/{id}/graph': {
-    path: { id: string }
-    query: Record<never, never>
-    body: undefined
-    answer: RunGraph
-  }
-  /** Why nodes have their state. */
-  'GET /api/runs/{id}/why': {
-    path: { id: string }
-    query: { node?: string; seq?: number }
-    body: undefined
-    answer: RunWhy
-  }
   /** Cancel a run. */
   'POST /api/runs/{id}/cancel': {
     path: { id: string }
     query: Record<never, never>
     body: CancelRequest | undefined
     answer: Cancelled
-  }
-  /** Send a signal to a run. */
-  'POST /api/runs/{id}/signals/{name}': {
-    path: { id: string; name: string }
-    query: Record<never, never>
-    body: SignalRequest | undefined
-    answer: SignalAccepted
   }
   /** Fork a run at an event. */
   'POST /api/runs/{id}/fork': {
@@ -380,6 +359,20 @@ export interface Operations {
     query: { after?: number; limit?: number; node?: string; type?: string; since?: number; preview?: number }
     body: undefined
     answer: EventPage
+  }
+  /** The plan of a run with the state of its nodes and edges. */
+  'GET /api/runs/{id}/graph': {
+    path: { id: string }
+    query: Record<never, never>
+    body: undefined
+    answer: RunGraph
+  }
+  /** Why nodes have their state. */
+  'GET /api/runs/{id}/why': {
+    path: { id: string }
+    query: { node?: string; seq?: number }
+    body: undefined
+    answer: RunWhy
   }
   /** State of a run after an event. */
   'GET /api/runs/{id}/state': {
@@ -450,6 +443,13 @@ export interface Operations {
     query: { name?: string; correlation?: string; received_after?: number; limit?: number }
     body: undefined
     answer: SignalList
+  }
+  /** Send a signal to a run. */
+  'POST /api/runs/{id}/signals/{name}': {
+    path: { id: string; name: string }
+    query: Record<never, never>
+    body: SignalRequest | undefined
+    answer: SignalAccepted
   }
   /** The request behind a resume link. */
   'GET /api/resume/{token}': {
@@ -899,8 +899,8 @@ export const KEYED: ReadonlySet<string> = new Set([
   'POST /api/drafts/{id}/run',
   'POST /api/workflows/{name}/runs',
   'POST /api/runs',
-  'POST /api/runs/{id}/signals/{name}',
   'POST /api/runs/{id}/fork',
   'POST /api/runs/{id}/nodes/{key}/retry',
   'POST /api/runs/{id}/rerun',
+  'POST /api/runs/{id}/signals/{name}',
 ])
