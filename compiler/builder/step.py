@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from collections.abc import Sequence as Steps
 from dataclasses import dataclass
@@ -94,7 +95,7 @@ class Site(Protocol):
     def connect(self, edge: Mapping[str, Any]) -> None: ...
 
 
-class Step:
+class Step(ABC):
     """`place`: the line of the source, `flow.py:12`."""
 
     def __init__(self) -> None:
@@ -104,9 +105,9 @@ class Step:
         """Steps inside this one, in the order of the document."""
         return ()
 
+    @abstractmethod
     def build(self, site: Site, behind: Exits, parent: str | None) -> Exits:
         """Add blocks and connections. Returns the exits that the next step is connected to."""
-        raise NotImplementedError
 
 
 class Sequence(Step):

@@ -8,6 +8,7 @@ entry of its scope.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
@@ -56,19 +57,19 @@ class Scope:
         return inner is self
 
 
-class Item:
+class Item(ABC):
     """An item of a scope. `after` are the items of this scope that it waits for."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
         self.after: list[Item] = []
 
-    def exits(self) -> list[Exit]:
-        raise NotImplementedError
+    @abstractmethod
+    def exits(self) -> list[Exit]: ...
 
+    @abstractmethod
     def scopes(self) -> Iterable[Scope]:
-        """The scopes in it."""
-        raise NotImplementedError
+        """Return the scopes in it."""
 
     def wait_for(self, others: Iterable[Item]) -> None:
         self.after.extend(one for one in others if one is not self and one not in self.after)

@@ -12,6 +12,7 @@ import hashlib
 import hmac
 import logging
 import random
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Final, Generic, TypeVar
 
@@ -235,7 +236,7 @@ class Claims(Generic[Row]):
         self._wake.set()
 
 
-class Sender(Generic[Row]):
+class Sender(ABC, Generic[Row]):
     """The task of one kind of messages: it claims those that are due, and sends each once more until one try succeeds,
     or too many have failed."""
 
@@ -262,26 +263,26 @@ class Sender(Generic[Row]):
         if await self._claims.stop(grace_s):
             self._parts.peers.notify(MESSAGES, "")
 
+    @abstractmethod
     async def _step(self) -> float:
         """Start to send due messages. Returns the seconds until more may be due."""
-        raise NotImplementedError
 
-    async def _keep(self, row: Row, until_ms: int, counts: bool) -> bool:
-        raise NotImplementedError
+    @abstractmethod
+    async def _keep(self, row: Row, until_ms: int, counts: bool) -> bool: ...
 
+    @abstractmethod
     async def _send(self, claim: Claim[Row]) -> None:
         """Raises BlockError (OVER: it is not to be sent any more), StoreError."""
-        raise NotImplementedError
 
+    @abstractmethod
     async def _write(
         self, row: Row, status: NotificationStatus, now_ms: int, due_ms: int | None, error: str | None
     ) -> None:
         """Write the outcome of a try. Raises StoreError."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _name(self, row: Row) -> str:
         """Return what the log calls the message."""
-        raise NotImplementedError
 
     async def _try(self, claim: Claim[Row]) -> None:
         row = claim.row
