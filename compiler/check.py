@@ -22,7 +22,7 @@ from compiler.variables import parse_path
 from compiler.wiring import OUT, Wiring, called
 from compiler.wording import is_blank, title_of
 
-# What each mode of a container needs.
+# The params that each mode of a container requires.
 _NEEDS = {
     "loop": {"for": "count", "each": "items", "while": "condition", "until": "condition", "do_while": "condition"},
     "parallel": {"count": "count", "each": "items"},

@@ -146,7 +146,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
 }
 
 
-# How to fix each kind of finding, when there is no better hint for the case at hand.
+# Hints: the fix of each kind of finding, when there is no better hint for the case at hand.
 HINTS: Final[dict[str, str]] = {
     "json_malformed": "Send one JSON object in UTF-8.",
     "secret_in_address": "Write out the URL up to its path. Secrets can be in the path, query, headers and body.",

@@ -29,7 +29,7 @@ DOCUMENT_BYTES_MAX: Final = 1 << 20
 TEXT_LENGTH_MAX: Final = 1 << 20
 BLOCKS_MAX: Final = 2_000
 EDGES_MAX: Final = 8_000
-# What a trigger starts is compiled for itself, so that triggers count times blocks: ten in the largest document.
+# Each trigger is compiled with the blocks that it starts, so a document counts triggers times blocks.
 TRIGGER_BLOCKS_MAX: Final = 20_000
 NESTING_MAX: Final = 10
 

@@ -299,7 +299,8 @@ def _names_in_code(source: str, known: Collection[str], kind: CodeKind = "code")
     return [found.text for _, found in reading.references(source, is_environment)]
 
 
-# What a URL is dialled by: all in front of its path. A backslash is read as a slash by some; `${NAME}` may stand in it.
+# The part of a URL before its path, which decides the host. Some clients read a backslash as a slash; `${NAME}` may be
+# in it.
 _AUTHORITY = re.compile(r"\s*(?:[^/?#\\:]*:)?(?:[/\\]{2})?[^/?#\\]*")
 
 

@@ -23,7 +23,7 @@ _KINDS: Final = {
     "array": "a list",
     "null": "null",
 }
-# What a value breaks -> what follows the name of the param.
+# The keyword that a value breaks -> the text after the name of the param.
 _RULES: Final[dict[str, Callable[[Any], str]]] = {
     "minimum": lambda limit: f"must be at least {limit:,}",
     "maximum": lambda limit: f"must be at most {limit:,}",

@@ -123,7 +123,7 @@ class Server(uvicorn.Server):
         if self._stop_signals:
             self.should_exit = True
             return
-        # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
+        # Imported modules stay: to search them for garbage again and again costs a busy server a quarter of its time.
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)

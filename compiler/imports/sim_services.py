@@ -38,7 +38,7 @@ _OTHERS: Final = {
 }
 _NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _ANY: Final = "Replace it with an http block that calls the service, or a connector made of its OpenAPI description."
-# What Sim calls its blocks, where it is not the name of the type.
+# The names that Sim shows for its block types, where they differ from the type.
 _TITLES: Final = {
     "api": "API",
     "generic_webhook": "Webhook",
@@ -51,7 +51,7 @@ _TITLES: Final = {
     "workflow_input": "Workflow",
     "x": "X",
 }
-# Of the account, and switches of Sim's form: nothing is lost with them.
+# Fields of the account, and switches of Sim's form, are left out without a loss.
 _FORM: Final = frozenset(
     {"operation", "authMethod", "credential", "manualCredential", "destinationType", "messageFormat", "triggerMode"}
     | {"advancedMode", "botToken", "apiKey", "accessKeyId", "secretAccessKey", "serverId", "selectedTriggerId"}

@@ -31,9 +31,9 @@ _FIELDS: dict[str, dict[str, str | None]] = {
 }  # fmt: skip
 # An agent with a response format has each field of that in its output; ours has them in `content`.
 _OF_AGENT = ("content", "model", "tokens", "toolCalls", "cost", "error")
-# Of an evaluator each metric is a field; ours has them in `scores`.
+# Fields of an evaluator that are no metrics: each metric is a field in Sim, and a member of `scores` here.
 _OF_EVALUATOR = ("content", "model", "tokens", "cost", "error")
-# Of a block without a counterpart; a function is in its place.
+# Fields of the function that stands in for a block without a counterpart.
 _OF_FUNCTION = ("result", "stdout")
 # Their output is what the request brought; ours has it in `body`.
 WEBHOOKS = ("generic_webhook", "webhook", "github_webhook")  # the last is the block `github` as a trigger

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from server.client import AsyncClient
     from server.client.answers import PublicWait, Wait, WaitPage
 
-# What people and programs can do something about; there may be any number of timers and child runs besides.
+# Kinds of waits that people and programs can answer; there may be any number of timers and child runs besides.
 ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 
 

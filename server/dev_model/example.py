@@ -53,7 +53,7 @@ _ABOUT: Final = {
     "string": ("minLength", "maxLength", "pattern", "format"),
     "number": ("minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"),
 }
-# Of regular expressions.
+# Bounds and letters of texts that are made for a regular expression.
 LENGTH_MAX: Final = 10_000
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_- .,:;/!?#@%&+*=<>()[]{}|~^$\"'`\\"
 _CLASSES: Final = {"CATEGORY_DIGIT": "0123456789", "CATEGORY_SPACE": " ", "CATEGORY_WORD": _LETTERS[:63]}

@@ -141,7 +141,7 @@ def _one_of(name: str, text: str, allowed: list[str]) -> str:
 
 
 T = TypeVar("T")
-# What a text of a pattern is.
+# Patterns in words, for errors.
 PATTERNS = {USER_ID: "1 to 100 lower-case letters, digits and . _ @ -, and begin with a letter or a digit"}
 JSON_HINT = "Send one JSON value in UTF-8, without NaN, Infinity or unpaired surrogates."
 SIZE_HINT = "For large data, send a URL from which a block can fetch it."

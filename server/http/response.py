@@ -198,7 +198,7 @@ def _one_line(data: bytes) -> bytes:
     return data
 
 
-# What is not here is sent as ANY_MEDIA. None of these runs scripts.
+# Media types that browsers may show: none of these runs scripts. Files of others are sent as ANY_MEDIA.
 _SHOWN_AS: Final = frozenset(
     {
         "application/gzip",

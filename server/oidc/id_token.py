@@ -12,7 +12,7 @@ from joserfc import jws
 from joserfc.errors import JoseError
 from joserfc.jwk import JWKRegistry, Key, RSAKey
 
-# What is signed with a secret that both sides have (HS256), or not at all (none), is not among them.
+# Signatures with a secret of both sides (HS256), or without one (none), are refused.
 ALGORITHMS = {
     "RS256": "RSA",
     "RS384": "RSA",

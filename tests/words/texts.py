@@ -91,11 +91,25 @@ def docstrings(path: Path) -> Iterator[Text]:
                 yield Text(path, node.body[0].lineno, " ".join(text.split()))
 
 
+def comments(path: Path) -> Iterator[Text]:
+    """Comments on lines of their own, each block as one text."""
+    block: list[str] = []
+    first = 0
+    for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
+        text = line.strip()
+        if text.startswith("# "):
+            first = first if block else number
+            block.append(text[2:])
+        elif block:
+            yield Text(path, first, " ".join(block))
+            block = []
+
+
 def no_sentences(texts: Iterable[Text] | None = None) -> list[Found]:
-    """Docstrings of the product that are no sentences, or use "None:" for a return value."""
+    """Docstrings and comments of the product that are no sentences, or use "None:" for a return value."""
     if texts is None:
         paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-        texts = (text for path in paths for text in docstrings(path))
+        texts = (text for path in paths for text in (*docstrings(path), *comments(path)))
     return [
         Found(f"{text.path.relative_to(ROOT)}:{text.line}", match[0], _SENTENCE, text.text[:160])
         for text in texts

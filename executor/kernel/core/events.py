@@ -16,11 +16,11 @@ from compiler.keys import NodeKey, Path
 WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child", "attention"]
 WaitOutcome = Literal["answered", "fired", "expired", "cancelled"]
 RunEnd = Literal["succeeded", "failed", "cancelled"]
-# Why an attempt does not count: the other side asked to come later, or it had nothing to begin with.
+# The reason for which an attempt does not count: the other side asked for a later one, or the work had not begun.
 Deferred = Literal["asked", "not_begun"]
 # "wait": a pause of the handler, whose answer is the output. What the others do is up to the handler.
 StepKind = Literal["model", "tool", "step", "wait"]
-# What a step changes outside: what may be repeated unasked when it is unknown whether it was done.
+# The effect of a step outside weft, which decides whether it may be repeated when it is unknown whether it was done.
 StepEffect = Literal["none", "read", "write"]
 Caught = tuple[Literal["branch", "container", "cleanup"], Path]
 

@@ -96,7 +96,7 @@ _PENDING, _READY, _STARTED, _SUCCEEDED, _SKIPPED = (
 )
 _RUNNING = RunPhase.RUNNING
 
-# Of a run that ends before its root does: the root has no container around it, so it counts as a branch of itself.
+# The abort of a run that ends before its root: the root has no container around it, so it counts as a branch of itself.
 ROOT_ABORT: AbortKey = ((), 0, 0)
 ENDED = ErrorInfo("run_ended", "the run ended before this did")
 

@@ -326,7 +326,7 @@ class State:
     steps: Steps = field(default_factory=dict)  # of nodes that are not decided
     error: ErrorInfo | None = None
     ended: RunEnd | None = None
-    # Of plans with a cleanup:
+    # Only plans with a cleanup use these:
     ending: tuple[RunEnd, ErrorInfo | None] | None = None  # how the run ends, once its cleanups are over
     cancelled: bool = False  # a cancel was recorded
     due_cleanups: dict[NodeKey, None] = field(default_factory=dict)  # of containers that are given up; may begin now

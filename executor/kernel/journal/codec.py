@@ -23,7 +23,7 @@ from executor.kernel.values.payload import trimmed
 _TYPES: dict[str, type[Any]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Event)}
 _TAGS = {cls: tag for tag, cls in _TYPES.items()}
 _KEYED = {cls for cls in _TYPES.values() if "key" in cls.__struct_fields__}
-# Those in `data`, with what they are when they are left out; NODEFAULT: they are always there.
+# The fields in `data`, with their values when they are left out; NODEFAULT: they are always there.
 _FIELDS: dict[type[Any], tuple[tuple[str, Any], ...]] = {
     cls: tuple(
         (field.name, field.default if field.default_factory is msgspec.NODEFAULT else field.default_factory())

@@ -68,17 +68,17 @@ ALL_BYTES_MAX = 16 * 1024 * 1024
 
 
 def size_of(records: Sequence[Record]) -> int:
-    """About as many bytes as they take in memory."""
+    """Estimate the bytes that they take in memory."""
     return sum(200 + len(record.data or b"") + len(record.output or b"") for record in records)
 
 
 class _Tail:
-    """The last appends of a run, without a gap. The journal has at least the event number `heard`."""
+    """The last appends of a run, without a gap. The journal has at least the event number `newest`."""
 
-    __slots__ = ("appends", "events", "first", "heard", "last", "size")
+    __slots__ = ("appends", "events", "first", "last", "newest", "size")
 
     def __init__(self) -> None:
-        self.heard = 0
+        self.newest = 0
         self.appends: deque[tuple[list[Record], int]] = deque()
         self.first = self.last = self.events = self.size = 0
 
@@ -138,7 +138,7 @@ class Tails:
         if tail is None or not records:
             return
         size = size_of(records)
-        if records[-1].seq < tail.heard or size > BYTES_MAX:
+        if records[-1].seq < tail.newest or size > BYTES_MAX:
             self.forget(run)  # others have committed since, or it is too large: there is a gap
             return
         before = tail.size
@@ -154,11 +154,11 @@ class Tails:
         tail = self._tails.get(run)
         return None if tail is None else tail.behind(after)
 
-    def heard(self, run: str, seq: int) -> None:
+    def advance(self, run: str, seq: int) -> None:
         """Note that the journal has event `seq`: this process or another one has committed it."""
         tail = self._tails.get(run)
-        if tail is not None and seq > tail.heard:
-            tail.heard = seq
+        if tail is not None and seq > tail.newest:
+            tail.newest = seq
             if tail.last < seq:
                 self.forget(run)
 
@@ -332,7 +332,7 @@ class Hub:
         if seq is None:
             self.tails.forget(run)
         else:
-            self.tails.heard(run, seq)
+            self.tails.advance(run, seq)
         behind = [reader for reader in self._readers.get(run, ()) if seq is None or reader.after < seq]
         if behind:
             self.signals += 1

@@ -16,7 +16,8 @@ from executor.kernel.store.patience import patience, patience_s
 from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow, new_row
 from executor.kernel.store.topics.store import Store
 
-# Of the event loop, until the answer to a client is on its way: a first block that holds the loop does not hold that.
+# Passes of the event loop after which the answer to a client is on its way: a first block that holds the loop does not
+# delay it.
 REPLY_PASSES = 3
 
 

@@ -28,7 +28,7 @@ from executor.kernel.store.topics.store import Store
 # Turns that are not on disk, and bytes of outputs that are not on their way there: as much may have to run again.
 TURNS_MAX = 64
 BYTES_MAX = 1024 * 1024
-# What is held is written after this long at the latest, or when there are half as many turns as may be.
+# Held turns are written after this time at the latest, or when they are half as many as permitted.
 HOLD_S = 0.01
 
 

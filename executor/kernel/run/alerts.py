@@ -20,7 +20,7 @@ ERROR_KEY: Final = "error:"
 INSTALLATION: Final = ""  # as target: the addresses of the settings, as they are when the message goes out
 # Sealed JSON: the addresses are those of the server, as they are when the message goes out.
 SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
-# What waits for something that cannot be late: a time, and a run that has alerts of its own.
+# Kinds of waits that cannot be late: for a time, and for a run, which has alerts of its own.
 _NOT_LATE: Final = frozenset({"timer", "child"})
 
 

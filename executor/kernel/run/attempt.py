@@ -51,7 +51,7 @@ class StepNote:
             self.done.set_exception(BlockError(message, code="attempt_over", retryable=False))
 
 
-# Of one attempt.
+# The bounds of the log of one attempt.
 LINES_MAX: Final = 200
 LOG_BYTES_MAX: Final = 16 * 1024
 TEXT_BYTES_MAX: Final = 16 * 1024

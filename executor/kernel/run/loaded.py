@@ -28,7 +28,7 @@ log = logging.getLogger("weft.snapshots")
 
 # Events between two snapshots: so many take a fiftieth of a second to fold.
 EVERY = 5_000
-# Of a run that leaves memory, which has time for it.
+# A run that leaves memory has time for a snapshot: one for every so many events.
 LEAVING_EVERY = SNAPSHOT_SEQ_MIN
 # And one more for each so many bytes of the last one: a run that grows does not write itself out again and again.
 BYTES_PER_EVENT = 128

@@ -52,7 +52,7 @@ INLINE_BATCH_MAX = 256
 # Fewer, when their outputs are large: what is not committed yet is in memory twice, and delays the writes of others.
 INLINE_BATCH_BYTES = 1024 * 1024
 
-# What cleanups may put out in a run that has reached its limit: it may be why they run.
+# Bytes of outputs that cleanups may add in a run that has reached its limit, which may be why they run.
 CLEANUP_BYTES = 1024 * 1024
 
 _CANCELS = (f.CancelRequested, f.RunAborted)
@@ -438,7 +438,7 @@ class RunLoop:
         if self._stopping:
             return not self.attempts
         due_ms = self._state.due_ms() if self._state.parked else None
-        # What is due already has its timer set: its fact is on the way, leaving would only mean to be claimed again.
+        # A time that is due has its timer set, and its fact is on the way: a run that left would be claimed again.
         return self._state.parked and (due_ms is None or due_ms > self._now_ms())
 
     async def _leave(self) -> bool:

@@ -6,7 +6,7 @@ from msgspec import Struct, field
 
 from executor.kernel.process.observe import Histogram
 
-# Of one transaction: from a fast disk to one that stalls.
+# The bounds of the histogram of one commit: from a fast disk to one that stalls.
 COMMIT_SECONDS = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5)
 
 

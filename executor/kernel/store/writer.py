@@ -125,7 +125,7 @@ class GroupWriter(ABC):
         self._seen = self._quiet = 0  # gathered at the last poll; polls in a row that found no more
         self._gather_until_s = 0.0
         self._request_gathered = False
-        # Of both.
+        # Used by the event loop and by the thread.
         self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()
         self._request_waits = False  # in the queue, or left by the thread
         self._is_busy = False  # the thread, with more than one item

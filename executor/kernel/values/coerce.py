@@ -14,7 +14,7 @@ from executor.errors import BlockError
 FieldType = Literal["string", "number", "integer", "boolean", "object", "array", "any"]
 FIELD_TYPES: tuple[FieldType, ...] = ("string", "number", "integer", "boolean", "object", "array", "any")
 
-# What JavaScript's safe integers end at; beyond it a text of digits is an id, not a number.
+# The largest safe integer of JavaScript; beyond it a text of digits is an id, not a number.
 _SAFE = 2**53 - 1
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 

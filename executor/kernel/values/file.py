@@ -20,7 +20,7 @@ NAME_CHARS_MAX: Final = 200
 UNNAMED: Final = "file"
 ANY_MEDIA: Final = "application/octet-stream"
 FORMAT: Final = "file"  # `format` of a JSON Schema
-# Of the value, for references: what it has.
+# The schema of the value: its fields, for references.
 SCHEMA: Final[dict[str, Any]] = {
     "type": "object",
     "format": FORMAT,

@@ -25,7 +25,7 @@ from executor.kernel.values.payload import MISSING, SIZE_MAX_BYTES, Bound, rende
 from executor.kernel.values.scope import Values
 
 _Place = tuple[str | int, ...]
-# What an end sentinel has no use for: a list of 10,000 items is not to be copied 10,000 times.
+# Params that an end sentinel does not need: a list of 10,000 items must not be copied 10,000 times.
 _SETTLED_AT_START: Final = ("items", "count")
 
 

@@ -21,14 +21,14 @@ from typing import Final
 
 import re2
 
-# What may stand in front of a quotation mark, or for a backslash: four levels of JSON in JSON make fifteen of one.
+# A backslash, before a quotation mark or for itself: four levels of JSON in JSON make fifteen of one.
 _BACKSLASH: Final = r"(?:\\|%(?:25)*5[cC])"
 _LEVELS: Final = "{0,15}"
 _JSON_LETTERS: Final = {"\n": "n", "\r": "r", "\t": "t", "\b": "b", "\f": "f"}
 _LINE_ENDS: Final = "\r\n"
 _UNIT = re.compile(r"\\+|[^\\]", re.DOTALL)
 _RUN = re.compile(r"[A-Za-z0-9]+")
-# What may be an escape that the end of the text cuts off. Loose: it only delays a text, by 40 characters at most.
+# An end that may be a cut-off escape. The pattern is loose: it only delays a text, by 40 characters at most.
 _CUT_OFF = re.compile(r"(?:%[%0-9A-Fa-f]{0,40}|&[#;0-9A-Za-z]{0,40}|\\[\\%ux{0-9A-Fa-f]{0,40}|=[0-9A-F=\r\n]{0,20})\Z")
 # Between two characters: the end of a line, with the mark and the indentation of folded ones, or the zero of UTF-16.
 _ZERO: Final = r"(?:\x00|\\{1,15}u0000)"

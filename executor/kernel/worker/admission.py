@@ -149,7 +149,7 @@ async def _lag_s() -> float:
 
 COUNT_EVERY_MS: Final = 1_000
 RETRY_MIN_S, RETRY_MAX_S, RETRY_UNKNOWN_S = 1, 60, 5
-# Who was refused comes back when there is room for this part of the cap, not for a single run.
+# The part of the cap that must be free before a refused client is asked to return: not the place of a single run.
 ROOM: Final = 0.1
 
 

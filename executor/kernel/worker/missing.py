@@ -22,8 +22,8 @@ from executor.kernel.store.run_rows import RunRow
 T = TypeVar("T")
 log = logging.getLogger("weft.worker")
 
-# Until the run is due again. It may come back to the same process, so not at once; each time costs two commits, so
-# that many such runs come less often.
+# Bounds of the pause before the run is due again. It may come back to the same process, so not at once; each time
+# costs two commits, so many such runs come less often.
 AGAIN_S: Final = (2.0, 6.0)
 AGAIN_EACH_S: Final = 0.05
 AGAIN_MAX_S: Final = 60.0

@@ -45,7 +45,7 @@ WAIT_POLL_S = 1.0
 FIRST_POLL_S = 0.05
 OWNED_POLL_S = 5.0  # one in memory here notifies the waiter; one that no process has is looked for by `Ends`
 FOR_EVER_S = 1e9  # thirty years
-# How often a view of a waiting run is built again because the run has changed meanwhile.
+# The times that a view of a waiting run is built again because the run has changed meanwhile.
 SAME_MOMENT_TRIES = 5
 # A view of a run shows the newest children; `engine.runs.list(parent=...)` has pages.
 CHILDREN_SHOWN_MAX = 200

@@ -66,7 +66,7 @@ SELECT virtualtransaction FROM pg_locks
    AND pid <> pg_backend_pid()   AND database = (SELECT oid FROM pg_database WHERE datname = current_database())"""
 _NEWEST = "SELECT created_at_ms FROM run_details WHERE n >= %(lo)s AND n < %(hi)s ORDER BY n DESC LIMIT 1"
 _ANY = "SELECT EXISTS (SELECT 1 FROM run_details WHERE n >= %(lo)s AND n < %(hi)s)"
-# Those that stay by themselves, and what they have begun.
+# Runs that stay by themselves, and the runs that they began.
 _STAYING = """
 WITH RECURSIVE staying (id, n) AS (
     SELECT r.id, r.n FROM run_details AS r

@@ -11,7 +11,7 @@ from executor.kernel.store.postgres.connection import LOST, CommitUncertain
 
 AGAIN: Final = ("40P01", "40001", "55P03", "57014")  # deadlock, serialization, a lock was not to be had, a time limit
 FULL: Final = ("53100",)
-# Of a server that is there and takes no session now. The first three have one SQLSTATE, which libpq does not pass on.
+# Messages of a server that accepts no session now. The first three have one SQLSTATE, which libpq does not pass on.
 PASSING: Final = (
     "the database system is",
     "not yet accepting connections",

@@ -22,7 +22,7 @@ SELECT c.relname, pg_get_expr(c.relpartbound, c.oid), coalesce(obj_description(c
        i.inhdetachpending
   FROM pg_inherits AS i JOIN pg_class AS c ON c.oid = i.inhrelid
  WHERE i.inhparent = to_regclass('batches') ORDER BY c.relname"""
-# What a process left that was killed after it had detached them.
+# Parts that a process detached before it was killed.
 LOOSE: Final = """
 SELECT c.relname FROM pg_class AS c
  WHERE c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = to_regclass('batches')) AND c.relkind = 'r'

@@ -42,7 +42,7 @@ SELECT column_name, data_type FROM information_schema.columns
 _IDENTITY = """
 SELECT system_identifier::text || ':' || oid::text FROM pg_control_system(), pg_database
  WHERE datname = current_database()"""
-# What the schema on SQLite declares (a test compares); here nothing looks at it as rows are written.
+# The references that the schema declares on SQLite (a test compares); PostgreSQL does not check them on writes.
 REFERENCES = (
     ("active_versions", "workflow, version", "workflows", "name, version"),
     ("batches", "n", "run_details", "n"),

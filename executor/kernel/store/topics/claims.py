@@ -111,7 +111,7 @@ SELECT min(at_ms) FROM (
                    (SELECT min(h.due_ms) FROM heads AS h
                      WHERE h.owner = w.id AND h.pool = pools.value AND h.{FOLDABLE}) AS due_ms
               FROM workers AS w CROSS JOIN $texts(:pools) AS pools) AS leased) AS times"""
-# Those that could be executed now, and those that wait for a place of a limit.
+# Runs that could be executed now, and runs that wait for a place of a limit.
 COUNT_QUEUED = """
 SELECT (SELECT count(*) FROM (SELECT 1 FROM heads WHERE pool = :pool AND ready = 1 LIMIT :upto) AS due)
      + (SELECT count(*) FROM (SELECT 1 FROM heads WHERE blocked_by IS NOT NULL AND pool = :pool LIMIT :upto) AS held)"""
@@ -125,9 +125,9 @@ ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
     SELECT 1 FROM above JOIN run_details AS r ON r.id = above.id
      WHERE r.{ENDED} OR EXISTS (SELECT 1 FROM heads WHERE heads.n = r.n AND heads.cancel_n IS NOT NULL))"""
 CLAIMED = f"SELECT n, {RUN}, lease_owner, 0, {ORPHANED} FROM runs WHERE n $is_any(:numbers)"
-# How many runs each of these owners has.
+# The number of runs of each of these owners.
 COUNT_HELD = "SELECT owner, count(*) FROM heads WHERE owner IN $texts(:owners) GROUP BY owner"
-# Those that are as they were when they were found: another process may have been faster.
+# Runs that are as they were when they were found: another process may have been faster.
 TAKE_RUNS = f"""
 UPDATE heads SET owner = :owner, ready = 0, blocked_by = NULL, epoch = epoch + 1, seq = {LAST_SEQ},
        stalls = CASE WHEN {LAST_SEQ} > seq THEN 1 ELSE stalls + 1 END,

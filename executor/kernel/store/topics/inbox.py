@@ -45,7 +45,7 @@ INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = :run ORDER BY n"
 ANY_MESSAGE = "SELECT EXISTS (SELECT 1 FROM inbox)"
 NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = :run"
 DELETE_MESSAGE = "DELETE FROM inbox WHERE run_id = :run AND n = :n"
-# Those that came too late: an ended run processes none.
+# Messages that came too late: an ended run processes none.
 DELETE_MESSAGES = "DELETE FROM inbox WHERE run_id = :run"
 
 

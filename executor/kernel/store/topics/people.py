@@ -182,7 +182,7 @@ GET_SESSION = f"SELECT {SESSION} FROM sessions WHERE hash = :hash"
 SEE_SESSION = "UPDATE sessions SET seen_at_ms = :seen WHERE hash = :hash AND seen_at_ms < :seen"
 LIST_SESSIONS = f"SELECT {SESSION} FROM sessions ORDER BY seen_at_ms DESC, hash"
 DELETE_EXPIRED_SESSIONS = "DELETE FROM sessions WHERE created_at_ms <= :created_after OR seen_at_ms <= :seen_after"
-# Those after the first :most. (Many at a time; there is no standard way to write: all.)
+# Sessions after the first :most. (Many at a time; there is no standard way to write: all.)
 DELETE_SURPLUS_SESSIONS = """
 DELETE FROM sessions
  WHERE hash IN (SELECT hash FROM sessions ORDER BY seen_at_ms DESC, hash LIMIT 1000000 OFFSET :most)"""

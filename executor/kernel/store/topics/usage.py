@@ -74,7 +74,7 @@ _USAGE_BY: dict[By, str] = {
 }
 _OF_WORKFLOW = " AND workflow = :workflow"
 _GROUPED = " GROUP BY 1, 2 ORDER BY sum(cost_nanos) DESC, sum(input_tokens + output_tokens) DESC, 1, 2 LIMIT :limit"
-# What a run that is deleted has used: added to that of those before it.
+# Add the usage of a deleted run to that of the runs deleted before it.
 FOLD_USAGE = f"""
 INSERT INTO usage ({USAGE_KEY}, {", ".join(COUNTS)})
 SELECT '{DELETED}', day, workflow, model, prices, {", ".join(COUNTS)} FROM usage WHERE run_id = :id

@@ -70,7 +70,7 @@ UPDATE waits SET status = :status, response = :response, answered_by = :by, answ
 # Its link may have been made anew since it was found.
 CLOSE_WAIT_OF_LINK = CLOSE_WAIT.replace(" RETURNING", " AND token_hash = :token RETURNING")
 # A run that has ended waits for nothing.
-# Of one run, `IS TRUE` keeps SQLite from the index of all pending waits.
+# `IS TRUE` keeps SQLite from the index of all pending waits: these are waits of one run.
 CANCEL_WAITS = """
 UPDATE waits SET status = 'cancelled', answered_at_ms = :now
  WHERE run_id = :run AND (status = 'pending') IS TRUE"""

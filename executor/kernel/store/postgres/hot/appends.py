@@ -22,7 +22,7 @@ from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome
 
 WANTED = Columns("w", id="t", epoch="n", after="n", seq="n")
-# Who does not come back is fenced.
+# A run that is not returned is fenced.
 APPEND_EVENTS = f"""
 WITH fenced AS (
     UPDATE heads AS h SET seq = w.seq, stalls = 0 FROM {WANTED.table}
@@ -88,7 +88,7 @@ def newest_messages(session: Session | psycopg.Cursor[Row], runs: list[str]) -> 
 
 
 ENDS = Columns("w", id="t", epoch="n", after="n", seq="n", status="t", now="n", output="b", error="b")
-# Who does not come back is fenced, or has a cancel request in its inbox.
+# A run that is not returned is fenced, or has a cancel request in its inbox.
 END_RUNS = f"""
 WITH ended AS (
     DELETE FROM heads AS h USING {ENDS.table}

@@ -45,8 +45,8 @@ WANTED = Columns("w", **DETAILS, **END, **PLACE, seq="n", epoch="n", owner="t", 
 PLANS = Columns("p", hash="t", content="b", now="n")
 DOCUMENTS = Columns("o", hash="t", content="b", now="n")
 USED = Columns("u", hash="t", now="n")
-# Who does not come back has an idempotency key that was used before: of that, nothing is written. The active versions
-# of their workflows stay until this is committed, so that who deletes one and counts its open runs counts these.
+# A run that is not returned has an idempotency key that was used before; nothing of it is written. The active versions
+# of the workflows are locked until commit, so a concurrent delete that counts open runs sees these.
 BEGIN_RUNS = f"""
 WITH w AS MATERIALIZED (SELECT * FROM {WANTED.table}),
 kept AS MATERIALIZED (

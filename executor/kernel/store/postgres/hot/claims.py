@@ -36,8 +36,9 @@ class Claim(NamedTuple):
     pools: Mapping[str, str] = DEFAULT_POOLS
 
 
-# How many runs the first step of a walk over the keys reads. If a key has WALK_PER_KEY of them at most, on average, the
-# next step reads as many as are wanted; else a step reads one, so that the many runs of a key are not all read.
+# The number of runs that the first step of a walk over the keys reads. If a key has WALK_PER_KEY of them at most, on
+# average, the next step reads as many as are wanted; else a step reads one, so that the many runs of a key are not all
+# read.
 WALK_FIRST, WALK_PER_KEY = 10, 8
 _COLUMNS = {name: f"runs.{name}" for name in RUN.split(", ")} | {
     "status": "'running'",
@@ -162,7 +163,7 @@ class Release(NamedTuple):
 
 RELEASES = Columns("w", id="t", epoch="n", seq="n", due="n", status="t")
 SNAPSHOTS = Columns("s", run="t", seq="n", format="n", code="t", plan_hash="t", checksum="n", data="b")
-# Who does not come back is no longer the owner, or would go to sleep with a message in the inbox.
+# A run that is not returned has another owner, or a message in its inbox and must not sleep.
 RELEASE_RUNS = f"""
 WITH released AS (
     UPDATE heads AS h SET status = w.status, owner = NULL, due_ms = w.due, stalls = 0,
@@ -180,7 +181,7 @@ folded AS (
     ON CONFLICT (n) DO UPDATE SET seq = excluded.seq, format = excluded.format, code = excluded.code,
                 plan_hash = excluded.plan_hash, checksum = excluded.checksum, data = excluded.data)
 SELECT id FROM released"""
-# Those that have the same owner as before were not released. A process that lost one to another has no use for it.
+# Runs that have the same owner as before were not released. A process that lost one to another has no use for it.
 STILL_OWNED = f"""
 SELECT w.id FROM {RELEASES.table}
  WHERE NOT EXISTS (SELECT 1 FROM heads AS h WHERE h.id = w.id AND h.epoch = w.epoch AND h.owner IS NOT NULL)"""

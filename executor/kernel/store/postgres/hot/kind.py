@@ -73,7 +73,7 @@ ADD_BATCHES = f"""
 INSERT INTO batches (n, seq, first_seq, output_bytes, checksum, head, payload)
     SELECT owned.n, b.seq, b.first_seq, b.output_bytes, b.checksum, b.head, b.payload
       FROM {BATCHES.table} JOIN """
-# Which of these batches are on disk, by the numbers and checksums of their last events.
+# The batches among these that are on disk, by the numbers and checksums of their last events.
 BATCHES_THERE = """
 SELECT d.id, coalesce(h.inbox_n, 0)
   FROM unnest(%(runs)s::text[], %(seqs)s::bigint[], %(checksums)s::bigint[]) AS wanted (id, seq, checksum)

@@ -72,9 +72,9 @@ def test_a_gap_begins_a_new_tail() -> None:
 def test_what_others_have_committed_ends_it() -> None:
     tails = read("r")
     tails.add("r", records(1, 5))
-    tails.heard("r", 5)
+    tails.advance("r", 5)
     assert seqs(tails.behind("r", 3)) == [4, 5]
-    tails.heard("r", 6)
+    tails.advance("r", 6)
     assert tails.behind("r", 3) is None
     tails.add("r", records(6, 6))  # it was this process that had committed it
     assert seqs(tails.behind("r", 5)) == [6]
@@ -82,7 +82,7 @@ def test_what_others_have_committed_ends_it() -> None:
 
 def test_a_commit_that_is_heard_of_after_those_of_the_next_owner_is_not_the_end() -> None:
     tails = read("r")
-    tails.heard("r", 8)
+    tails.advance("r", 8)
     tails.add("r", records(1, 5))
     assert tails.behind("r", 5) is None
 
