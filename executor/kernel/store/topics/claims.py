@@ -179,9 +179,10 @@ def claim(
     run_id: str | None = None,
     pools: Mapping[str, str] = DEFAULT_POOLS,
 ) -> list[RunRow]:
-    """Own runs that are due, or the run `run_id` if it is: status queued, running or waiting, next_run_at <= now,
+    """Own runs that are due, or the run `run_id` if it is: status queued, running or waiting, `due_ms` <= now,
     without an owner or with one whose lease has lapsed. epoch + 1, stalls + 1, status running, started_at kept; the
-    lease of `owner` ends `lease_ms` from now. Which runs, and in which order: rule "fair claims"."""
+    lease of `owner` ends `lease_ms` from now. Rule "fair claims" (docs/reference/store.md) decides which runs, and in
+    which order; `postgres/hot/claims.py` follows it in a statement of its own."""
     if run_id is None:
         let_others_in(tx)
         found = _find_any(tx, now_ms, limit, pools)
@@ -224,7 +225,7 @@ def _take(tx: Tx, owner: str, now_ms: int, rows: Mapping[int, RunRow]) -> list[t
 
 
 def hold(tx: Tx, owner: str, now_ms: int, lease_ms: int) -> None:
-    """The lease of a worker, on all runs that it has and that this transaction hands it."""
+    """Renew the lease of a worker, on all runs that it has and that this transaction gives it."""
     tx.do(HOLD, {"owner": owner, "now": now_ms, "lease": lease_ms})
 
 
