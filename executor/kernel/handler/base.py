@@ -245,7 +245,7 @@ class Context:
     idempotency_key: str
     runner: RunnerName = "inline"
     wired: frozenset[str] = frozenset()
-    cancelled: Over = NEVER
+    over: Callable[[], Over] = lambda: NEVER
     # its values
     params: dict[str, Any]
     input: Any
@@ -275,6 +275,10 @@ class Context:
     prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
     prepare_next: Callable[[Any], Awaitable[NewRun]] | None = None
     repeat_wanted: Callable[[], Awaitable[bool]] = _not_wanted
+
+    @property
+    def cancelled(self) -> Over:
+        return self.over()
 
     @property
     def now(self) -> datetime:

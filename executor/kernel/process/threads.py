@@ -14,7 +14,7 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -124,6 +124,19 @@ class FunctionThreads:
         except asyncio.CancelledError:
             call.left_behind = True
             raise
+
+
+def call_on(loop: asyncio.AbstractEventLoop, work: Coroutine[Any, Any, T], instead: str) -> T:
+    """Run `work` on the event loop and wait for its result, in a thread. On the loop it would wait for itself, so it
+    raises RuntimeError there, with what to do `instead`."""
+    try:
+        here = asyncio.get_running_loop()
+    except RuntimeError:
+        here = None
+    if here is loop:
+        work.close()
+        raise RuntimeError(f"this is the event loop: {instead}")
+    return asyncio.run_coroutine_threadsafe(work, loop).result()
 
 
 def deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:

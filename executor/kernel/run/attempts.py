@@ -21,6 +21,7 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.decide import CANCELLED
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.process.observe import begin as begin_doing
+from executor.kernel.run.attempt import Attempt
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.parts import Parts
@@ -32,27 +33,6 @@ T = TypeVar("T")
 CANCEL_GRACE_S = 5.0
 
 
-class _Attempt:
-    """An attempt that has not ended. `key` is in the present plan, `started_as` in that of `launcher`. It has no task
-    while its first step is made. `grace` is the timer of a cancelled attempt."""
-
-    __slots__ = ("cancelled", "grace", "key", "launcher", "number", "seq", "started_as", "task")
-
-    def __init__(self, key: NodeKey, number: int, launcher: Launcher, seq: int) -> None:
-        self.key = self.started_as = key
-        self.number = number
-        self.launcher = launcher
-        self.seq = seq
-        self.task: asyncio.Task[None] | None = None
-        self.cancelled = False
-        self.grace: asyncio.TimerHandle | None = None
-
-    def end_grace(self) -> None:
-        """Cancel the timer: while it is set it holds the attempt, and all values of its run."""
-        if self.grace is not None:
-            self.grace.cancel()
-
-
 class Attempts:
     """`arrivals`: where they log, and where their results are found."""
 
@@ -61,7 +41,7 @@ class Attempts:
         self._run_id = run
         self._clock = parts.clock
         self._meters = parts.meters
-        self._by_key: dict[NodeKey, _Attempt] = {}
+        self._by_key: dict[NodeKey, Attempt] = {}
 
     def __len__(self) -> int:
         return len(self._by_key)
@@ -71,10 +51,14 @@ class Attempts:
         ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
         return ended | self._by_key.keys()
 
+    def limits_in_use(self) -> set[str]:
+        """Return the keys of places that attempts have, or wait for."""
+        return {attempt.place.ask.key for attempt in self._by_key.values() if attempt.place is not None}
+
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
         """Start an attempt, which may have ended when this returns. `seq` is that of the commit with its start."""
-        attempt = self._by_key[key] = _Attempt(key, number, launcher, seq)
-        attempt.task = begin(self._run(attempt), f"{self._run_id}:{key[1]}")
+        attempt = self._by_key[key] = Attempt(launcher.host, key, number, seq, self.arrivals)
+        begin(self._run(launcher, attempt), f"{self._run_id}:{key[1]}")
 
     def refuse(self, key: NodeKey, number: int) -> None:
         """Cancel an attempt before it begins; its start is recorded."""
@@ -105,31 +89,28 @@ class Attempts:
         self._by_key = {attempt.key: attempt for attempt in self._by_key.values()}
         self.arrivals.rekey(translate)
 
-    async def _run(self, attempt: _Attempt) -> None:
-        key, number = attempt.started_as, attempt.number
-        began_s = now_s()
-        begin_doing(partial(attempt.launcher.doing, key, number))
-        result = await attempt.launcher.run(
-            key, number, attempt.seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
-        )
-        self._meters.attempt_ended(attempt.launcher.type_of(key), outcome_of(result), now_s() - began_s)
-        result.place = attempt.launcher.place_left(key, number)
+    async def _run(self, launcher: Launcher, attempt: Attempt) -> None:
+        attempt.task = asyncio.current_task()
+        key, began_s = attempt.started_as, now_s()
+        begin_doing(partial(launcher.host.doing, key, attempt.number))
+        result = await launcher.run(attempt)
+        self._meters.attempt_ended(attempt.node.type, outcome_of(result), now_s() - began_s)
+        result.place = attempt.leave_place()
         if attempt.key != key:
             fact: Any = result.fact  # of an attempt: it has a key
             result.fact = replace(fact, key=attempt.key)
         self._remove(attempt)
         self.arrivals.put(result)
 
-    def _abandon(self, attempt: _Attempt) -> None:
+    def _abandon(self, attempt: Attempt) -> None:
         if self._by_key.get(attempt.key) is not attempt:
             return
         self._remove(attempt)
         error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was abandoned")
         fact = f.NodeErred(self._clock.now_ms(), attempt.key, attempt.number, error)
-        place = attempt.launcher.place_left(attempt.started_as, attempt.number)
-        self.arrivals.put(Result(fact, Payload(), place))
+        self.arrivals.put(Result(fact, Payload(), attempt.leave_place()))
 
-    def _remove(self, attempt: _Attempt) -> None:
+    def _remove(self, attempt: Attempt) -> None:
         if self._by_key.get(attempt.key) is attempt:  # else it was abandoned, and this is the one that followed it
             del self._by_key[attempt.key]
         if attempt.cancelled:

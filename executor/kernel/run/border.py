@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 import orjson
-from msgspec import structs
 
 from compiler.keys import NodeKey
 from compiler.plan import Node
@@ -17,23 +16,20 @@ from executor.kernel.core import facts as f
 from executor.kernel.core.events import Deferred, ErrorInfo
 from executor.kernel.handler.base import Done, Suspend
 from executor.kernel.process.tracebacks import shortened
-from executor.kernel.run.attempt import unicode
+from executor.kernel.run.attempt_log import unicode
 from executor.kernel.run.loaded import LoadedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.results import Payload, Result, assigned, run_error
-from executor.kernel.values.payload import check
+from executor.kernel.values.payload import check, encode
 from executor.kernel.values.redact import seal
-
-UNCERTAIN_HINT: Final = (
-    "It may have been done all the same, so it is not repeated. Look at the other side, then continue with a retry; or "
-    "set policy.retry, if a repetition does no harm."
-)
+from executor.kernel.values.schema import check_output
 
 
 class Border:
     """The border of the attempts of one run."""
 
     def __init__(self, run: LoadedRun, parts: Parts) -> None:
+        self.run_id = run.id
         self.redactor = parts.redactor
         self._fold = run.fold
         self._services = parts.services
@@ -62,6 +58,27 @@ class Border:
             payload.response = self.redactor.redact_value(done.response)
         payload.next = done.next
         return payload
+
+    async def external(self, node: Node, output: Any) -> bytes | ErrorInfo:
+        """Encode an output from outside (an answer, a signal, a child) as JSON, or return why it cannot be this node's.
+        It may be over the bounds though all in it is not: with what is added to an answer, or with all ends of a
+        child."""
+        try:
+            data = encode(output)
+        except BlockError as error:
+            return self._refused(node, error)
+        return await self.misfit(node, data) or data
+
+    async def misfit(self, node: Node, output: bytes) -> ErrorInfo | None:
+        """Return why such an output does not fit this node's schema, or None."""
+        try:
+            await check_output(node, output, self._services.sandbox.matches)
+        except BlockError as error:
+            return self._refused(node, error)
+        return None
+
+    def _refused(self, node: Node, error: BlockError) -> ErrorInfo:
+        return self.shown(ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint))
 
     def suspended(self, key: NodeKey, attempt: int, waits: Sequence[tuple[Suspend, f.WaitStep | None]]) -> Result:
         """Return the result of a handler that waits. Raises BlockError if a request is not JSON."""
@@ -108,14 +125,6 @@ class Border:
     def _sealed(self, target: bytes) -> bytes:
         names = self._services.secrets | self._vault.opened_names
         return seal(target, self._vault.values, names, self.redactor)
-
-
-def not_again(node: Node, info: ErrorInfo) -> ErrorInfo:
-    """Return the error of an attempt that may have had its effect: it is repeated only where that does no harm, or
-    where the author wants it."""
-    if not info.retryable or node.policy.on_uncertain == "retry":
-        return info
-    return structs.replace(info, retryable=False, hint=info.hint or UNCERTAIN_HINT)
 
 
 def _check_json(suspend: Suspend) -> None:

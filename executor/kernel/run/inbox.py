@@ -22,8 +22,8 @@ from executor.kernel.core.state import Wait
 from executor.kernel.process.repeated import OUTAGE
 from executor.kernel.run import attention
 from executor.kernel.run.answers import answer_output, refusal_error, withdrawal_error
+from executor.kernel.run.border import Border
 from executor.kernel.run.children import error_of_end
-from executor.kernel.run.launch import Launcher
 from executor.kernel.run.loaded import LoadedRun, WaitKey
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
@@ -44,7 +44,7 @@ class Inbox:
         run: LoadedRun,
         parts: Parts,
         recorder: Recorder,
-        launcher: Launcher,
+        border: Border,
         arrivals: Arrivals,
         is_empty: bool = False,
     ) -> None:
@@ -56,7 +56,7 @@ class Inbox:
         self._files = parts.files
         self._clock = parts.clock
         self._recorder = recorder
-        self._launcher = launcher
+        self._border = border
         self._arrivals = arrivals
         self.may_have_messages = not is_empty
         self.newest_n = 0
@@ -193,7 +193,7 @@ class Inbox:
         if wait.step is not None:
             await self._end_step(key, wait, output, payload, by)
             return
-        encoded = await self._launcher.encode_external(key, output)
+        encoded = await self._border.external(self._run.plan.nodes[key[1]], output)
         if isinstance(encoded, ErrorInfo):
             self._arrivals.add(f.WaitFailed(at_ms, key, wait.attempt, encoded, by), payload)
             return
@@ -242,7 +242,7 @@ class Inbox:
             data = encode_payload(output)
             if wait.step is not None:
                 payload = Payload(data)
-            elif (error := await self._launcher.validate_output(key, data)) is None:
+            elif (error := await self._border.misfit(self._run.plan.nodes[key[1]], data)) is None:
                 payload = Payload(data, assigned(self._run.plan.nodes[key[1]], output))
         at_ms = max(self._clock.now_ms(), wait.due_ms or 0)
         self._arrivals.add(f.TimerFired(at_ms, key, wait.attempt, error), payload)

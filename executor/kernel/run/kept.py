@@ -9,7 +9,6 @@ so a later attempt gets what the first one read; a turn that is there is not wri
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -19,7 +18,6 @@ import orjson
 
 from compiler.plan import Cache, Node
 from executor.errors import BlockError, StoreError
-from executor.kernel.handler.base import Over
 from executor.kernel.process.clock import Clock
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.run_rows import RunRow
@@ -35,8 +33,6 @@ from executor.kernel.values.schema import Matches, check_output
 
 T = TypeVar("T")
 log = logging.getLogger("weft.checkpoints")
-
-Begun = Callable[[], Awaitable[None]]
 
 SIZE_MAX_BYTES: Final = 1024 * 1024
 
@@ -77,52 +73,6 @@ class Checkpoints:
         """Both can be asked for again: writing a checkpoint twice is writing it once."""
         what, failed = f"a checkpoint of run {self._run_id}", "the database could not be used for a checkpoint"
         return await with_retries(ask, what=what, failed=failed, log=log)
-
-
-class CheckpointWriter:
-    """Writes the checkpoints of one attempt until it is `over`. `loop` is that of the attempt; `begun` waits until its
-    start is on disk, or is None if it is already."""
-
-    __slots__ = ("_attempt", "_begun", "_checkpoints", "_key", "_loop", "_over")
-
-    def __init__(
-        self,
-        checkpoints: Checkpoints,
-        key: str,
-        attempt: int,
-        begun: Begun | None,
-        over: Over,
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self._checkpoints = checkpoints
-        self._key = key
-        self._attempt = attempt
-        self._begun = begun
-        self._loop = loop
-        self._over = over
-
-    async def keep(self, value: Any) -> None:
-        """See Context.checkpoint."""
-        data = self._checkpoints.encode(value)
-        if self._begun is not None:
-            await self._begun()
-        await self._checkpoints.with_retries(lambda: self._put(data))
-
-    def keep_from_thread(self, value: Any) -> None:
-        """See Context.checkpoint_from_thread."""
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:
-            here = None
-        if here is self._loop:  # it would wait for itself
-            raise RuntimeError("this is the event loop: use `await ctx.checkpoint(value)` here")
-        asyncio.run_coroutine_threadsafe(self.keep(value), self._loop).result()
-
-    async def _put(self, data: bytes) -> None:
-        if self._over:
-            message = f"attempt {self._attempt} of {self._key} has ended: its checkpoint was not stored"
-            raise BlockError(message, code="attempt_over", retryable=False)
-        await self._checkpoints.put(self._key, self._attempt, data)
 
 
 # More than this is kept only in the journal of its run.

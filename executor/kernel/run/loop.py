@@ -30,7 +30,7 @@ from executor.kernel.core.decide import ATTEMPT_ENDED, commands_of
 from executor.kernel.core.events import ErrorInfo
 from executor.kernel.run.adoption import Adoption
 from executor.kernel.run.ahead import Ahead
-from executor.kernel.run.attempt import StepNote
+from executor.kernel.run.attempt import Attempt, Host
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.inbox import Deadlines, Inbox
@@ -40,7 +40,16 @@ from executor.kernel.run.meters import now_s, outcome_of
 from executor.kernel.run.move import move, translator
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
-from executor.kernel.run.results import SMALL_BYTES, Log, Payload, Result, family_error, run_error, without_output
+from executor.kernel.run.results import (
+    SMALL_BYTES,
+    Log,
+    Payload,
+    Result,
+    StepNote,
+    family_error,
+    run_error,
+    without_output,
+)
 from executor.kernel.run.snapshots import snapshot_of
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import RunStatus
@@ -99,8 +108,9 @@ class RunLoop:
         self._ahead: Ahead | None = None
         if run.plan.settings.durability == "ahead":
             self._ahead = Ahead(run, parts.store, recorder, self._arrivals, self._committed_ahead)
-        self._launcher = Launcher(run, parts, self._ahead)
-        self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals, is_empty=adoption is not None)
+        self._launcher = Launcher(Host(run, parts, self._ahead))
+        border = self._launcher.host.border
+        self._inbox = Inbox(run, parts, recorder, border, attempts.arrivals, is_empty=adoption is not None)
         self.deadlines = Deadlines(run, parts, self._inbox, attempts.arrivals)
         self._stopping = False
         self._continues = False  # the run continues in another loop of the same lease, and its attempts with it
@@ -239,7 +249,7 @@ class RunLoop:
         self._adoption = None
         if append.places is not None:
             left = {result.place.key for result in turn.results if result.place is not None}
-            self._parts.places.release(left | self._launcher.limits_in_use() if append.finished else left)
+            self._parts.places.release(left | self.attempts.limits_in_use() if append.finished else left)
         if ahead is not None:
             ahead.stored(appended.seq)
         await self._committed(append, appended)
@@ -312,15 +322,9 @@ class RunLoop:
             container = self._state.containers.get((key[0], node.body))
             if container is not None:
                 round, count = container.opened, container.count
+        own = Attempt(self._launcher.host, key, attempt, self._state.seq, self._arrivals)
         began_s = now_s()
-        result = await self._launcher.run(
-            key,
-            attempt,
-            self._state.seq,
-            lambda text, stream: self._arrivals.add_log((key, attempt, text, stream)),
-            round,
-            count,
-        )
+        result = await self._launcher.run(own, round, count)
         self._parts.meters.attempt_ended(node.type, outcome_of(result), now_s() - began_s)
         return result
 

@@ -37,13 +37,12 @@ from executor.kernel.core.evolve import evolve
 from executor.kernel.core.state import RunPhase, State
 from executor.kernel.handler.base import Suspend
 from executor.kernel.run.alerts import alerts_of_failure, alerts_of_wait, notifications_of
-from executor.kernel.run.attempt import StepNote, Stream
 from executor.kernel.run.attention import question
 from executor.kernel.run.children import begun_at, cancel_message, end_message
 from executor.kernel.run.loaded import LoadedRun, WaitKey
 from executor.kernel.run.meters import now_s, usage_row
 from executor.kernel.run.parts import Parts
-from executor.kernel.run.results import Payload, Result
+from executor.kernel.run.results import Payload, Result, StepNote, Stream
 from executor.kernel.store.run_rows import Append, NewRun, Record
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.alerts import AlertRow

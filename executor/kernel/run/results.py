@@ -11,22 +11,53 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from compiler.plan import Node
+from executor.errors import BlockError
 from executor.kernel.core import facts as f
-from executor.kernel.core.events import ErrorInfo
+from executor.kernel.core.events import ErrorInfo, StepFinished, StepStarted
 from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import RunLimits
-from executor.kernel.run.attempt import StepNote, Stream
 from executor.kernel.run.places import Place
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.cache import CacheRow
 
+
+class StepNote:
+    """The event of a step for the run's loop to record. `done` is set when the event is on disk, or is None if nothing
+    waits for that. The key of `event` is filled in when it is recorded: the run may have moved to another plan by
+    then."""
+
+    __slots__ = ("done", "event", "output")
+
+    def __init__(
+        self,
+        event: StepStarted | StepFinished,
+        output: bytes | None = None,
+        done: asyncio.Future[None] | None = None,
+    ) -> None:
+        self.event = event
+        self.output = output
+        self.done = done
+
+    def stored(self) -> None:
+        """Note that the event is on disk."""
+        if self.done is not None and not self.done.done():
+            self.done.set_result(None)
+
+    def refuse(self) -> None:
+        """Refuse the event: the attempt was over, so it is not recorded."""
+        if self.done is not None and not self.done.done():
+            message = f"attempt {self.event.attempt} has ended: its step {self.event.n} was not recorded"
+            self.done.set_exception(BlockError(message, code="attempt_over", retryable=False))
+
+
+Stream = Literal["log", "text"]
 # The attempt of a node, and a message of it; or of one of its steps.
 Log = tuple[NodeKey, int, str | StepNote, Stream]
 

@@ -35,10 +35,11 @@ from executor.kernel.handler.base import Context, Leaving, MakeSuspend, Stepped,
 from executor.kernel.handler.base import StepKind as Kind
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.reader import output_of, read
+from executor.kernel.process.threads import call_on
 from executor.kernel.process.tracebacks import traceback_of
-from executor.kernel.run.attempt import StepNote
 from executor.kernel.run.attention import step_question
 from executor.kernel.run.border import Border
+from executor.kernel.run.results import StepNote, Stream
 from executor.kernel.run.step_order import StepOrder
 from executor.kernel.store.patience import with_retries
 from executor.kernel.store.topics.store import Store
@@ -55,30 +56,26 @@ WAITS_MAX: Final = 20  # of one entry, side by side; further ones open when thes
 NAME_MAX: Final = 200  # characters
 USAGE_MAX: Final = 20  # counts of one step
 
-Begun = Callable[[], Awaitable[None]]
-KeepNote = Callable[[StepNote], None]
-
 
 class StepJournal(Struct, frozen=True):
     """Records and reads the steps of an attempt. `keep` takes a note to the loop of the run; `begun` waits until the
-    start of the attempt is on disk, or is None if it is already."""
+    start of the attempt is on disk."""
 
     store: Store
     run_id: str
-    keep: KeepNote
-    begun: Begun | None
+    keep: Callable[[StepNote, Stream], None]
+    begun: Callable[[], Awaitable[None]]
     loop: asyncio.AbstractEventLoop
 
     async def record(self, event: StepStarted | StepFinished, output: bytes | None = None) -> None:
         """Record the event and wait until it is on disk. Raises BlockError if the attempt is over."""
         done: asyncio.Future[None] = self.loop.create_future()
-        self.keep(StepNote(event, output, done))
+        self.keep(StepNote(event, output, done), "log")
         await done
 
     async def finished(self, seq: int) -> tuple[dict[str, Any], bytes | None]:
         """Data and output of event `seq`, of an earlier entry. Raises BlockError: the database cannot be read."""
-        if self.begun is not None:
-            await self.begun()
+        await self.begun()
 
         async def ask() -> tuple[dict[str, Any], bytes | None]:
             async for record in read(self.store, self.run_id, after=seq - 1, upto=seq):
@@ -234,7 +231,7 @@ class AttemptSteps:
             # By the time limit, or because the result is not needed: the end of the attempt follows at once.
             self._ended()
             error = ErrorInfo("cancelled", "the step was cancelled", retryable=True)
-            self._journal.keep(StepNote(StepFinished(_NO_KEY, self._attempt, call.n, error=error)))
+            self._journal.keep(StepNote(StepFinished(_NO_KEY, self._attempt, call.n, error=error)), "log")
             raise
         except (Exception, SystemExit) as error:
             return await self._failed(call, error, work)
@@ -374,15 +371,7 @@ class AttemptSteps:
             self._quiet.set()
 
     def _on_loop(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run `work` on the event loop and wait for its result. Call this from a thread."""
-        try:
-            here = asyncio.get_running_loop()
-        except RuntimeError:
-            here = None
-        if here is self._journal.loop:  # it would wait for itself
-            work.close()
-            raise RuntimeError("this is the event loop: use `await ctx.step(...)` or `await ctx.wait(...)` here")
-        return asyncio.run_coroutine_threadsafe(work, self._journal.loop).result()
+        return call_on(self._journal.loop, work, "use `await ctx.step(...)` or `await ctx.wait(...)` here")
 
 
 def refused_in(handler: Context) -> BlockError | None:

@@ -16,7 +16,9 @@ from executor.kernel.core.events import Event
 from executor.kernel.handler.base import Suspend
 from executor.kernel.handler.needs import RunLimits
 from executor.kernel.journal.reader import load_plan
+from executor.kernel.run.attempt import Host
 from executor.kernel.run.attempts import Attempts
+from executor.kernel.run.border import Border
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.links import Links
 from executor.kernel.run.loaded import LoadedRun, replay
@@ -81,7 +83,10 @@ class OneRun:
         return RunLoop(self.run, self.parts, self.recorder, Attempts(self.run.id, self.parts, self.arrivals))
 
     def launcher(self) -> Launcher:
-        return Launcher(self.run, self.parts)
+        return Launcher(Host(self.run, self.parts))
+
+    def border(self) -> Border:
+        return Border(self.run, self.parts)
 
     def key(self, block: str) -> tuple[tuple[()], int]:
         number = self.run.plan.node_index(block)

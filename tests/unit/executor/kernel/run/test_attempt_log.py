@@ -17,7 +17,7 @@ from compiler.diagnostics import CompileError
 from executor.blocks.types.python import Python
 from executor.errors import BlockError
 from executor.kernel.handler.base import Context, Done
-from executor.kernel.run.attempt import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
+from executor.kernel.run.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
 from executor.kernel.store.run_rows import EventFilter
 from executor.kernel.store.sqlite.reading import open_reading
 from executor.kernel.values.redact import Redactor
@@ -184,7 +184,9 @@ async def test_long_lines_and_long_texts_are_cut(tmp_path: Path) -> None:
 async def test_secrets_are_taken_out() -> None:
     kept: list[tuple[str, str]] = []
     live: list[str] = []
-    said = AttemptLog(Redactor({"KEY": "s3cret-value"}), lambda text, stream: kept.append((stream, text)), live.append)
+    loop = asyncio.get_running_loop()
+    redactor = Redactor({"KEY": "s3cret-value"})
+    said = AttemptLog(redactor, lambda text, stream: kept.append((stream, text)), live.append, loop)
     said.log("the key is", "s3cret-value")
     for piece in ("it is s3cr", "et-va", "lue, yes"):
         said.emit(piece)
@@ -198,7 +200,8 @@ async def test_secrets_are_taken_out() -> None:
 
 async def test_what_surrogates_and_nothing_leave() -> None:
     kept: list[tuple[str, str]] = []
-    said = AttemptLog(Redactor({}), lambda text, stream: kept.append((stream, text)), lambda text: None)
+    loop = asyncio.get_running_loop()
+    said = AttemptLog(Redactor({}), lambda text, stream: kept.append((stream, text)), lambda text: None, loop)
     said.log("caf\udce9")
     said.log()
     said.end()

@@ -4,24 +4,36 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from executor.blocks.types.typed import block
 from executor.kernel.handler.base import Context
 from executor.kernel.journal.codec import data_of
-from executor.kernel.run.attempt import NoHeartbeat, TimeLimit
+from executor.kernel.run.attempt import within
+from executor.kernel.run.time_limit import NoHeartbeat, TimeLimit
 from tests.support.documents import document
 from tests.support.runs import engine_on, outputs, ran
+
+T = TypeVar("T")
+
+
+def limit_of(seconds: float, heartbeat_s: float = 0.0) -> TimeLimit:
+    return TimeLimit(seconds, heartbeat_s, asyncio.get_running_loop())
+
+
+async def limited(limit: TimeLimit, handler: Awaitable[T]) -> T:
+    return await within(lambda: limit, handler, asyncio.get_running_loop())
 
 
 async def test_time_is_over() -> None:
     with pytest.raises(TimeoutError):
-        await TimeLimit(0.01).around(asyncio.sleep(60))
+        await limited(limit_of(0.01), asyncio.sleep(60))
 
 
 async def test_a_result_in_time() -> None:
-    assert await TimeLimit(60).around(asyncio.sleep(0, "done")) == "done"
+    assert await limited(limit_of(60), asyncio.sleep(0, "done")) == "done"
 
 
 @pytest.fixture
@@ -41,7 +53,7 @@ async def pass_s(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], Awaitable
 
 
 async def test_waiting_takes_no_time(pass_s: Callable[[float], Awaitable[None]]) -> None:
-    limit = TimeLimit(1_000)
+    limit = limit_of(1_000)
 
     async def work() -> str:
         async def queue() -> None:
@@ -51,11 +63,11 @@ async def test_waiting_takes_no_time(pass_s: Callable[[float], Awaitable[None]])
         await asyncio.gather(queue(), queue())
         return "done"
 
-    assert await limit.around(work()) == "done"
+    assert await limited(limit, work()) == "done"
 
 
 async def test_the_rest_of_the_time_runs_after_a_wait(pass_s: Callable[[float], Awaitable[None]]) -> None:
-    limit, waited = TimeLimit(1_000), False
+    limit, waited = limit_of(1_000), False
 
     async def work() -> None:
         nonlocal waited
@@ -67,18 +79,18 @@ async def test_the_rest_of_the_time_runs_after_a_wait(pass_s: Callable[[float], 
         await asyncio.sleep(60)
 
     with pytest.raises(TimeoutError):
-        await limit.around(work())
+        await limited(limit, work())
     assert waited
 
 
 async def test_a_cancelled_attempt_is_no_late_one_also_while_it_waits() -> None:
-    limit = TimeLimit(60)
+    limit = limit_of(60)
 
     async def work() -> None:
         with limit.waiting():
             await asyncio.sleep(60)
 
-    task = asyncio.create_task(limit.around(work()))
+    task = asyncio.create_task(limited(limit, work()))
     await asyncio.sleep(0)
     await asyncio.sleep(0)
     task.cancel()
@@ -94,7 +106,7 @@ async def test_a_handler_that_waits_for_nothing_needs_no_timer(monkeypatch: pyte
         return "done"
 
     monkeypatch.setattr(asyncio.get_running_loop(), "call_later", no_timer)
-    assert await TimeLimit(60).around(work()) == "done"
+    assert await limited(limit_of(60), work()) == "done"
 
 
 async def test_time_before_the_first_wait_counts() -> None:
@@ -102,9 +114,9 @@ async def test_time_before_the_first_wait_counts() -> None:
         time.sleep(0.02)
         await asyncio.Event().wait()
 
-    limit = TimeLimit(0.01)
+    limit = limit_of(0.01)
     with pytest.raises(TimeoutError):
-        await limit.around(work())
+        await limited(limit, work())
     assert limit._left_s <= -0.01
 
 
@@ -124,7 +136,7 @@ async def test_errors_and_cancels_reach_a_handler_that_waits() -> None:
             raise
         return ""
 
-    task = asyncio.create_task(TimeLimit(60).around(work()))
+    task = asyncio.create_task(limited(limit_of(60), work()))
     while not seen:
         await asyncio.sleep(0.001)
     await asyncio.sleep(0)
@@ -136,11 +148,11 @@ async def test_errors_and_cancels_reach_a_handler_that_waits() -> None:
 
 async def test_a_handler_without_heartbeats_is_ended() -> None:
     with pytest.raises(NoHeartbeat, match=r"no heartbeat for 0\.04 s"):
-        await TimeLimit(60, 0.04).around(asyncio.sleep(60))
+        await limited(limit_of(60, 0.04), asyncio.sleep(60))
 
 
 async def test_heartbeats_keep_a_handler_alive(pass_s: Callable[[float], Awaitable[None]]) -> None:
-    limit, beats = TimeLimit(60_000, 10), 0
+    limit, beats = limit_of(60_000, 10), 0
 
     async def work() -> str:
         nonlocal beats
@@ -155,12 +167,12 @@ async def test_heartbeats_keep_a_handler_alive(pass_s: Callable[[float], Awaitab
         return "silent"
 
     with pytest.raises(NoHeartbeat):
-        await limit.around(work())
+        await limited(limit, work())
     assert beats == 20
 
 
 async def test_a_wait_needs_no_heartbeat(pass_s: Callable[[float], Awaitable[None]]) -> None:
-    limit = TimeLimit(60_000, 10)
+    limit = limit_of(60_000, 10)
 
     async def work() -> str:
         await asyncio.sleep(0)
@@ -169,11 +181,11 @@ async def test_a_wait_needs_no_heartbeat(pass_s: Callable[[float], Awaitable[Non
         await pass_s(5)
         return "done"
 
-    assert await limit.around(work()) == "done"
+    assert await limited(limit, work()) == "done"
 
 
 async def test_the_time_limit_ends_a_handler_that_sends_heartbeats() -> None:
-    limit = TimeLimit(0.05, 60)
+    limit = limit_of(0.05, 60)
 
     async def work() -> None:
         while True:
@@ -181,7 +193,7 @@ async def test_the_time_limit_ends_a_handler_that_sends_heartbeats() -> None:
             await asyncio.sleep(0.005)
 
     with pytest.raises(TimeoutError) as caught:
-        await limit.around(work())
+        await limited(limit, work())
     assert not isinstance(caught.value, NoHeartbeat)
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
 
 import pytest
 
 from compiler.keys import NodeKey
 from executor.kernel.core import facts as f
-from executor.kernel.process.observe import Doing
 from executor.kernel.run import attempts as module
-from executor.kernel.run.attempt import Keep
+from executor.kernel.run.attempt import Attempt, Host
 from executor.kernel.run.attempts import Attempts
+from executor.kernel.run.launch import Launcher
 from executor.kernel.run.results import Payload, Result
 from tests.unit.executor.kernel.run.one_run import OneRun
 
@@ -20,43 +19,36 @@ A: NodeKey = ((), 1)
 B: NodeKey = ((), 2)
 
 
-class Launcher:
+class Gated(Launcher):
     """Each attempt ends when its gate opens; cancelled, it takes until `cleaned` is set."""
 
-    def __init__(self) -> None:
+    def __init__(self, host: Host) -> None:
+        super().__init__(host)
         self.gates: dict[NodeKey, asyncio.Event] = {A: asyncio.Event(), B: asyncio.Event()}
         self.cleaned = asyncio.Event()
-        self.keeps: dict[NodeKey, Keep] = {}
+        self.begun: dict[NodeKey, Attempt] = {}
         self.cancels = 0
 
-    def type_of(self, key: NodeKey) -> str:
-        return "set"
-
-    def doing(self, key: NodeKey, attempt: int) -> Doing:
-        return Doing("r", "w", str(key), attempt)
-
-    def place_left(self, key: NodeKey, attempt: int) -> None:
-        """None has a limit."""
-
-    async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep) -> Result:
-        self.keeps[key] = keep
+    async def run(self, own: Attempt, turn: int = 0, count: int = 0) -> Result:
+        key, number = own.started_as, own.number
+        self.begun[key] = own
         try:
             await self.gates[key].wait()
         except asyncio.CancelledError:
             self.cancels += 1
             await self.cleaned.wait()
-            return Result(f.NodePassed(0, key, attempt), Payload(b'"cancelled"'))
-        return Result(f.NodeDone(0, key, attempt, "out"), Payload(b'"done"'))
+            return Result(f.NodePassed(0, key, number), Payload(b'"cancelled"'))
+        return Result(f.NodeDone(0, key, number, "out"), Payload(b'"done"'))
 
 
 @pytest.fixture
 async def one() -> OneRun:
-    return OneRun()
+    return await OneRun.of("start a", "start b")
 
 
 @pytest.fixture
-def launcher() -> Any:
-    return Launcher()
+async def launcher(one: OneRun) -> Gated:
+    return Gated(Host(one.run, one.parts))
 
 
 @pytest.fixture
@@ -70,7 +62,7 @@ async def passes() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_result_arrives_and_wakes_the_loop(one: OneRun, attempts: Attempts, launcher: Any) -> None:
+async def test_a_result_arrives_and_wakes_the_loop(one: OneRun, attempts: Attempts, launcher: Gated) -> None:
     attempts.start(launcher, A, 1, seq=3)
     assert len(attempts) == 1
     assert attempts.keys() == {A}
@@ -82,7 +74,7 @@ async def test_a_result_arrives_and_wakes_the_loop(one: OneRun, attempts: Attemp
 
 
 async def test_an_attempt_that_waits_for_nothing_has_ended_when_it_has_started(
-    one: OneRun, attempts: Attempts, launcher: Any
+    one: OneRun, attempts: Attempts, launcher: Gated
 ) -> None:
     launcher.gates[A].set()
     attempts.start(launcher, A, 1, seq=3)
@@ -90,7 +82,7 @@ async def test_an_attempt_that_waits_for_nothing_has_ended_when_it_has_started(
     assert len(attempts) == 0
 
 
-async def test_a_cancelled_attempt_is_interrupted_once(one: OneRun, attempts: Attempts, launcher: Any) -> None:
+async def test_a_cancelled_attempt_is_interrupted_once(one: OneRun, attempts: Attempts, launcher: Gated) -> None:
     attempts.start(launcher, A, 1, seq=3)
     await passes()
     attempts.cancel(A)
@@ -105,18 +97,18 @@ async def test_a_cancelled_attempt_is_interrupted_once(one: OneRun, attempts: At
 
 
 async def test_one_that_was_cancelled_before_it_began_has_a_result(
-    one: OneRun, attempts: Attempts, launcher: Any
+    one: OneRun, attempts: Attempts, launcher: Gated
 ) -> None:
     attempts.refuse(A, 2)
     await passes()
     [fact] = one.facts()
     assert isinstance(fact, f.NodeErred)
     assert (fact.key, fact.attempt, fact.error.code) == (A, 2, "cancelled")
-    assert launcher.keeps == {}
+    assert launcher.begun == {}
 
 
 async def test_one_that_does_not_stop_is_abandoned_and_the_next_one_is_left_alone(
-    one: OneRun, attempts: Attempts, launcher: Any, monkeypatch: pytest.MonkeyPatch
+    one: OneRun, attempts: Attempts, launcher: Gated, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "CANCEL_GRACE_S", 0)
     attempts.start(launcher, A, 1, seq=3)
@@ -134,17 +126,17 @@ async def test_one_that_does_not_stop_is_abandoned_and_the_next_one_is_left_alon
 
 
 async def test_after_a_change_of_plan_results_and_logs_have_the_new_keys(
-    one: OneRun, attempts: Attempts, launcher: Any
+    one: OneRun, attempts: Attempts, launcher: Gated
 ) -> None:
     there = {A: ((), 7), B: ((), 8)}
     attempts.start(launcher, A, 1, seq=3)
     attempts.start(launcher, B, 1, seq=3)
     await passes()
     launcher.gates[A].set()
-    launcher.keeps[A]("before", "log")
+    launcher.begun[A].keep("before", "log")
     await passes()
     attempts.rekey(lambda key: there[key])
-    launcher.keeps[B]("after", "log")
+    launcher.begun[B].keep("after", "log")
     assert attempts.keys() == {((), 7), ((), 8)}
     attempts.cancel(((), 8))
     launcher.cleaned.set()
@@ -153,7 +145,7 @@ async def test_after_a_change_of_plan_results_and_logs_have_the_new_keys(
     assert list(one.arrivals.logs) == [(((), 7), 1, "before", "log"), (((), 8), 1, "after", "log")]
 
 
-async def test_all_are_cancelled_when_the_run_leaves(attempts: Attempts, launcher: Any) -> None:
+async def test_all_are_cancelled_when_the_run_leaves(attempts: Attempts, launcher: Gated) -> None:
     attempts.start(launcher, A, 1, seq=3)
     attempts.start(launcher, B, 1, seq=3)
     await passes()

@@ -23,7 +23,7 @@ async def asking(asked: Suspend = APPROVAL, **more: Any) -> tuple[OneRun, Inbox]
     one.begin()
     one.ask("a", asked, due_ms=one.clock.now_ms() + 1, on_expire="no")
     await one.append()
-    return one, Inbox(one.run, one.parts, one.recorder, one.launcher(), one.arrivals)
+    return one, Inbox(one.run, one.parts, one.recorder, one.border(), one.arrivals)
 
 
 async def read(one: OneRun, inbox: Inbox, *messages: m.Known) -> list[f.Fact]:

@@ -24,7 +24,7 @@ async def waiting(asked: Suspend) -> tuple[OneRun, Deadlines, c.SetTimer]:
     due_ms = one.clock.now_ms() + 1000
     one.ask("a", asked, due_ms=due_ms)
     await one.append()
-    inbox = Inbox(one.run, one.parts, one.recorder, one.launcher(), one.arrivals)
+    inbox = Inbox(one.run, one.parts, one.recorder, one.border(), one.arrivals)
     return one, Deadlines(one.run, one.parts, inbox, one.arrivals), c.SetTimer(one.key("a"), 1, due_ms)
 
 
