@@ -18,6 +18,7 @@ from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
+from msgspec import Struct
 
 from executor.kernel.store.tx import Tx
 
@@ -123,6 +124,23 @@ class Texts(dict[str, str]):
             form = ("value ->> {0}", "(value ->> {0})::{1}")[self._which]
             arguments[1] = ", ".join(form.format(n, _TYPES[letter]) for n, letter in enumerate(arguments[1]))
         return PIECES[found[1]][self._which].format(*arguments)
+
+
+def columns(kind: type[Struct], **renamed: str) -> str:
+    """Return the columns of a table: the fields of the struct of its rows, in order, of which some have other names."""
+    return ", ".join(renamed.get(field, field) for field in kind.__struct_fields__)
+
+
+def insert(table: str, kind: type[Struct], **renamed: str) -> str:
+    """Return the statement that adds a row. Its parameters are the fields."""
+    values = ", ".join(f":{field}" for field in kind.__struct_fields__)
+    return f"INSERT INTO {table} ({columns(kind, **renamed)}) VALUES ({values})"
+
+
+def replacing(kind: type[Struct], *key: str, **renamed: str) -> str:
+    """Return the clause of an INSERT by which it replaces the row that has the same key."""
+    others = [renamed.get(field, field) for field in kind.__struct_fields__ if field not in key]
+    return f" ON CONFLICT ({', '.join(key)}) DO UPDATE SET {', '.join(f'{each} = excluded.{each}' for each in others)}"
 
 
 def those_of(*conditions: tuple[str, object]) -> str:

@@ -50,6 +50,7 @@ from executor.kernel.run.snapshots import checksum_of, differs, unfit
 from executor.kernel.store.reading import Reading
 from executor.kernel.store.run_rows import Record, RunRow
 from executor.kernel.store.topics import contents, journal, runs, snapshots
+from executor.kernel.store.tx import Readers
 from executor.service.upkeep.findings import Finding
 
 SEE_JOURNAL = "see `weft events {run}`; restore the run from a backup, or run it again"
@@ -357,18 +358,14 @@ T = TypeVar("T")
 DELETE_IT = "nothing is lost with it: stop the server and delete it with `weft gc --db FILE --snapshots`"
 
 
-class _Rows:
-    """`executor.kernel.store.tx.Readers` of one session, in the transaction of the caller. Nothing is waited for."""
+class _Rows(Readers):
+    """Readers of one session, in the transaction of the caller. Nothing is waited for."""
 
     def __init__(self, db: Reading) -> None:
         self._db = db
 
-    async def all(self, sql: str, parameters: Any = ()) -> list[tuple[Any, ...]]:
-        return self._db.rows(sql, parameters)
-
-    async def one(self, sql: str, parameters: Any = ()) -> tuple[Any, ...] | None:
-        rows = await self.all(sql, parameters)
-        return rows[0] if rows else None
+    async def all(self, sql: str, values: Any = ()) -> list[tuple[Any, ...]]:
+        return self._db.rows(sql, values)
 
 
 class _Journals:

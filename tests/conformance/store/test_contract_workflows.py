@@ -101,12 +101,12 @@ async def test_each_head_has_the_run_that_was_created_last(store: Store) -> None
 @pytest.mark.parametrize(
     ("query", "values", "index"),
     [
-        (ALL_HEADS, (), "runs_by_workflow (workflow=?)"),
-        (LAST_RUNS_OF_DRAFTS, ('["d"]',), "runs_by_draft (draft_id=?)"),
+        (ALL_HEADS, {}, "runs_by_workflow (workflow=?)"),
+        (LAST_RUNS_OF_DRAFTS, {"drafts": '["d"]'}, "runs_by_draft (draft_id=?)"),
     ],
 )
 async def test_last_runs_are_looked_up_in_an_index(
-    sqlite: SQLiteStore, query: str, values: tuple[str, ...], index: str
+    sqlite: SQLiteStore, query: str, values: dict[str, str], index: str
 ) -> None:
     """One step into an index for each workflow or draft, whatever number of runs it has."""
     plan = [str(line[3]) for line in await sqlite._readers.all(f"EXPLAIN QUERY PLAN {query}", values)]

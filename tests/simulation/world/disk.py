@@ -19,12 +19,12 @@ from executor.errors import DatabaseUnavailable, StoreError
 from executor.kernel.store.migrate import packaged_migrations, split
 from executor.kernel.store.sqlite.connection import Database
 from executor.kernel.store.sqlite.dialect import BATCH_IS_THERE, TEXTS
-from executor.kernel.store.sqlite.readers import Parameters, Readers
+from executor.kernel.store.sqlite.readers import Readers
 from executor.kernel.store.sqlite.store import SQLiteStore
 from executor.kernel.store.sqlite.writer import ADD_WRITER, FORGET_OLD_WRITERS, LAST_GROUP, Stats, Writer
 from executor.kernel.store.topics import claims
 from executor.kernel.store.topics.snapshots import CheckpointRow
-from executor.kernel.store.tx import Row
+from executor.kernel.store.tx import Row, Values
 from executor.kernel.store.writer import Item, Outcome, Retry, Settled
 from tests.simulation.world.faults import HEALTHY
 
@@ -236,14 +236,14 @@ class _Readers(Readers):
     async def close(self) -> None:
         self._open = False
 
-    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+    async def all(self, sql: str, values: Values = ()) -> list[Row]:
         if not self._open:
             raise StoreError("the store is closed", code="store_closed")
         await asyncio.sleep(self._disk.delay_s())
         if self._disk.rng.random() < self._disk.faults.unread:
             self._disk.sick(self._process)
             raise DatabaseUnavailable("the simulation: the database cannot be read")
-        rows: list[Row] = self._disk.db.execute(TEXTS[sql], parameters).fetchall()
+        rows: list[Row] = self._disk.db.execute(TEXTS[sql], values).fetchall()
         if self._disk.rng.random() < 0.3:
             await asyncio.sleep(self._disk.delay_s())
         return rows

@@ -12,10 +12,10 @@ from executor.kernel.store.topics.alerts import (
     AlertCount,
     AlertMessage,
     AlertRow,
-    AlertStatus,
     QueuedRun,
     message_id,
 )
+from executor.kernel.store.topics.outbox import NotificationStatus
 
 Key = tuple[str, str, str]
 
@@ -109,7 +109,7 @@ class ModelAlerts:
         self,
         id: str,
         attempt: int,
-        status: AlertStatus,
+        status: NotificationStatus,
         now_ms: int,
         due_at_ms: int | None = None,
         error: str | None = None,

@@ -20,6 +20,7 @@ from executor.errors import DatabaseUnavailable, Fenced
 from executor.kernel.store.postgres.dialect import ADD_BATCH, ADD_FIRST_BATCH, ADVANCE_HEAD, LOCK_HEAD, TEXTS
 from executor.kernel.store.postgres.limited import LIMIT_S, LimitedConnection, prepare_where_kept, reachable
 from executor.kernel.store.tx import Batch, Row, Values
+from executor.kernel.store.tx import Tx as BaseTx
 
 FaultPoint = Callable[[str], None]
 
@@ -85,16 +86,15 @@ def with_settings(dsn: str, **more: str) -> str:
     )
 
 
-class Tx:
-    """See `kernel.store.tx.Tx`. An append is written at once: where several processes write, its fence has to be the
+class Tx(BaseTx):
+    """An append is written at once: where several processes write, its fence has to be the
     first thing of it that happens."""
 
-    __slots__ = ("cursor", "done", "messages")
+    __slots__ = ("cursor",)
 
     def __init__(self, cursor: psycopg.Cursor[Row]) -> None:
+        super().__init__(messages=True)  # another process may post one at any time
         self.cursor = cursor
-        self.messages: bool | None = True  # another process may post one at any time
-        self.done: set[tuple[str, object]] = set()
 
     def ask(self, text: str, values: Values = ()) -> psycopg.Cursor[Row]:
         """A cursor that has what this statement answers, or will have it."""
@@ -106,25 +106,13 @@ class Tx:
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         return self.ask(TEXTS[sql], values).fetchall()
 
-    def row(self, sql: str, values: Values = ()) -> Row:
-        (row,) = self.rows(sql, values)
-        return row
-
-    look = row
+    look = BaseTx.row
 
     def run(self, sql: str, values: Values = ()) -> int:
-        text = TEXTS[sql]
-        return self.ask(text, values).rowcount if text else 0  # none: of rows that this database never had
+        return self.ask(TEXTS[sql], values).rowcount
 
     def do(self, sql: str, values: Values = ()) -> None:
-        if text := TEXTS[sql]:
-            self.send(text, values)
-
-    def many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> int:
-        if not values:
-            return 0
-        self.cursor.executemany(TEXTS[sql], values)
-        return self.cursor.rowcount
+        self.send(TEXTS[sql], values)
 
     def add_rows(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
         self._send_each(TEXTS[sql], values)
@@ -170,18 +158,7 @@ class PipelinedTx(Tx):
         return self.cursor.connection.cursor().execute(cast(Any, text), values)
 
     def run(self, sql: str, values: Values = ()) -> int:
-        text = TEXTS[sql]
-        if not text:
-            return 0
-        cursor = self.ask(text, values)
-        self._pipeline.sync()
-        return cursor.rowcount
-
-    def many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> int:
-        if not values:
-            return 0
-        cursor = self.cursor.connection.cursor()
-        cursor.executemany(TEXTS[sql], values)
+        cursor = self.ask(TEXTS[sql], values)
         self._pipeline.sync()
         return cursor.rowcount
 

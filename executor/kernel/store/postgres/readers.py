@@ -24,6 +24,7 @@ from executor.kernel.store.postgres.limited import (
     Silent,
     prepare_where_kept_async,
 )
+from executor.kernel.store.tx import Readers as BaseReaders
 from executor.kernel.store.tx import Row, Values
 
 PING_READ = "SELECT 1"
@@ -33,7 +34,7 @@ PAUSE_S, PAUSE_MAX_S = 0.05, 0.5  # between tries to connect
 LIFETIME_S = 3600.0  # what a session of the server keeps in memory grows
 
 
-class Readers:
+class Readers(BaseReaders):
     """At most `count` sessions, each opened when it is needed. While the database cannot be reached one task tries to
     connect, and all callers wait for it as long as their patience lasts."""
 
@@ -49,7 +50,6 @@ class Readers:
         self._under_way: set[asyncio.Task[list[Row]]] = set()
 
     async def open(self) -> None:
-        """The database has its schema. Raises DatabaseUnavailable."""
         self._slots = asyncio.Semaphore(self._count)
         try:
             await self.all(PING_READ)
@@ -67,10 +67,10 @@ class Readers:
         for _, connection in idle:
             await connection.close()
 
-    async def all(self, sql: str, parameters: Values = ()) -> list[Row]:
+    async def all(self, sql: str, values: Values = ()) -> list[Row]:
         """A caller that is cancelled does not interrupt its query, whose session would be closed and made again: reads
         are short, and none lasts longer than `statement_timeout`."""
-        reading = asyncio.create_task(self._all(sql, parameters), name="postgres-read")
+        reading = asyncio.create_task(self._all(sql, values), name="postgres-read")
         self._under_way.add(reading)
         reading.add_done_callback(self._done)
         return await asyncio.shield(reading)
@@ -80,7 +80,7 @@ class Readers:
         if not reading.cancelled():
             reading.exception()  # asked for, so that one whose caller was cancelled is not reported as lost
 
-    async def _all(self, sql: str, parameters: Values) -> list[Row]:
+    async def _all(self, sql: str, values: Values) -> list[Row]:
         patient_s = patience_s()
         limit = _Limit(self, LIMIT_S if patient_s is None else patient_s)
         slots = self._slots
@@ -90,7 +90,7 @@ class Readers:
             for tries_left in reversed(range(TRIES)):
                 began_s, connection = await self._session(limit)
                 try:
-                    cursor = await connection.execute(cast(Any, TEXTS[sql]), parameters)
+                    cursor = await connection.execute(cast(Any, TEXTS[sql]), values)
                     rows = await cursor.fetchall()
                 except psycopg.OperationalError as error:
                     if tries_left and connection.closed and not isinstance(error, Silent):
@@ -175,12 +175,6 @@ class Readers:
         idle, self._idle = self._idle, []
         for _, connection in idle:
             await connection.close()
-
-    async def one(self, sql: str, parameters: Values = ()) -> Row | None:
-        """The only row, or None. For statements that give at most one."""
-        rows = await self.all(sql, parameters)
-        assert len(rows) <= 1
-        return rows[0] if rows else None
 
 
 class _Limit:

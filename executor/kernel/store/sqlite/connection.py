@@ -22,15 +22,9 @@ from time import perf_counter
 from typing import Any, cast
 
 from executor.errors import DatabaseFull, DatabaseReplaced, DatabaseUnavailable, NestedTransaction
-from executor.kernel.store.sqlite.dialect import (
-    ADD_BATCH,
-    ADD_FENCED,
-    TEXTS,
-    first_batches,
-    in_pieces,
-    several_rows,
-)
+from executor.kernel.store.sqlite.dialect import ADD_BATCH, ADD_FENCED, TEXTS, first_batches, in_pieces, several_rows
 from executor.kernel.store.tx import Batch, Row, Values
+from executor.kernel.store.tx import Tx as BaseTx
 
 Inode = tuple[int, int]
 
@@ -116,22 +110,18 @@ class Stale(Exception):
         self.run = run
 
 
-class Tx:
-    """An open transaction: statements in the text that all databases share (`executor.kernel.store.statements`).
+class Tx(BaseTx):
+    """Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each
+    with it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
 
-    Appends that have nothing but events are collected (`append_later`) and written by one call, the fence of each with
-    it. That is done before anything else is looked at or changed: `db` is the connection with all of them written.
-
-    messages  True if any inbox has one, None if not looked up yet
-    proof     (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
+    proof  (run, seq, checksum) of a batch that was written: it is on disk if the transaction is
     """
 
-    __slots__ = ("_bare", "_before", "_later", "done", "messages", "proof")
+    __slots__ = ("_bare", "_before", "_later", "proof")
 
     def __init__(self, db: sqlite3.Connection) -> None:
+        super().__init__(messages=None)
         self._bare = db
-        self.messages: bool | None = None
-        self.done: set[tuple[str, object]] = set()
         self.proof: tuple[str, int, int] | None = None
         self._later: list[tuple[Any, ...]] = []
         self._before = db.total_changes
@@ -150,21 +140,11 @@ class Tx:
     def rows(self, sql: str, values: Values = ()) -> list[Row]:
         return self.db.execute(TEXTS[sql], values).fetchall()
 
-    def row(self, sql: str, values: Values = ()) -> Row:
-        """For a statement that always has one row."""
-        (row,) = self.db.execute(TEXTS[sql], values).fetchall()
-        return cast(Row, row)
-
     def run(self, sql: str, values: Values = ()) -> int:
-        """Execute a statement. Returns how many rows it changed."""
         return self.db.execute(TEXTS[sql], values).rowcount
 
     def do(self, sql: str, values: Values = ()) -> None:
         self.db.execute(TEXTS[sql], values)
-
-    def many(self, sql: str, values: Sequence[Mapping[str, Any]]) -> int:
-        """`run` for each of the values."""
-        return self.db.executemany(TEXTS[sql], values).rowcount if values else 0
 
     def add_rows(self, sql: str, values: Sequence[Mapping[str, Any]]) -> None:
         for rows in in_pieces(values):
@@ -172,7 +152,6 @@ class Tx:
             self.db.execute(several_rows(TEXTS[sql], len(rows)), named)
 
     def look(self, sql: str, values: Values = ()) -> Row:
-        """As `row`, where appends of events make no difference."""
         (row,) = self._bare.execute(TEXTS[sql], values).fetchall()
         return cast(Row, row)
 
@@ -180,14 +159,12 @@ class Tx:
         """This transaction has the whole file."""
 
     def append_later(self, run: str, epoch: int, after: int, batches: Sequence[Batch]) -> None:
-        """`after`: the seq before the first of them."""
         for batch in batches:
             self._later.append((*batch, run, epoch, after))
             after = batch.seq
         self._note(run, batches)
 
     def add_batches(self, run: str, number: int, batches: Sequence[Batch]) -> None:
-        """Behind the fence of an append, or of a new run. `number`: of the run."""
         for batch in batches:
             self.db.execute(ADD_BATCH, (*batch, number))
         self._note(run, batches)

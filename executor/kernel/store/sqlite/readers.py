@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -18,9 +17,8 @@ import aiosqlite
 from executor.errors import DatabaseUnavailable, store_closed
 from executor.kernel.store.sqlite.connection import Connect
 from executor.kernel.store.sqlite.dialect import TEXTS
-from executor.kernel.store.tx import Row
-
-Parameters = Mapping[str, Any] | tuple[Any, ...]
+from executor.kernel.store.tx import Readers as BaseReaders
+from executor.kernel.store.tx import Row, Values
 
 PING_READ = "SELECT count(*) FROM writers"
 
@@ -30,7 +28,7 @@ def plain_read_only(path: str) -> sqlite3.Connection:
     return sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=128)
 
 
-class Readers:
+class Readers(BaseReaders):
     """Connections that read. `connect` makes a raw read-only connection. The copy of SQLite that it uses must be the
     writer's: the locks of two copies in one process cancel each other."""
 
@@ -42,7 +40,6 @@ class Readers:
         self._busy: list[int] = []  # queries under way, by connection
 
     async def open(self) -> None:
-        """The file exists and has its schema. Raises DatabaseUnavailable."""
         try:
             for _ in range(self._count):
                 connection = aiosqlite.Connection(self._connect, iter_chunk_size=64)
@@ -61,25 +58,19 @@ class Readers:
         for connection in connections:
             await connection.close()
 
-    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
+    async def all(self, sql: str, values: Values = ()) -> list[Row]:
         if not self._connections:
             raise store_closed()
         busy = self._busy
         i = busy.index(min(busy))
         busy[i] += 1
         try:
-            rows = await self._connections[i].execute_fetchall(TEXTS[sql], parameters)
+            rows = await self._connections[i].execute_fetchall(TEXTS[sql], values)
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
         finally:
             busy[i] -= 1  # of the list this query began with: `close` starts a new one
         return rows  # type: ignore[return-value]  # declared as Iterable[Row], is the list of tuples of fetchall()
-
-    async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
-        """The only row, or None. For statements that give at most one."""
-        rows = await self.all(sql, parameters)
-        assert len(rows) <= 1
-        return rows[0] if rows else None
 
 
 def _let_the_process_end(connection: aiosqlite.Connection) -> None:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import hashlib
 from typing import Final, Literal
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
-from executor.kernel.store.statements import as_list
+from executor.kernel.store.statements import as_list, columns, insert
+from executor.kernel.store.topics.outbox import NotificationStatus, Outgoing
 from executor.kernel.store.tx import Readers, Tx
 
 AlertKind = Literal["run.failed", "run.waiting", "run.queued", "schedule.missed"]
 AlertChannel = Literal["email", "webhook", "workflow"]
-AlertStatus = Literal["pending", "sent", "failed", "cancelled"]
 QUEUED_LOOKED_AT: Final = 100  # the runs that have been queued for longest
 
 
@@ -41,7 +41,7 @@ class AlertMessage(Struct, frozen=True):
     channel: AlertChannel
     target: str
     run_id: str
-    status: AlertStatus
+    status: NotificationStatus
     attempts: int
     created_at_ms: int
     due_at_ms: int
@@ -62,12 +62,9 @@ class QueuedRun(Struct, frozen=True):
     created_at_ms: int
 
 
-ALERT = "cause, channel, target, kind, workflow, run_id, item, at_ms, due_at_ms"
-MESSAGE = "id, channel, target, run_id, status, attempts, created_at_ms, due_at_ms, settled_at_ms, error"
-_ALERT_VALUES = ", ".join(f":{field}" for field in AlertRow.__struct_fields__)
-_MESSAGE_VALUES = ", ".join(f":{field}" for field in AlertMessage.__struct_fields__)
-ADD_ALERT = f"INSERT INTO alerts ({ALERT}) VALUES ({_ALERT_VALUES}) ON CONFLICT DO NOTHING"
-ADD_MESSAGE = f"INSERT INTO alert_messages ({MESSAGE}) VALUES ({_MESSAGE_VALUES}) ON CONFLICT DO NOTHING"
+MESSAGES = Outgoing("alert_messages", AlertMessage, "id")
+ADD_ALERT = f"{insert('alerts', AlertRow)} ON CONFLICT DO NOTHING"
+ADD_MESSAGE = f"{insert('alert_messages', AlertMessage)} ON CONFLICT DO NOTHING"
 DROP_CLOSED = """
 DELETE FROM alerts
  WHERE message_id IS NULL AND due_at_ms <= :now AND kind = 'run.waiting' AND NOT EXISTS (
@@ -84,22 +81,7 @@ NEXT_DUE = """
 SELECT min(due) FROM (
     SELECT min(due_at_ms) AS due FROM alerts WHERE message_id IS NULL
     UNION ALL SELECT min(due_at_ms) FROM alert_messages WHERE status = 'pending') AS dues"""
-IS_MESSAGE_DUE = "SELECT 1 FROM alert_messages WHERE status = 'pending' AND due_at_ms <= :now LIMIT 1"
-FIND_DUE = """
-SELECT id, attempts FROM alert_messages WHERE status = 'pending' AND due_at_ms <= :now
- ORDER BY due_at_ms, id LIMIT :limit"""
-# No row: another process has begun an attempt, or keeps its own.
-BEGIN_ATTEMPT = f"""
-UPDATE alert_messages SET attempts = attempts + 1, due_at_ms = :until
- WHERE id = :id AND status = 'pending' AND attempts = :attempts AND due_at_ms <= :now RETURNING {MESSAGE}"""
-KEEP = """
-UPDATE alert_messages SET due_at_ms = :until, attempts = attempts - :uncounted
- WHERE id = :id AND status = 'pending' AND attempts = :attempt"""
-SETTLE = """
-UPDATE alert_messages SET status = :status, due_at_ms = coalesce(:due, due_at_ms), settled_at_ms = :settled,
-       error = :error
- WHERE id = :id AND attempts = :attempt"""
-OF_MESSAGE = f"SELECT {ALERT} FROM alerts WHERE message_id = :message ORDER BY at_ms, cause LIMIT :limit"
+OF_MESSAGE = f"SELECT {columns(AlertRow)} FROM alerts WHERE message_id = :message ORDER BY at_ms, cause LIMIT :limit"
 COUNTS = """
 SELECT kind, workflow, count(*) FROM alerts WHERE message_id = :message
  GROUP BY kind, workflow ORDER BY count(*) DESC, kind, workflow"""
@@ -121,9 +103,9 @@ def add_alerts(tx: Tx, alerts: tuple[AlertRow, ...]) -> int:
             message = AlertMessage(
                 row.cause, row.channel, row.target, row.run_id, "pending", 0, row.at_ms, row.due_at_ms
             )
-            added += tx.run(ADD_MESSAGE, msgspec.structs.asdict(message))
+            added += tx.run(ADD_MESSAGE, asdict(message))
         else:
-            added += tx.run(ADD_ALERT, msgspec.structs.asdict(row))
+            added += tx.run(ADD_ALERT, asdict(row))
     return added
 
 
@@ -139,7 +121,7 @@ def group_alerts(tx: Tx, now_ms: int, every_ms: int) -> int:
             continue
         id = message_id(channel, target, last)
         message = AlertMessage(id, channel, target, "", "pending", 0, now_ms, now_ms)
-        if not tx.run(ADD_MESSAGE, msgspec.structs.asdict(message)):
+        if not tx.run(ADD_MESSAGE, asdict(message)):
             continue  # another process has made it
         if tx.run(ASSIGN, {**to, "id": id, "now": now_ms}):
             made += 1
@@ -153,62 +135,48 @@ def message_id(channel: str, target: str, last_ms: int | None) -> str:
     return f"{hashlib.sha256(f'{channel} {target}'.encode()).hexdigest()[:24]}-{last_ms or 0}"
 
 
-async def is_any_due(readers: Readers, now_ms: int) -> bool:
-    return await readers.one(IS_ANY_DUE, {"now": now_ms}) is not None
-
-
-async def is_message_due(readers: Readers, now_ms: int) -> bool:
-    return await readers.one(IS_MESSAGE_DUE, {"now": now_ms}) is not None
-
-
 async def next_alert_ms(readers: Readers) -> int | None:
     """Return when the next alert or message is due, or None."""
-    row = await readers.one(NEXT_DUE)
-    return None if row is None or row[0] is None else int(row[0])
+    return await readers.value(int, NEXT_DUE)
 
 
 def claim_alert_messages(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
     """As `claim_notifications`."""
-    claimed = []
-    for id, attempts in tx.rows(FIND_DUE, {"now": now_ms, "limit": limit}):
-        claimed += tx.rows(BEGIN_ATTEMPT, {"id": id, "attempts": attempts, "now": now_ms, "until": now_ms + lease_ms})
-    return [AlertMessage(*row) for row in claimed]
+    return MESSAGES.claim(tx, now_ms, lease_ms, limit)
 
 
 def keep_alert_message(tx: Tx, id: str, attempt: int, until_ms: int, counts: bool = True) -> bool:
     """As `keep_notification`."""
-    values = {"id": id, "attempt": attempt, "until": until_ms, "uncounted": int(not counts)}
-    return tx.run(KEEP, values) == 1
+    return MESSAGES.keep(tx, (id,), attempt, until_ms, counts)
 
 
 def record_alert_message(
     tx: Tx,
     id: str,
     attempt: int,
-    status: AlertStatus,
+    status: NotificationStatus,
     now_ms: int,
     due_at_ms: int | None = None,
     error: str | None = None,
 ) -> bool:
     """As `record_notification`."""
-    values = {"id": id, "attempt": attempt, "status": status, "due": due_at_ms, "error": error}
-    return tx.run(SETTLE, {**values, "settled": None if status == "pending" else now_ms}) == 1
+    return MESSAGES.record(tx, (id,), attempt, status, now_ms, due_at_ms, error)
 
 
 async def alerts_of(readers: Readers, message_id: str, limit: int) -> list[AlertRow]:
     """Return alerts, oldest first (at_ms, cause)."""
-    return [AlertRow(*row) for row in await readers.all(OF_MESSAGE, {"message": message_id, "limit": limit})]
+    return await readers.fetch(AlertRow, OF_MESSAGE, {"message": message_id, "limit": limit})
 
 
 async def count_alerts_of(readers: Readers, message_id: str) -> list[AlertCount]:
     """Return counts over all alerts, the most frequent first."""
-    return [AlertCount(*row) for row in await readers.all(COUNTS, {"message": message_id})]
+    return await readers.fetch(AlertCount, COUNTS, {"message": message_id})
 
 
 async def queued_since(readers: Readers, before_ms: int) -> list[QueuedRun]:
     """Return, of the QUEUED_LOOKED_AT runs that were created first and no worker has begun, those created before
     this time that have no alert."""
-    return [QueuedRun(*row) for row in await readers.all(QUEUED, {"before": before_ms})]
+    return await readers.fetch(QueuedRun, QUEUED, {"before": before_ms})
 
 
 def delete_old_alerts(tx: Tx, before_ms: int, limit: int) -> int:

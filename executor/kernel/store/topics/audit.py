@@ -13,6 +13,7 @@ import msgspec
 import orjson
 from msgspec import Struct
 
+from executor.kernel.store.statements import columns, insert
 from executor.kernel.store.tx import Readers, Tx
 
 FIRST_HASH: Final = ""  # before the first row
@@ -132,12 +133,12 @@ def present_reach() -> Reach | None:
 
 T = TypeVar("T")
 
-AUDIT = "n, at_ms, actor, via, action, object, detail, hash"
+AUDIT = columns(AuditRow)
 # First: where several processes write at once, the others wait here until this transaction is over.
 NEXT = """
 INSERT INTO audit_head (id, n, hash) VALUES (1, 1, :first) ON CONFLICT (id) DO UPDATE SET n = audit_head.n + 1"""
 HEAD = "SELECT n, hash FROM audit_head WHERE id = 1"
-ADD = f"INSERT INTO audit ({AUDIT}) VALUES (:n, :at_ms, :actor, :via, :action, :object, :detail, :hash)"
+ADD = insert("audit", AuditRow)
 READ = f"SELECT {AUDIT} FROM audit WHERE n > :after ORDER BY n LIMIT :limit"
 LIST = f"SELECT {AUDIT} FROM audit WHERE n < :before{{}} ORDER BY n DESC LIMIT :limit"
 WANTED = {
@@ -172,7 +173,7 @@ def add(tx: Tx, act: Act) -> None:
 
 async def read_audit(readers: Readers, after: int = 0, limit: int = 1_000) -> list[AuditRow]:
     """Return audit rows in order."""
-    return [AuditRow(*row) for row in await readers.all(READ, {"after": after, "limit": limit})]
+    return await readers.fetch(AuditRow, READ, {"after": after, "limit": limit})
 
 
 async def list_audit(
@@ -184,7 +185,7 @@ async def list_audit(
     if wanted.text is not None:
         only["text"] = f"%{_literally(wanted.text)}%"
     values = {"before": N_MAX if before is None else before, "limit": limit, **only}
-    return [AuditRow(*row) for row in await readers.all(statement, values)]
+    return await readers.fetch(AuditRow, statement, values)
 
 
 def _literally(text: str) -> str:
@@ -194,5 +195,4 @@ def _literally(text: str) -> str:
 
 async def audit_head(readers: Readers) -> AuditHead | None:
     """Return the head, or None if no row was ever written."""
-    row = await readers.one(HEAD)
-    return None if row is None else AuditHead(*row)
+    return await readers.fetch_one(AuditHead, HEAD)

@@ -8,6 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from compiler.plan import CacheScope
+from executor.kernel.store.statements import columns, insert, replacing
 from executor.kernel.store.tx import Readers, Tx
 
 
@@ -28,11 +29,8 @@ class CacheRow(Struct, frozen=True):
     output: bytes
 
 
-CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
-_VALUES = ", ".join(f":{field}" for field in CacheRow.__struct_fields__)
-_REPLACED = ", ".join(f"{field} = excluded.{field}" for field in CacheRow.__struct_fields__ if field != "key")
-FIND = f"SELECT {CACHE} FROM cache WHERE key = :key AND expires_at_ms > :now"
-PUT = f"INSERT INTO cache ({CACHE}) VALUES ({_VALUES}) ON CONFLICT (key) DO UPDATE SET {_REPLACED}"
+FIND = f"SELECT {columns(CacheRow)} FROM cache WHERE key = :key AND expires_at_ms > :now"
+PUT = insert("cache", CacheRow) + replacing(CacheRow, "key")
 # Once more in the end: another process may have just put a new result under a key that was found.
 DELETE_EXPIRED = """
 DELETE FROM cache
@@ -42,8 +40,7 @@ DELETE FROM cache
 
 async def find_cached(readers: Readers, key: str, now_ms: int) -> CacheRow | None:
     """Return the row, or None if there is none or it has expired (expires_at <= now)."""
-    row = await readers.one(FIND, {"key": key, "now": now_ms})
-    return None if row is None else CacheRow(*row)
+    return await readers.fetch_one(CacheRow, FIND, {"key": key, "now": now_ms})
 
 
 def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:

@@ -36,14 +36,7 @@ from executor.kernel.store.run_rows import (
     Resumed,
     RunRow,
 )
-from executor.kernel.store.statements import (
-    ENDED,
-    HEAD_OF_ID,
-    LAST_SEQ,
-    TERMINAL,
-    RunStatus,
-    as_list,
-)
+from executor.kernel.store.statements import ENDED, HEAD_OF_ID, LAST_SEQ, TERMINAL, RunStatus, as_list
 from executor.kernel.store.topics.inbox import INBOX, InboxRow
 from executor.kernel.store.topics.journal import append, has_only_events, writes_only_itself
 from executor.kernel.store.topics.limits import Found, admit, free_places, let_others_in
@@ -360,13 +353,13 @@ def _find_any(tx: Tx, now_ms: int, limit: int, pools: Mapping[str, str]) -> list
 def _find_one(tx: Tx, now_ms: int, run_id: str, pools: Collection[str]) -> list[Found]:
     """If it is claimable."""
     values = {"now": now_ms, "pools": as_list(list(pools)), "id": run_id}
-    return [Found(*row) for row in tx.rows(FIND_FREE, values)] or _find_lapsed(tx, LAPSED_OF_RUN, values)
+    return tx.fetch(Found, FIND_FREE, values) or _find_lapsed(tx, LAPSED_OF_RUN, values)
 
 
 def _find_lapsed(tx: Tx, which: str, values: Mapping[str, Any]) -> list[Found]:
     if not tx.rows(ANY_LAPSED, values):
         return []
-    found = [Found(*row) for row in tx.rows(FIND_LAPSED + which, values)]
+    found = tx.fetch(Found, FIND_LAPSED + which, values)
     if not found:
         tx.run(FORGET_WORKERS, values)
     return found
@@ -416,5 +409,4 @@ async def count_queued(readers: Readers, pool: str, upto: int) -> int:
 async def next_due(readers: Readers, pools: Collection[str] = DEFAULT_POOLS) -> int | None:
     """Return when `claim` could find something: min over open runs of these pools of max(next_run_at, end of its
     owner's lease). While there are runs that are due, any time at which one of them was."""
-    row = await readers.one(NEXT_DUE, {"pools": as_list(list(pools))})
-    return None if row is None or row[0] is None else int(row[0])
+    return await readers.value(int, NEXT_DUE, {"pools": as_list(list(pools))})

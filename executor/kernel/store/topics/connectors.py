@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list
+from executor.kernel.store.statements import as_list, columns, insert, replacing
 from executor.kernel.store.tx import Readers, Tx
 
 CONNECTORS_MAX: Final = 100  # each process has all of them in memory
@@ -24,17 +24,9 @@ class ConnectorRow(Struct, frozen=True):
     changed_at_ms: int
 
 
-PUT = """
-INSERT INTO connectors (service, document, hash, created_by, changed_at_ms)
-VALUES (:service, :document, :hash, :created_by, :changed_at_ms)
-ON CONFLICT (service) DO UPDATE
-   SET document = excluded.document, hash = excluded.hash, created_by = excluded.created_by,
-       changed_at_ms = excluded.changed_at_ms
- WHERE connectors.hash <> excluded.hash"""
-GET = """
-SELECT service, document, hash, created_by, changed_at_ms
-  FROM connectors WHERE service IN $texts(:services) ORDER BY service"""
-DELETE = "DELETE FROM connectors WHERE service = :service"
+_REPLACING = replacing(ConnectorRow, "service")
+PUT = f"{insert('connectors', ConnectorRow)} {_REPLACING} WHERE connectors.hash <> excluded.hash"
+GET = f"SELECT {columns(ConnectorRow)} FROM connectors WHERE service IN $texts(:services) ORDER BY service"
 
 
 def put_connector(tx: Tx, row: ConnectorRow) -> bool:
@@ -44,14 +36,13 @@ def put_connector(tx: Tx, row: ConnectorRow) -> bool:
 
 async def connector_hashes(readers: Readers) -> dict[str, str]:
     """Return hashes by service."""
-    return {str(service): str(hash) for service, hash in await readers.all("SELECT service, hash FROM connectors")}
+    return dict(await readers.all("SELECT service, hash FROM connectors"))
 
 
 async def get_connectors(readers: Readers, services: Sequence[str]) -> list[ConnectorRow]:
     """Return those of these services that exist, by service."""
-    rows = await readers.all(GET, {"services": as_list(list(services))})
-    return [ConnectorRow(service, bytes(document), *rest) for service, document, *rest in rows]
+    return await readers.fetch(ConnectorRow, GET, {"services": as_list(services)})
 
 
 def delete_connector(tx: Tx, service: str) -> bool:
-    return tx.run(DELETE, {"service": service}) == 1
+    return tx.run("DELETE FROM connectors WHERE service = :service", {"service": service}) == 1

@@ -43,19 +43,16 @@ ADD_BLOB_REF = "INSERT INTO blob_refs (run_id, hash) VALUES (:run, :hash) ON CON
 
 
 async def get_plan(readers: Readers, hash: str) -> bytes | None:
-    row = await readers.one("SELECT ir FROM plans WHERE hash = :hash", {"hash": hash})
-    return None if row is None else bytes(row[0])
+    return await readers.value(bytes, "SELECT ir FROM plans WHERE hash = :hash", {"hash": hash})
 
 
 async def get_document(readers: Readers, hash: str) -> bytes | None:
     """Return the document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
-    row = await readers.one(DOCUMENT, {"hash": hash})
-    return None if row is None else bytes(row[0])
+    return await readers.value(bytes, DOCUMENT, {"hash": hash})
 
 
 async def get_blob(readers: Readers, hash: str) -> bytes | None:
-    row = await readers.one(BLOB, {"hash": hash})
-    return None if row is None else bytes(row[0])
+    return await readers.value(bytes, BLOB, {"hash": hash})
 
 
 def put_plan(tx: Tx, hash: str, plan: bytes, now_ms: int) -> None:

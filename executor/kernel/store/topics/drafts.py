@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from executor.kernel.store.statements import RunStatus, as_list, those_of
+from executor.kernel.store.statements import RunStatus, as_list, columns, those_of
 from executor.kernel.store.tx import Readers, Tx
 
 
@@ -38,8 +38,7 @@ class DraftRow(DraftHead, frozen=True):
     document: bytes
 
 
-DRAFT_HEAD = "id, name, rev, base_name, base_version, base_rev, created_at_ms, updated_at_ms"
-DRAFT = f"{DRAFT_HEAD}, document"
+DRAFT = columns(DraftRow)
 DRAFT_BY_ID = f"SELECT {DRAFT} FROM drafts WHERE id = :id"
 # Each gives the row that it wrote: without one, the draft is not as it was expected.
 ADD_DRAFT = f"""
@@ -52,7 +51,7 @@ REBASE_DRAFT = f"""
 UPDATE drafts SET base_name = :name, base_version = :version, base_rev = :rev WHERE id = :id RETURNING {DRAFT}"""
 UNBASE_DRAFTS = "UPDATE drafts SET base_name = NULL, base_version = NULL, base_rev = NULL WHERE base_name = :name"
 # Newest change first: DRAFTS, then perhaps the condition, then DRAFTS_PAGE.
-DRAFTS = f"SELECT {DRAFT_HEAD} FROM drafts WHERE true"
+DRAFTS = f"SELECT {columns(DraftHead)} FROM drafts WHERE true"
 DRAFTS_BEFORE = " AND (updated_at_ms, id) < (SELECT updated_at_ms, id FROM drafts WHERE id = :before)"
 DRAFTS_PAGE = " ORDER BY updated_at_ms DESC, id DESC LIMIT :limit"
 # One step into the index `runs_by_draft` for each.
@@ -64,14 +63,13 @@ SELECT d.value, r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
 
 
 async def get_draft(readers: Readers, id: str) -> DraftRow | None:
-    row = await readers.one(DRAFT_BY_ID, {"id": id})
-    return None if row is None else DraftRow(*row)
+    return await readers.fetch_one(DraftRow, DRAFT_BY_ID, {"id": id})
 
 
 async def list_drafts(readers: Readers, before: str | None = None, limit: int = 200) -> list[DraftHead]:
     """Newest change first (updated_at, id). `before`: the draft id that ended the previous page."""
     query = DRAFTS + those_of((DRAFTS_BEFORE, before)) + DRAFTS_PAGE
-    return [DraftHead(*row) for row in await readers.all(query, {"before": before, "limit": limit})]
+    return await readers.fetch(DraftHead, query, {"before": before, "limit": limit})
 
 
 async def last_runs(readers: Readers, drafts: Sequence[str]) -> dict[str, LastRun]:
@@ -91,17 +89,16 @@ def put_draft(
     if expected_rev == 0:
         based = base_version is not None
         base = {"base_name": name if based else None, "base_version": base_version, "base_rev": 1 if based else None}
-        rows = tx.rows(ADD_DRAFT, values | base)
+        stored = tx.fetch_one(DraftRow, ADD_DRAFT, values | base)
     else:
-        rows = tx.rows(REVISE_DRAFT, values | {"expected": expected_rev})
-    return (DraftRow(*rows[0]), True) if rows else (_draft(tx, id), False)
+        stored = tx.fetch_one(DraftRow, REVISE_DRAFT, values | {"expected": expected_rev})
+    return (tx.fetch_one(DraftRow, DRAFT_BY_ID, {"id": id}), False) if stored is None else (stored, True)
 
 
 def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
     """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. Returns the
     draft as it is now, or None if there is none."""
-    rows = tx.rows(REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
-    return DraftRow(*rows[0]) if rows else None
+    return tx.fetch_one(DraftRow, REBASE_DRAFT, {"id": id, "name": workflow, "version": version, "rev": rev})
 
 
 def unbase_drafts(tx: Tx, workflow: str) -> None:
@@ -115,8 +112,3 @@ def delete_draft(tx: Tx, id: str, expected_rev: int | None = None) -> bool:
     if expected_rev is None:
         return tx.run("DELETE FROM drafts WHERE id = :id", {"id": id}) == 1
     return tx.run("DELETE FROM drafts WHERE id = :id AND rev = :rev", {"id": id, "rev": expected_rev}) == 1
-
-
-def _draft(tx: Tx, id: str) -> DraftRow | None:
-    found = tx.rows(DRAFT_BY_ID, {"id": id})
-    return DraftRow(*found[0]) if found else None

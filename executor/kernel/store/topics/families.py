@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from executor.errors import LimitExceeded
-from executor.kernel.store.statements import OPEN, RunStatus, lock_run
+from executor.kernel.store.statements import OPEN, RunStatus, columns, lock_run
 from executor.kernel.store.tx import Readers, Tx
 
 
@@ -55,8 +55,8 @@ def check_room(family: FamilyRow, more: int, most: FamilyMax) -> None:
         )
 
 
-CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms, finished_at_ms"
-CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = :run ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
+CHILDREN = f"""
+SELECT {columns(ChildRow)} FROM runs WHERE parent_run_id = :run ORDER BY created_at_ms DESC, id DESC LIMIT :limit"""
 ANCESTORS = """
 WITH RECURSIVE above (id, depth) AS (
     SELECT parent_run_id, 1 FROM run_details WHERE id = :run
@@ -73,7 +73,7 @@ WITH RECURSIVE below (id) AS (
 COUNT_ACTIVE_BELOW = f"""{BELOW}
 SELECT count(*) FROM runs
  WHERE id IN (SELECT id FROM below) AND (status <> 'waiting' OR next_run_at_ms <= :now)"""
-FAMILY = "runs, open, bytes, over"
+FAMILY = columns(FamilyRow)
 GET_FAMILY = f"SELECT {FAMILY} FROM families WHERE root_id = :root"
 ROOT_OF = "SELECT coalesce(root_id, id) FROM run_details WHERE id = :run"
 TAKE_FAMILY_OF = f"UPDATE families SET runs = runs WHERE root_id = ({ROOT_OF}) RETURNING {FAMILY}"
@@ -87,13 +87,12 @@ UPDATE families SET bytes = bytes + :bytes, open = open - :ended, over = CASE WH
 
 async def get_family(readers: Readers, root_id: str) -> FamilyRow | None:
     """Return the family, or None if the run never had a child."""
-    row = await readers.one(GET_FAMILY, {"root": root_id})
-    return None if row is None else _family(row)
+    return await readers.fetch_one(FamilyRow, GET_FAMILY, {"root": root_id})
 
 
 async def list_children(readers: Readers, run_id: str, limit: int = 200) -> list[ChildRow]:
     """Newest first (created_at, id)."""
-    return [ChildRow(*row) for row in await readers.all(CHILDREN, {"run": run_id, "limit": limit})]
+    return await readers.fetch(ChildRow, CHILDREN, {"run": run_id, "limit": limit})
 
 
 async def list_ancestors(readers: Readers, run_id: str, limit: int = 100) -> list[str]:
@@ -103,22 +102,20 @@ async def list_ancestors(readers: Readers, run_id: str, limit: int = 100) -> lis
 
 async def count_active_below(readers: Readers, run_id: str, now_ms: int) -> int:
     """Count runs below that are queued or running, or are due."""
-    row = await readers.one(COUNT_ACTIVE_BELOW, {"run": run_id, "now": now_ms})
-    return 0 if row is None else int(row[0])
+    return await readers.value(int, COUNT_ACTIVE_BELOW, {"run": run_id, "now": now_ms}) or 0
 
 
 def check_family(tx: Tx, run_id: str, children: int, most: FamilyMax) -> None:
     """Part of an append that makes children, before anything is changed: what it looks at stays as it is until the
     children are made. Raises LimitExceeded."""
     lock_run(tx, run_id)
-    for row in tx.rows(TAKE_FAMILY_OF, {"run": run_id}):
-        check_room(_family(row), children, most)
+    for row in tx.fetch(FamilyRow, TAKE_FAMILY_OF, {"run": run_id}):
+        check_room(row, children, most)
 
 
 def root_of(tx: Tx, parent: str) -> str:
     """Return the root of the family that the children of this run are in."""
-    found = tx.rows(ROOT_OF, {"run": parent})
-    return str(found[0][0]) if found else parent
+    return next((str(root) for (root,) in tx.rows(ROOT_OF, {"run": parent})), parent)
 
 
 def add_to_family(tx: Tx, root: str, children: int) -> None:
@@ -130,18 +127,12 @@ def append_to_family(tx: Tx, root: str | None, run_id: str, output_bytes: int, f
     """Part of an append."""
     if root is None:
         return None
-    if finished or output_bytes:
-        below = root != run_id
-        values = {"root": root, "bytes": output_bytes, "ended": int(finished and below)}
-        rows = tx.rows(CHANGE_FAMILY, {**values, "over": int(finished and not below)})
-    else:
-        rows = tx.rows(GET_FAMILY, {"root": root})
-    return _family(rows[0]) if rows else None
+    if not (finished or output_bytes):
+        return tx.fetch_one(FamilyRow, GET_FAMILY, {"root": root})
+    below = root != run_id
+    values = {"root": root, "bytes": output_bytes, "ended": int(finished and below)}
+    return tx.fetch_one(FamilyRow, CHANGE_FAMILY, {**values, "over": int(finished and not below)})
 
 
 def end_family(tx: Tx, root: str) -> None:
     tx.do("UPDATE families SET over = 1 WHERE root_id = :root", {"root": root})
-
-
-def _family(row: tuple[int, int, int, int]) -> FamilyRow:
-    return FamilyRow(row[0], row[1], row[2], bool(row[3]))

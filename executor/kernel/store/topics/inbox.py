@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import HEAD_OF_ID, lock_run, those_of
+from executor.kernel.store.statements import HEAD_OF_ID, columns, insert, lock_run, those_of
 from executor.kernel.store.topics.families import end_family
 from executor.kernel.store.tx import Readers, Tx
 
@@ -50,7 +50,7 @@ DELETE_MESSAGES = "DELETE FROM inbox WHERE run_id = :run"
 
 
 async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
-    return [InboxRow(*row) for row in await readers.all(INBOX, {"run": run_id})]
+    return await readers.fetch(InboxRow, INBOX, {"run": run_id})
 
 
 def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
@@ -104,10 +104,9 @@ def _has_messages(tx: Tx) -> bool:
 
 # --- signals
 
-SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
-VALUES = ", ".join(f":{field}" for field in SignalRow.__struct_fields__)
+SIGNAL = columns(SignalRow)
 SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND dedupe_key = :key"
-ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES ({VALUES})"
+ADD_SIGNAL = insert("signals", SignalRow)
 CONSUME_SIGNAL = "UPDATE signals SET consumed_by = :consumer WHERE run_id = :run AND seq = :seq"
 SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND consumed_by IS NULL ORDER BY seq"
 # Signals of a run: SIGNALS, then any of the conditions, then SIGNALS_PAGE.
@@ -120,7 +119,7 @@ SIGNALS_PAGE = " ORDER BY seq LIMIT :limit"
 
 async def unconsumed_signals(readers: Readers, run_id: str) -> list[SignalRow]:
     """In order of arrival."""
-    return [SignalRow(*row) for row in await readers.all(SIGNALS_UNCONSUMED, {"run": run_id})]
+    return await readers.fetch(SignalRow, SIGNALS_UNCONSUMED, {"run": run_id})
 
 
 async def list_signals(
@@ -135,7 +134,7 @@ async def list_signals(
     for what came after the first of two does not miss the second of the same millisecond."""
     where = those_of((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation), (SIGNALS_SINCE, received_after_ms))
     values = {"run": run_id, "name": name, "correlation": correlation, "since": received_after_ms, "limit": limit}
-    return [SignalRow(*row) for row in await readers.all(SIGNALS + where + SIGNALS_PAGE, values)]
+    return await readers.fetch(SignalRow, SIGNALS + where + SIGNALS_PAGE, values)
 
 
 def post_signal(
@@ -153,9 +152,9 @@ def post_signal(
     Returns None if there is no such run, or it has ended."""
     lock_run(tx, run_id)  # so that no other signal of it gets the same number, or the same key
     if dedupe_key is not None:
-        found = tx.rows(SIGNAL_BY_DEDUPE_KEY, {"run": run_id, "key": dedupe_key})
-        if found:
-            return SignalRow(*found[0]), False
+        first = tx.fetch_one(SignalRow, SIGNAL_BY_DEDUPE_KEY, {"run": run_id, "key": dedupe_key})
+        if first is not None:
+            return first, False
     if not post_message(tx, run_id, message, now_ms):
         return None
     (last,) = tx.row("SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = :run", {"run": run_id})

@@ -8,13 +8,7 @@ from executor.errors import Fenced, Unheard
 from executor.kernel.store.batches import BATCH, JOURNAL, batches_of, records_of
 from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Append, Appended, EventFilter, Record
-from executor.kernel.store.statements import (
-    HEAD_OF_ID,
-    LAST_SEQ,
-    TERMINAL,
-    as_list,
-    those_of,
-)
+from executor.kernel.store.statements import HEAD_OF_ID, LAST_SEQ, TERMINAL, as_list, those_of
 from executor.kernel.store.topics.alerts import add_alerts
 from executor.kernel.store.topics.cache import put_cached
 from executor.kernel.store.topics.contents import add_blob, add_blob_ref

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
 from executor.errors import Conflict
+from executor.kernel.store.statements import columns
 from executor.kernel.store.tx import Readers, Tx
 
 TURNS_MAX: Final = 200  # of one conversation; older ones are deleted
@@ -31,18 +32,15 @@ class MemoryTurn(Struct, frozen=True):
     messages: bytes
 
 
-class MemoryHead(Struct, frozen=True):
+class MemoryHead(Conversation, frozen=True):
     """A conversation: how many turns it has and how long they are, and when the last one ended."""
 
-    workflow: str
-    scope: str
-    key: str
     turns: int
     bytes: int
     last_at_ms: int
 
 
-TURN = "turn, run_id, at_ms, messages"
+TURN = columns(MemoryTurn)
 OF = "workflow = :workflow AND scope = :scope AND key = :key"
 KNOWN = f"SELECT 1 FROM agent_memory WHERE {OF} AND turn = :turn"
 # No row: another process has written this turn, or one with this number, meanwhile.
@@ -54,22 +52,22 @@ ON CONFLICT DO NOTHING RETURNING n"""
 FORGET_OLD = f"DELETE FROM agent_memory WHERE {OF} AND n <= :upto"
 RECALL = f"SELECT {TURN} FROM agent_memory WHERE {OF} ORDER BY n DESC LIMIT :limit"
 HEADS = """
-SELECT workflow, scope, key, count(*), sum(length(messages)), max(at_ms)
+SELECT workflow, scope, key, count(*), CAST(sum(length(messages)) AS bigint), max(at_ms)
   FROM agent_memory {where} GROUP BY workflow, scope, key
  ORDER BY max(at_ms) DESC, workflow, scope, key LIMIT :limit"""
 ALL_HEADS = HEADS.format(where="")
 HEADS_OF = HEADS.format(where="WHERE workflow = :workflow")
-FORGET = f"DELETE FROM agent_memory WHERE {OF}"
-OLD = "SELECT workflow, scope, key, n FROM agent_memory WHERE at_ms < :before ORDER BY at_ms LIMIT :limit"
-DELETE_TURN = f"DELETE FROM agent_memory WHERE {OF} AND n = :n"
+DELETE_OLD = """
+DELETE FROM agent_memory WHERE at_ms < :before AND (workflow, scope, key, n) IN
+       (SELECT workflow, scope, key, n FROM agent_memory WHERE at_ms < :before ORDER BY at_ms LIMIT :limit)"""
 TRIES_MAX = 100  # each one that fails is a turn that another process has written meanwhile
 
 
 def remember(tx: Tx, conversation: Conversation, turn: MemoryTurn) -> bool:
     """Add a turn after those that are there, and delete the oldest of more than TURNS_MAX. Returns False, with nothing
     written, if this turn was written before."""
-    place = msgspec.structs.asdict(conversation)
-    values = {**place, **msgspec.structs.asdict(turn)}
+    place = asdict(conversation)
+    values = {**place, **asdict(turn)}
     for _ in range(TRIES_MAX):
         if tx.rows(KNOWN, {**place, "turn": turn.turn}):
             return False
@@ -81,8 +79,7 @@ def remember(tx: Tx, conversation: Conversation, turn: MemoryTurn) -> bool:
 
 async def recall(readers: Readers, conversation: Conversation, limit: int) -> list[MemoryTurn]:
     """Return the last `limit` turns, in the order in which they ended."""
-    rows = await readers.all(RECALL, {**msgspec.structs.asdict(conversation), "limit": limit})
-    return [MemoryTurn(turn, run, at_ms, bytes(messages)) for turn, run, at_ms, messages in reversed(rows)]
+    return (await readers.fetch(MemoryTurn, RECALL, {**asdict(conversation), "limit": limit}))[::-1]
 
 
 async def list_memories(
@@ -90,13 +87,12 @@ async def list_memories(
 ) -> list[MemoryHead]:
     """Return memories of a workflow, or of all and of all scopes: those with the latest turn first."""
     query = ALL_HEADS if workflow is None else HEADS_OF
-    rows = await readers.all(query, {"workflow": workflow, "limit": limit})
-    return [MemoryHead(*row[:3], *(int(number) for number in row[3:])) for row in rows]
+    return await readers.fetch(MemoryHead, query, {"workflow": workflow, "limit": limit})
 
 
 def forget(tx: Tx, conversation: Conversation) -> int:
     """Delete a conversation. Returns how many turns it had."""
-    return tx.run(FORGET, msgspec.structs.asdict(conversation))
+    return tx.run(f"DELETE FROM agent_memory WHERE {OF}", asdict(conversation))
 
 
 def forget_workflow(tx: Tx, workflow: str) -> None:
@@ -106,6 +102,4 @@ def forget_workflow(tx: Tx, workflow: str) -> None:
 
 def delete_old_memory(tx: Tx, before_ms: int, limit: int) -> int:
     """Delete at most `limit` turns that ended before this time. Returns how many."""
-    found = tx.rows(OLD, {"before": before_ms, "limit": limit})
-    names = ("workflow", "scope", "key", "n")
-    return sum(tx.run(DELETE_TURN, dict(zip(names, row, strict=True))) for row in found)
+    return tx.run(DELETE_OLD, {"before": before_ms, "limit": limit})

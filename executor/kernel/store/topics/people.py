@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, get_args
 
-import msgspec
 from msgspec import Struct
+from msgspec.structs import asdict
 
+from executor.kernel.store.statements import columns, insert
 from executor.kernel.store.tx import Readers, Tx
 
 PersonRole = Literal["viewer", "approver", "editor", "admin"]
@@ -48,53 +49,44 @@ class TokenRow(Struct, frozen=True):
     used_at_ms: int | None = None
 
 
-USER = "id, name, role, created_at_ms, identity"
+USER = columns(UserRow)
 PUT_USER = f"""
 INSERT INTO users ({USER})
 SELECT :id, :name, :role, :created_at_ms, :identity
  WHERE (SELECT count(*) FROM users) < {USERS_MAX}
 ON CONFLICT DO NOTHING"""
-GET_USER = f"SELECT {USER} FROM users WHERE id = :id"
-GET_USER_OF = f"SELECT {USER} FROM users WHERE identity = :identity"
 IDENTIFY = """
 UPDATE users SET identity = :identity
  WHERE id = :id AND identity IS NULL AND NOT EXISTS (SELECT 1 FROM users WHERE identity = :identity)"""
-LIST_USERS = f"SELECT {USER} FROM users ORDER BY id"
-DELETE_SESSIONS_OF = "DELETE FROM sessions WHERE user_id = :id"
-DELETE_TOKENS_OF = "DELETE FROM api_tokens WHERE user_id = :id"
-DELETE_CODES_OF = "DELETE FROM sign_in_codes WHERE user_id = :id"
-
 PUT_CODE = "INSERT INTO sign_in_codes (hash, user_id, until_ms) VALUES (:hash, :user, :until)"
-DELETE_SURPLUS_CODES = """
-DELETE FROM sign_in_codes
- WHERE hash IN (SELECT hash FROM sign_in_codes ORDER BY until_ms DESC, hash LIMIT 1000000 OFFSET :most)"""
+# Rows after the first :most. (A million at a time; there is no standard way to write: all.)
+_DELETE_SURPLUS = """
+DELETE FROM {table} WHERE hash IN (SELECT hash FROM {table} ORDER BY {last} DESC, hash LIMIT 1000000 OFFSET :most)"""
+DELETE_SURPLUS_CODES = _DELETE_SURPLUS.format(table="sign_in_codes", last="until_ms")
+DELETE_SURPLUS_SESSIONS = _DELETE_SURPLUS.format(table="sessions", last="seen_at_ms")
 REDEEM = "DELETE FROM sign_in_codes WHERE hash = :hash RETURNING user_id, until_ms"
 
-TOKENS = "id, hash, name, user_id, role, workflows, created_at_ms, expires_at_ms, used_at_ms"
+TOKENS = columns(TokenRow)
 PUT_TOKEN = f"""
 INSERT INTO api_tokens ({TOKENS})
 SELECT :id, :hash, :name, :user_id, :role, :workflows, :created_at_ms, :expires_at_ms, :used_at_ms
  WHERE (SELECT count(*) FROM api_tokens) < {TOKENS_MAX}
 ON CONFLICT (id) DO NOTHING"""
-GET_TOKEN = f"SELECT {TOKENS} FROM api_tokens WHERE id = :id"
-LIST_TOKENS = f"SELECT {TOKENS} FROM api_tokens ORDER BY created_at_ms, id"
 USE = "UPDATE api_tokens SET used_at_ms = :now WHERE id = :id AND (used_at_ms IS NULL OR used_at_ms < :now)"
 
 
 def put_user(tx: Tx, row: UserRow) -> bool:
     """Add a user. Returns False, with nothing changed, if there is one of this id or identity, or there are
     USERS_MAX."""
-    return tx.run(PUT_USER, msgspec.structs.asdict(row)) == 1
+    return tx.run(PUT_USER, asdict(row)) == 1
 
 
 async def get_user(readers: Readers, id: str) -> UserRow | None:
-    row = await readers.one(GET_USER, {"id": id})
-    return None if row is None else UserRow(*row)
+    return await readers.fetch_one(UserRow, f"SELECT {USER} FROM users WHERE id = :id", {"id": id})
 
 
 async def get_user_of(readers: Readers, identity: str) -> UserRow | None:
-    row = await readers.one(GET_USER_OF, {"identity": identity})
-    return None if row is None else UserRow(*row)
+    return await readers.fetch_one(UserRow, f"SELECT {USER} FROM users WHERE identity = :who", {"who": identity})
 
 
 def identify(tx: Tx, id: str, identity: str) -> bool:
@@ -104,7 +96,7 @@ def identify(tx: Tx, id: str, identity: str) -> bool:
 
 async def list_users(readers: Readers) -> list[UserRow]:
     """Return users by id."""
-    return [UserRow(*row) for row in await readers.all(LIST_USERS)]
+    return await readers.fetch(UserRow, f"SELECT {USER} FROM users ORDER BY id")
 
 
 def set_role(tx: Tx, id: str, role: PersonRole) -> bool:
@@ -116,8 +108,8 @@ def delete_user(tx: Tx, id: str) -> bool:
     """Delete a user with their sessions, tokens and sign-in links. Returns False if there is no such user."""
     if tx.run("DELETE FROM users WHERE id = :id", {"id": id}) == 0:
         return False
-    for statement in (DELETE_SESSIONS_OF, DELETE_TOKENS_OF, DELETE_CODES_OF):
-        tx.run(statement, {"id": id})
+    for table in ("sessions", "api_tokens", "sign_in_codes"):
+        tx.run(f"DELETE FROM {table} WHERE user_id = :id", {"id": id})
     return True
 
 
@@ -139,17 +131,16 @@ def redeem_code(tx: Tx, hash: str, now_ms: int) -> str | None:
 
 def put_token(tx: Tx, row: TokenRow) -> bool:
     """Add a token. Returns False, with nothing changed, if there are TOKENS_MAX, expired ones included."""
-    return tx.run(PUT_TOKEN, msgspec.structs.asdict(row)) == 1
+    return tx.run(PUT_TOKEN, asdict(row)) == 1
 
 
 async def get_token(readers: Readers, id: str) -> TokenRow | None:
-    row = await readers.one(GET_TOKEN, {"id": id})
-    return None if row is None else TokenRow(*row)
+    return await readers.fetch_one(TokenRow, f"SELECT {TOKENS} FROM api_tokens WHERE id = :id", {"id": id})
 
 
 async def list_tokens(readers: Readers) -> list[TokenRow]:
     """Return tokens by the time they were made, and id."""
-    return [TokenRow(*row) for row in await readers.all(LIST_TOKENS)]
+    return await readers.fetch(TokenRow, f"SELECT {TOKENS} FROM api_tokens ORDER BY created_at_ms, id")
 
 
 def use_token(tx: Tx, id: str, now_ms: int) -> None:
@@ -176,33 +167,26 @@ class SessionRow(Struct, frozen=True):
     device: str = ""
 
 
-SESSION = "hash, mark, created_at_ms, seen_at_ms, user_id, device"
-PUT_SESSION = f"INSERT INTO sessions ({SESSION}) VALUES (:hash, :mark, :created_at_ms, :seen_at_ms, :user_id, :device)"
+SESSION = columns(SessionRow)
 GET_SESSION = f"SELECT {SESSION} FROM sessions WHERE hash = :hash"
 SEE_SESSION = "UPDATE sessions SET seen_at_ms = :seen WHERE hash = :hash AND seen_at_ms < :seen"
-LIST_SESSIONS = f"SELECT {SESSION} FROM sessions ORDER BY seen_at_ms DESC, hash"
 DELETE_EXPIRED_SESSIONS = "DELETE FROM sessions WHERE created_at_ms <= :created_after OR seen_at_ms <= :seen_after"
-# Sessions after the first :most. (Many at a time; there is no standard way to write: all.)
-DELETE_SURPLUS_SESSIONS = """
-DELETE FROM sessions
- WHERE hash IN (SELECT hash FROM sessions ORDER BY seen_at_ms DESC, hash LIMIT 1000000 OFFSET :most)"""
 
 
 async def get_session(readers: Readers, hash: str) -> SessionRow | None:
-    row = await readers.one(GET_SESSION, {"hash": hash})
-    return None if row is None else SessionRow(*row)
+    return await readers.fetch_one(SessionRow, GET_SESSION, {"hash": hash})
 
 
 async def list_sessions(readers: Readers) -> list[SessionRow]:
     """Seen last first."""
-    return [SessionRow(*row) for row in await readers.all(LIST_SESSIONS)]
+    return await readers.fetch(SessionRow, f"SELECT {SESSION} FROM sessions ORDER BY seen_at_ms DESC, hash")
 
 
 def put_session(tx: Tx, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> bool:
     """Store a new session. Those that were created, or seen, no later than these times are deleted. Returns True."""
     tx.run(DELETE_EXPIRED_SESSIONS, {"created_after": created_after_ms, "seen_after": seen_after_ms})
     tx.run(DELETE_SURPLUS_SESSIONS, {"most": SESSIONS_MAX - 1})
-    tx.run(PUT_SESSION, msgspec.structs.asdict(row))
+    tx.run(insert("sessions", SessionRow), asdict(row))
     return True
 
 
@@ -216,4 +200,5 @@ def delete_session(tx: Tx, hash: str) -> bool:
 
 def delete_sessions(tx: Tx, user_id: str | None = None) -> int:
     """Delete all sessions, or those of a user."""
-    return tx.run("DELETE FROM sessions") if user_id is None else tx.run(DELETE_SESSIONS_OF, {"id": user_id})
+    of_user = "" if user_id is None else " WHERE user_id = :id"
+    return tx.run(f"DELETE FROM sessions{of_user}", {"id": user_id})

@@ -171,4 +171,4 @@ async def places_to_assign(readers: Readers, asker: str, keys: Sequence[str]) ->
 
 async def places_of(readers: Readers, run_id: str) -> list[PlaceRow]:
     """Return all places of an open run, also of older epochs, by number."""
-    return [PlaceRow(*row) for row in await readers.all(OF_RUN, {"id": run_id})]
+    return await readers.fetch(PlaceRow, OF_RUN, {"id": run_id})

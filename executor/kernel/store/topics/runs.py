@@ -12,14 +12,7 @@ from executor.errors import NotFound
 from executor.kernel.store.batches import batches_of
 from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Move, NewRun, RunRow, blobs_of, new_row
-from executor.kernel.store.statements import (
-    COUNT_MAX,
-    TERMINAL,
-    RunStatus,
-    as_list,
-    lock_run,
-    those_of,
-)
+from executor.kernel.store.statements import COUNT_MAX, TERMINAL, RunStatus, as_list, columns, lock_run, those_of
 from executor.kernel.store.topics.contents import (
     HELD_BY_RUN,
     IS_OF_A_FILE,
@@ -36,11 +29,7 @@ from executor.kernel.store.topics.inbox import SIGNALS_UNCONSUMED, SignalRow, ad
 from executor.kernel.store.topics.waits import add_waits
 from executor.kernel.store.tx import Batch, Readers, Tx
 
-RUN = (
-    "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"
-    " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
-    " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev, root_id"
-)
+RUN = columns(RunRow).partition(", former_owner")[0]  # what follows is set by a claim
 LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN $texts(:ids)"
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = :id"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key = :key"
@@ -122,14 +111,13 @@ _OPEN = dict.fromkeys(End._fields)
 
 
 async def get_run(readers: Readers, run_id: str) -> RunRow | None:
-    row = await readers.one(RUN_BY_ID, {"id": run_id})
-    return None if row is None else RunRow(*row)
+    return await readers.fetch_one(RunRow, RUN_BY_ID, {"id": run_id})
 
 
 async def runs_by_key(readers: Readers, workflow: str, first: str, last: str, limit: int) -> list[RunRow]:
     """Return the last runs whose idempotency key is from `first` to `last`, by that key backwards."""
     values = {"workflow": workflow, "first": first, "last": last, "limit": limit}
-    return [RunRow(*row) for row in await readers.all(RUNS_BY_KEY, values)]
+    return await readers.fetch(RunRow, RUNS_BY_KEY, values)
 
 
 async def last_seqs(readers: Readers, run_ids: Sequence[str]) -> dict[str, int]:
@@ -158,7 +146,7 @@ async def list_runs(
     )
     query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
     values = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "before": before}
-    return [RunRow(*row) for row in await readers.all(query, {**values, "limit": limit})]
+    return await readers.fetch(RunRow, query, {**values, "limit": limit})
 
 
 async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
@@ -179,13 +167,12 @@ async def list_inputs(
     """Return inputs of at most `bytes_max` bytes, repeats included, newest run first."""
     query = INPUTS + those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft)) + RUNS_PAGE
     values = {"workflow": workflow, "draft": draft, "bytes_max": bytes_max, "limit": limit}
-    return [bytes(input) for (input,) in await readers.all(query, values)]
+    return [input for (input,) in await readers.all(query, values)]
 
 
 async def output_bytes(readers: Readers, run_id: str) -> int:
     """Return the bytes of all outputs in its journal."""
-    row = await readers.one(OUTPUT_BYTES, {"id": run_id})
-    return 0 if row is None else int(row[0])
+    return await readers.value(int, OUTPUT_BYTES, {"id": run_id}) or 0
 
 
 def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
@@ -215,7 +202,7 @@ def create_next(tx: Tx, run: NewRun, before: str, priority: int) -> None:
     """Part of the append that ends the run before it, which had this priority. Signals that it has not received, and
     their files, go on."""
     assert run.idempotency_key is None and run.parent_run_id is None and not run.sources
-    left = [SignalRow(*row) for row in tx.rows(SIGNALS_UNCONSUMED, {"run": before})]
+    left = tx.fetch(SignalRow, SIGNALS_UNCONSUMED, {"run": before})
     if left:
         signals = tuple(replace(signal, run_id=run.id, seq=n) for n, signal in enumerate(left, 1))
         named = as_list(files_in(b"\n".join(signal.payload for signal in left)))
@@ -229,8 +216,7 @@ def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
     if run.idempotency_key is None:
         return None
     key = {"workflow": run.workflow, "key": run.idempotency_key}
-    found = tx.rows(RUN_BY_IDEMPOTENCY_KEY, key)
-    return RunRow(*found[0]) if found else None
+    return tx.fetch_one(RunRow, RUN_BY_IDEMPOTENCY_KEY, key)
 
 
 def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from executor.kernel.store.run_rows import NewRun, RunRow
-from executor.kernel.store.statements import OPEN, keep_workflow
+from executor.kernel.store.statements import OPEN, columns, insert, keep_workflow, replacing
 from executor.kernel.store.topics.alerts import AlertRow, add_alerts
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.tx import Readers, Tx
@@ -119,16 +118,11 @@ def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:
     return "queued" if fire.overlap == "queue" and not is_queued else "skipped"
 
 
-SCHEDULE = (
-    "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"
-    " next_run_at_ms, created_at_ms, updated_at_ms, queued_at_ms, last_run_at_ms, last_run_id, error, made_by"
-)
-FIRE = "due_ms, at_ms, outcome, run_id, error"
-_FIELDS = ("trigger" if name == "trigger_block" else name for name in SCHEDULE.split(", "))
-_VALUES = ", ".join(f":{field}" for field in _FIELDS)
-_REPLACED = ", ".join(f"{column} = excluded.{column}" for column in SCHEDULE.split(", ")[1:])
-ADD_SCHEDULE = f"INSERT INTO schedules ({SCHEDULE}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING"
-PUT_SCHEDULE = f"INSERT INTO schedules ({SCHEDULE}) VALUES ({_VALUES}) ON CONFLICT (id) DO UPDATE SET {_REPLACED}"
+SCHEDULE = columns(ScheduleRow, trigger="trigger_block")
+FIRE = columns(FireRow)
+_INSERT = insert("schedules", ScheduleRow, trigger="trigger_block")
+ADD_SCHEDULE = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
+PUT_SCHEDULE = _INSERT + replacing(ScheduleRow, "id", trigger="trigger_block")
 TAKE_SCHEDULE = f"UPDATE schedules SET error = error WHERE id = :id RETURNING {SCHEDULE}"
 SCHEDULE_BY_ID = f"SELECT {SCHEDULE} FROM schedules WHERE id = :id"
 SCHEDULES = f"SELECT {SCHEDULE} FROM schedules ORDER BY id LIMIT :limit"
@@ -175,19 +169,18 @@ FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT
 
 
 async def get_schedule(readers: Readers, id: str) -> ScheduleRow | None:
-    row = await readers.one(SCHEDULE_BY_ID, {"id": id})
-    return None if row is None else _schedule(row)
+    return await readers.fetch_one(ScheduleRow, SCHEDULE_BY_ID, {"id": id})
 
 
 async def list_schedules(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
     """By id."""
     query = SCHEDULES if workflow is None else SCHEDULES_OF
-    return [_schedule(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
+    return await readers.fetch(ScheduleRow, query, {"workflow": workflow, "limit": limit})
 
 
 async def due_schedules(readers: Readers, now_ms: int, limit: int) -> list[ScheduleRow]:
     """Return schedules with a fire time that has come, or with a queued one and no open run; longest due first."""
-    return [_schedule(row) for row in await readers.all(DUE_SCHEDULES, {"now": now_ms, "limit": limit})]
+    return await readers.fetch(ScheduleRow, DUE_SCHEDULES, {"now": now_ms, "limit": limit})
 
 
 async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
@@ -199,19 +192,15 @@ async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
 
 async def list_fires(readers: Readers, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
     """Newest first."""
-    return [FireRow(*row) for row in await readers.all(FIRES, {"id": schedule_id, "limit": limit})]
+    return await readers.fetch(FireRow, FIRES, {"id": schedule_id, "limit": limit})
 
 
 def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
     """Make it, or change it: see `merged_schedule` for what stays. Returns the row as it is now."""
-    old = _take_schedule(tx, row.id)
-    if old is None:
-        merged = merged_schedule(None, row)
-        if tx.run(ADD_SCHEDULE, msgspec.structs.asdict(merged)) == 1:
-            return merged
-        old = _take_schedule(tx, row.id)  # another process has made it meanwhile
-    merged = merged_schedule(old, row)
-    tx.run(PUT_SCHEDULE, msgspec.structs.asdict(merged))
+    merged = merged_schedule(None, row)
+    if tx.run(ADD_SCHEDULE, asdict(merged)) == 0:
+        merged = merged_schedule(tx.fetch_one(ScheduleRow, TAKE_SCHEDULE, {"id": row.id}), row)
+        tx.run(PUT_SCHEDULE, asdict(merged))
     return merged
 
 
@@ -222,10 +211,8 @@ def switch_schedule(
     fire time. `times` are the cron and tz that `next_run_at_ms` was calculated from; a schedule that has others by
     now is not switched on. Returns the row as it is now, or None if there is no such schedule."""
     change = {"id": id, "enabled": int(enabled), "next_run_at": next_run_at_ms, "now": now_ms}
-    found = tx.rows(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
-    if not found:
-        found = tx.rows(SCHEDULE_BY_ID, {"id": id})
-    return _schedule(found[0]) if found else None
+    switched = tx.fetch_one(ScheduleRow, SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
+    return switched or tx.fetch_one(ScheduleRow, SCHEDULE_BY_ID, {"id": id})
 
 
 def delete_schedule(tx: Tx, id: str) -> bool:
@@ -280,13 +267,3 @@ def put_declared_schedules(tx: Tx, workflow: str, rows: Sequence[ScheduleRow]) -
             delete_schedule(tx, id)
     for row in rows:
         put_schedule(tx, row)
-
-
-def _take_schedule(tx: Tx, id: str) -> ScheduleRow | None:
-    found = tx.rows(TAKE_SCHEDULE, {"id": id})
-    return _schedule(found[0]) if found else None
-
-
-def _schedule(row: tuple[Any, ...]) -> ScheduleRow:
-    read = ScheduleRow(*row)
-    return replace(read, enabled=bool(read.enabled), declared=None if read.declared is None else bool(read.declared))

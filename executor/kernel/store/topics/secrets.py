@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import as_list, lock_run
+from executor.kernel.store.statements import as_list, columns, insert, lock_run
 from executor.kernel.store.topics.waits import WAIT, WaitRow
 from executor.kernel.store.tx import Readers, Row, Tx
 
@@ -42,11 +42,8 @@ class Resealed(Struct, frozen=True):
     key_id: str
 
 
-COLUMNS = "name, version, sealed, key_id, hosts, created_by, created_at_ms, last_used_at_ms, places"
-ADD = """
-INSERT INTO secrets (name, version, sealed, key_id, hosts, created_by, created_at_ms, places)
-VALUES (:name, :version, :sealed, :key_id, :hosts, :created_by, :created_at_ms, :places)
-    ON CONFLICT (name) DO NOTHING"""
+COLUMNS = columns(SecretRow)
+ADD = f"{insert('secrets', SecretRow)} ON CONFLICT (name) DO NOTHING"
 REPLACE = """
 UPDATE secrets
    SET version = :version, sealed = :sealed, key_id = :key_id, hosts = :hosts, created_by = :created_by,
@@ -59,14 +56,13 @@ UPDATE secrets SET last_used_at_ms = :now
  WHERE name = :name AND (last_used_at_ms IS NULL OR last_used_at_ms < :now)"""
 RESEAL = """
 UPDATE secrets SET sealed = :sealed, key_id = :key_id WHERE name = :name AND version = :version AND key_id = :was"""
-DELETE = "DELETE FROM secrets WHERE name = :name"
 
 _texts = msgspec.json.Decoder(tuple[str, ...]).decode
 
 
 async def get_secrets(readers: Readers, names: Sequence[str]) -> list[SecretRow]:
     """Return those of these secrets that exist, by name."""
-    return [_row(row) for row in await readers.all(GET, {"names": as_list(list(names))})]
+    return [_row(row) for row in await readers.all(GET, {"names": as_list(names)})]
 
 
 async def list_secrets(readers: Readers) -> list[SecretRow]:
@@ -79,7 +75,6 @@ def put_secret(tx: Tx, row: SecretRow) -> bool:
     name has another version than that."""
     values = msgspec.structs.asdict(row)
     values |= {key: msgspec.json.encode(values[key]).decode() for key in ("hosts", "places")}
-    del values["last_used_at_ms"]
     return tx.run(ADD if row.version == 1 else REPLACE, values) == 1
 
 
@@ -97,12 +92,12 @@ def reseal_secrets(tx: Tx, changes: Sequence[Resealed]) -> int:
 
 
 def delete_secret(tx: Tx, name: str) -> bool:
-    return tx.run(DELETE, {"name": name}) == 1
+    return tx.run("DELETE FROM secrets WHERE name = :name", {"name": name}) == 1
 
 
 def _row(row: Row) -> SecretRow:
     name, version, sealed, key_id, hosts, by, at_ms, used_at_ms, places = row
-    return SecretRow(name, version, bytes(sealed), key_id, _texts(hosts), by, at_ms, used_at_ms, _texts(places))
+    return SecretRow(name, version, sealed, key_id, _texts(hosts), by, at_ms, used_at_ms, _texts(places))
 
 
 class KeyRow(Struct, frozen=True):
@@ -146,20 +141,18 @@ SELECT {WAIT} FROM waits
 
 async def list_keys(readers: Readers) -> list[KeyRow]:
     """Return keys by id."""
-    return [KeyRow(*row) for row in await readers.all("SELECT id, since_ms, until_ms FROM secret_keys ORDER BY id")]
+    return await readers.fetch(KeyRow, f"SELECT {columns(KeyRow)} FROM secret_keys ORDER BY id")
 
 
 async def find_old_wait(readers: Readers, token_hash: str, now_ms: int) -> WaitRow | None:
     """Return the wait whose link this was, while the key that it was made with is valid."""
-    row = await readers.one(OLD_WAIT, {"token": token_hash, "now": now_ms})
-    return None if row is None else WaitRow(*row)
+    return await readers.fetch_one(WaitRow, OLD_WAIT, {"token": token_hash, "now": now_ms})
 
 
 def claim_key(tx: Tx, id: str, now_ms: int) -> str:
     """Return the id of the present key, which is this one if there was none."""
     tx.run(ADD_KEY, {"id": id, "now": now_ms})
-    ((present,),) = tx.rows(PRESENT_KEY)
-    return str(present)
+    return str(tx.row(PRESENT_KEY)[0])
 
 
 def change_key(tx: Tx, id: str, now_ms: int, until_ms: int) -> bool:

@@ -6,7 +6,7 @@ import msgspec
 from msgspec import Struct
 
 from executor.errors import Fenced
-from executor.kernel.store.statements import HEAD_OF_ID
+from executor.kernel.store.statements import HEAD_OF_ID, columns, insert, replacing
 from executor.kernel.store.tx import Readers, Tx
 
 SNAPSHOT_SEQ_MIN = 1_000  # events of a run that may have one: a shorter journal is folded as quickly
@@ -24,20 +24,19 @@ class SnapshotRow(Struct, frozen=True):
     data: bytes
 
 
-SNAPSHOT = "seq, format, code, plan_hash, checksum, data"
+SNAPSHOT = columns(SnapshotRow)
 GET = f"SELECT {SNAPSHOT} FROM snapshots WHERE n = (SELECT n FROM run_details WHERE id = :id)"
+REPLACING = replacing(SnapshotRow, "n")
 # By a transaction that has taken the run's row and found it to be its own.
 PUT = f"""
 INSERT INTO snapshots (n, {SNAPSHOT})
 VALUES ((SELECT n FROM run_details WHERE id = :id), :seq, :format, :code, :plan_hash, :checksum, :data)
-ON CONFLICT (n) DO UPDATE SET seq = excluded.seq, format = excluded.format, code = excluded.code,
-            plan_hash = excluded.plan_hash, checksum = excluded.checksum, data = excluded.data"""
+{REPLACING}"""
 DELETE_SNAPSHOT = "DELETE FROM snapshots WHERE n = :n"
 
 
 async def get_snapshot(readers: Readers, run_id: str) -> SnapshotRow | None:
-    row = await readers.one(GET, {"id": run_id})
-    return None if row is None else SnapshotRow(*row)
+    return await readers.fetch_one(SnapshotRow, GET, {"id": run_id})
 
 
 def put_snapshot(tx: Tx, run: str, row: SnapshotRow) -> None:
@@ -77,18 +76,14 @@ class CheckpointRow(Struct, frozen=True):
     data: bytes
 
 
-CHECKPOINT = "run_id, node, attempt, at_ms, data"
-GET_CHECKPOINT = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = :run AND node = :node"
+GET_CHECKPOINT = f"SELECT {columns(CheckpointRow)} FROM checkpoints WHERE run_id = :run AND node = :node"
 # The fence: it takes the run's row, so no other process has the run before the checkpoint is written.
 HOLD_RUN = f"UPDATE heads SET seq = seq WHERE {HEAD_OF_ID} AND epoch = :epoch"
-PUT_CHECKPOINT = f"""
-INSERT INTO checkpoints ({CHECKPOINT}) VALUES (:run_id, :node, :attempt, :at_ms, :data)
-ON CONFLICT (run_id, node) DO UPDATE SET attempt = excluded.attempt, at_ms = excluded.at_ms, data = excluded.data"""
+PUT_CHECKPOINT = insert("checkpoints", CheckpointRow) + replacing(CheckpointRow, "run_id", "node")
 
 
 async def get_checkpoint(readers: Readers, run_id: str, node: str) -> CheckpointRow | None:
-    row = await readers.one(GET_CHECKPOINT, {"run": run_id, "node": node})
-    return None if row is None else CheckpointRow(*row)
+    return await readers.fetch_one(CheckpointRow, GET_CHECKPOINT, {"run": run_id, "node": node})
 
 
 def put_checkpoint(tx: Tx, epoch: int, row: CheckpointRow) -> None:

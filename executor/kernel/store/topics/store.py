@@ -55,12 +55,6 @@ class Writer(Protocol):
         """Have it committed. The future holds what `write` returned, once that is on disk."""
 
 
-class OwnReaders(Readers, Protocol):
-    async def open(self) -> None: ...
-
-    async def close(self) -> None: ...
-
-
 def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
     """Return the method that has `change` committed, with its parameters except the transaction."""
     return _method(change, is_audited=False)
@@ -112,7 +106,7 @@ class Store(ABC):
 
     stats: Stats  # of what this process has committed
     _writer: Writer
-    _readers: OwnReaders
+    _readers: Readers
 
     @abstractmethod
     async def open(self) -> None:
@@ -316,18 +310,18 @@ class Store(ABC):
 
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
         """Most of the time nothing is due: a reader finds that out without the writer."""
-        if not await outbox.is_any_due(self._readers, now_ms):
+        if await self._readers.one(outbox.NOTIFICATIONS.is_due, {"now": now_ms}) is None:
             return []
         return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
 
     async def group_alerts(self, now_ms: int, every_ms: int) -> int:
         """A reader finds out that none is due."""
-        if not await alerts.is_any_due(self._readers, now_ms):
+        if await self._readers.one(alerts.IS_ANY_DUE, {"now": now_ms}) is None:
             return 0
         return await self._writer.submit(alerts.group_alerts, now_ms, every_ms)
 
     async def claim_alert_messages(self, now_ms: int, lease_ms: int, limit: int) -> list[AlertMessage]:
-        if not await alerts.is_message_due(self._readers, now_ms):
+        if await self._readers.one(alerts.MESSAGES.is_due, {"now": now_ms}) is None:
             return []
         return await self._writer.submit(alerts.claim_alert_messages, now_ms, lease_ms, limit)
 

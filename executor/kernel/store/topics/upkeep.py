@@ -111,8 +111,7 @@ ON CONFLICT (name) DO UPDATE SET updated_at_ms = excluded.updated_at_ms, data = 
 
 async def upkeep_note(readers: Readers, name: str) -> bytes | None:
     """Return the last note of this name."""
-    row = await readers.one(NOTE, {"name": name})
-    return None if row is None else bytes(row[0])
+    return await readers.value(bytes, NOTE, {"name": name})
 
 
 def put_upkeep_note(tx: Tx, name: str, data: bytes, now_ms: int) -> None:
@@ -136,7 +135,7 @@ async def find_removable(
     query = FIND_REMOVABLE + which + (_NOT_NEWEST if keep else "") + (BEHIND if after is not None else "") + IN_ORDER
     values = {"before": ended_before_ms, "keep": keep, "after": after, "limit": limit}
     values |= {"workflow": workflow, "but_not": as_list(but_not)}
-    return [Removable(*row) for row in await readers.all(query, values)]
+    return await readers.fetch(Removable, query, values)
 
 
 def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
@@ -182,5 +181,5 @@ def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orph
 
 async def count_orphans(readers: Readers, unused_since_ms: int) -> Orphans:
     """Count what `delete_orphans` would delete in all."""
-    row = await readers.one(COUNT_ORPHANS, {"unused_since": unused_since_ms})
-    return Orphans() if row is None else Orphans(*row)
+    [counts] = await readers.fetch(Orphans, COUNT_ORPHANS, {"unused_since": unused_since_ms})
+    return counts

@@ -66,12 +66,7 @@ WITH RECURSIVE below (id) AS (
     UNION
     SELECT r.id FROM below JOIN run_details AS r ON r.parent_run_id = below.id)
 SELECT model, prices, {SUMS} FROM below JOIN usage ON run_id = id GROUP BY model, prices ORDER BY model, prices"""
-# Behind the key, which is one of the columns: the conditions, and the order.
-_USAGE_BY: dict[By, str] = {
-    "day": f"SELECT day, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last",
-    "workflow": f"SELECT workflow, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last",
-    "model": f"SELECT model, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last",
-}
+_USAGE_BY = f"SELECT {{by}}, prices, {SUMS} FROM usage WHERE day BETWEEN :first AND :last"
 _OF_WORKFLOW = " AND workflow = :workflow"
 _GROUPED = " GROUP BY 1, 2 ORDER BY sum(cost_nanos) DESC, sum(input_tokens + output_tokens) DESC, 1, 2 LIMIT :limit"
 # Add the usage of a deleted run to that of the runs deleted before it.
@@ -102,7 +97,7 @@ async def usage_between(
     readers: Readers, first_day: int, last_day: int, by: By, workflow: str | None = None
 ) -> list[UsageSum]:
     """Both days are part of it. Of more than GROUPS_MAX sums those that cost most."""
-    query = _USAGE_BY[by] + those_of((_OF_WORKFLOW, workflow)) + _GROUPED
+    query = _USAGE_BY.format(by=by) + those_of((_OF_WORKFLOW, workflow)) + _GROUPED
     values = {"first": first_day, "last": last_day, "workflow": workflow, "limit": GROUPS_MAX}
     return _sums(await readers.all(query, values))
 

@@ -8,7 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec import Struct
 
-from executor.kernel.store.statements import COUNT_MAX, lock_run, those_of
+from executor.kernel.store.statements import COUNT_MAX, columns, lock_run, those_of
 from executor.kernel.store.topics.families import BELOW
 from executor.kernel.store.topics.inbox import post_message
 from executor.kernel.store.tx import Readers, Tx
@@ -56,10 +56,7 @@ class Answered(Struct, frozen=True):
     wait: WaitRow
 
 
-WAIT = (
-    "run_id, id, node, path, kind, token_hash, request, schema, status, opened_at_ms, expires_at_ms, on_expire, name,"
-    " correlation, response, answered_by, answered_at_ms"
-)
+WAIT = columns(WaitRow)
 _VALUES = ", ".join(f":{name}" for name in WaitRow.__struct_fields__)
 ADD_WAIT = f"""INSERT INTO waits ({WAIT}, workflow)
 VALUES ({_VALUES}, (SELECT workflow FROM run_details WHERE id = :run_id))"""
@@ -104,13 +101,11 @@ SELECT {WAIT} FROM waits
 
 
 async def find_wait(readers: Readers, token_hash: str) -> WaitRow | None:
-    row = await readers.one(WAIT_BY_TOKEN, {"token": token_hash})
-    return None if row is None else WaitRow(*row)
+    return await readers.fetch_one(WaitRow, WAIT_BY_TOKEN, {"token": token_hash})
 
 
 async def get_wait(readers: Readers, run_id: str, wait_id: str) -> WaitRow | None:
-    row = await readers.one(WAIT_BY_ID, {"run": run_id, "id": wait_id})
-    return None if row is None else WaitRow(*row)
+    return await readers.fetch_one(WaitRow, WAIT_BY_ID, {"run": run_id, "id": wait_id})
 
 
 async def list_waits(
@@ -144,7 +139,7 @@ async def list_waits(
         query = f"SELECT * FROM ({' UNION ALL '.join(pages)}) AS pages{WAITS_PAGE}"
     values = {"status": status, "run": run_id, "key": key, "kind": kind, "workflow": workflow, "limit": limit}
     values["before_run"], values["before_id"] = before or (None, None)
-    return [WaitRow(*row) for row in await readers.all(query, values)]
+    return await readers.fetch(WaitRow, query, values)
 
 
 async def count_waits(
@@ -165,7 +160,7 @@ async def count_waits(
 
 async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> list[WaitRow]:
     """Return pending waits of the runs below, oldest first, without those for a child."""
-    return [WaitRow(*row) for row in await readers.all(WAITS_BELOW, {"run": run_id, "limit": limit})]
+    return await readers.fetch(WaitRow, WAITS_BELOW, {"run": run_id, "limit": limit})
 
 
 def answer_wait(
@@ -173,10 +168,9 @@ def answer_wait(
 ) -> Answered | None:
     """pending -> answered once, message into the inbox, run due now; one transaction. Returns None if there
     is no such wait."""
-    found = tx.rows(WAIT_BY_TOKEN, {"token": token_hash})
-    if not found:
+    wait = tx.fetch_one(WaitRow, WAIT_BY_TOKEN, {"token": token_hash})
+    if wait is None:
         return None
-    wait = WaitRow(*found[0])
     update = WaitUpdate(wait.id, "answered", response, by, now_ms)
     answered = _close(tx, wait.run_id, update, message, now_ms, token_hash)
     return answered if answered is not None and answered.wait.token_hash == token_hash else None
@@ -206,16 +200,15 @@ def _close(
         posted = post_message(tx, run_id, message, now_ms)
         assert posted, f"wait {change.id} of run {run_id} was pending, but the run has ended"
         return Answered(True, closed)
-    found = tx.rows(WAIT_BY_ID, {"run": run_id, "id": change.id})
-    return Answered(False, WaitRow(*found[0])) if found else None
+    found = tx.fetch_one(WaitRow, WAIT_BY_ID, {"run": run_id, "id": change.id})
+    return None if found is None else Answered(False, found)
 
 
 def _close_wait(tx: Tx, run_id: str, change: WaitUpdate, token_hash: str | None = None) -> WaitRow | None:
     values = {"run": run_id, "id": change.id, "status": change.status, "response": change.response}
     of_link = {} if token_hash is None else {"token": token_hash}
     statement = CLOSE_WAIT_OF_LINK if of_link else CLOSE_WAIT
-    rows = tx.rows(statement, {**values, "by": change.answered_by, "now": change.at_ms, **of_link})
-    return WaitRow(*rows[0]) if rows else None
+    return tx.fetch_one(WaitRow, statement, {**values, "by": change.answered_by, "now": change.at_ms, **of_link})
 
 
 def add_waits(tx: Tx, waits: Sequence[WaitRow]) -> None:

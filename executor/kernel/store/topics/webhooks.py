@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import msgspec
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from executor.errors import Conflict, Fenced
 from executor.kernel.store.run_rows import NewRun, RunRow
-from executor.kernel.store.statements import keep_workflow
+from executor.kernel.store.statements import columns, insert, keep_workflow, replacing
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.topics.schedules import Origin
 from executor.kernel.store.tx import Readers, Tx
@@ -24,7 +23,7 @@ DIGEST_CHARS: Final = 32  # of those that are remembered longest: 128 bits
 DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is recognised
 
 
-class WebhookRow(Struct, frozen=True):
+class _Webhook(Struct, frozen=True):
     """`secret_env` names the environment's value that is the secret; without it the secret follows from `generation`, a
     random number. `timeout_ms` is for respond `run`; `headers` is a JSON list of the names that are passed on besides
     the usual ones. For `version`, `trigger` and `declared` see ScheduleRow."""
@@ -44,6 +43,9 @@ class WebhookRow(Struct, frozen=True):
     origin: Origin
     created_at_ms: int
     updated_at_ms: int
+
+
+class WebhookRow(_Webhook, frozen=True):
     last_run_at_ms: int | None = None
     last_run_id: str | None = None
 
@@ -103,19 +105,15 @@ def lasts(webhook: WebhookRow) -> bool:
     return webhook.auth == "github"
 
 
-_COLUMNS = (
-    "id, workflow, version, trigger_block, auth, secret_env, generation, respond, timeout_ms, headers, enabled,"
-    " declared, origin, created_at_ms, updated_at_ms"
-)
 # The last run is that of the last delivery: a column of the webhook would be written by all its deliveries at once.
 _LAST = "(SELECT {column} FROM deliveries WHERE webhook_id = webhooks.id ORDER BY n DESC LIMIT 1)"
-WEBHOOK = ", ".join((_COLUMNS, _LAST.format(column="at_ms"), _LAST.format(column="run_id")))
-DELIVERY = "webhook_id, id, digest, at_ms, run_id"
-REFUSAL = "webhook_id, outcome, count, first_at_ms, last_at_ms, delivery, run_id"
-_VALUES = ", ".join(":trigger" if name == "trigger_block" else f":{name}" for name in _COLUMNS.split(", "))
-_REPLACED = ", ".join(f"{column} = excluded.{column}" for column in _COLUMNS.split(", ")[1:])
-ADD_WEBHOOK = f"INSERT INTO webhooks ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING"
-PUT_WEBHOOK = f"INSERT INTO webhooks ({_COLUMNS}) VALUES ({_VALUES}) ON CONFLICT (id) DO UPDATE SET {_REPLACED}"
+_COLUMNS = columns(_Webhook, trigger="trigger_block")
+WEBHOOK = f"{_COLUMNS}, {_LAST.format(column='at_ms')}, {_LAST.format(column='run_id')}"
+DELIVERY = columns(DeliveryRow)
+REFUSAL = columns(RefusalRow)
+_INSERT = insert("webhooks", _Webhook, trigger="trigger_block")
+ADD_WEBHOOK = f"{_INSERT} ON CONFLICT (id) DO NOTHING"
+PUT_WEBHOOK = _INSERT + replacing(_Webhook, "id", trigger="trigger_block")
 TAKE_WEBHOOK = f"UPDATE webhooks SET enabled = enabled WHERE id = :id RETURNING {WEBHOOK}"
 WEBHOOK_BY_ID = f"SELECT {WEBHOOK} FROM webhooks WHERE id = :id"
 WEBHOOKS = f"SELECT {WEBHOOK} FROM webhooks ORDER BY id LIMIT :limit"
@@ -124,9 +122,8 @@ DECLARED_WEBHOOKS = "SELECT id FROM webhooks WHERE workflow = :workflow AND orig
 DELETE_REFUSALS = "DELETE FROM refusals WHERE webhook_id = :id"
 DELETE_DELIVERIES = "DELETE FROM deliveries WHERE webhook_id = :id"
 SWITCH_WEBHOOK = f"UPDATE webhooks SET enabled = :enabled, updated_at_ms = :now WHERE id = :id RETURNING {WEBHOOK}"
-ROTATE_WEBHOOK = (
-    f"UPDATE webhooks SET generation = :generation, updated_at_ms = :now WHERE id = :id RETURNING {WEBHOOK}"
-)
+ROTATE_WEBHOOK = f"""
+UPDATE webhooks SET generation = :generation, updated_at_ms = :now WHERE id = :id RETURNING {WEBHOOK}"""
 FORGOTTEN = """
  WHERE webhook_id = :id AND at_ms <= :before
    AND n < (SELECT n FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)"""
@@ -162,49 +159,42 @@ TRIES_MAX = 100  # each one that fails is a delivery that was forgotten just the
 
 
 async def get_webhook(readers: Readers, id: str) -> WebhookRow | None:
-    row = await readers.one(WEBHOOK_BY_ID, {"id": id})
-    return None if row is None else _webhook(row)
+    return await readers.fetch_one(WebhookRow, WEBHOOK_BY_ID, {"id": id})
 
 
 async def list_webhooks(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
     """By id."""
     query = WEBHOOKS if workflow is None else WEBHOOKS_OF
-    return [_webhook(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
+    return await readers.fetch(WebhookRow, query, {"workflow": workflow, "limit": limit})
 
 
 async def list_deliveries(readers: Readers, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
     """Newest first."""
-    return [DeliveryRow(*row) for row in await readers.all(DELIVERIES, {"id": webhook_id, "limit": limit})]
+    return await readers.fetch(DeliveryRow, DELIVERIES, {"id": webhook_id, "limit": limit})
 
 
 async def list_refusals(readers: Readers, webhook_id: str) -> list[RefusalRow]:
     """Return refusals, the reason that came last first; at most REASONS_KEPT."""
-    return [RefusalRow(*row) for row in await readers.all(REFUSALS, {"id": webhook_id})]
+    return await readers.fetch(RefusalRow, REFUSALS, {"id": webhook_id})
 
 
 def put_webhook(tx: Tx, row: WebhookRow) -> WebhookRow:
     """Make it, or change it: see `merged_webhook` for what stays. Returns the row as it is now."""
-    old = _take_webhook(tx, row.id)
-    if old is None:
-        merged = merged_webhook(None, row)
-        if tx.run(ADD_WEBHOOK, msgspec.structs.asdict(merged)) == 1:
-            return merged
-        old = _take_webhook(tx, row.id)  # another process has made it meanwhile
-    merged = merged_webhook(old, row)
-    tx.run(PUT_WEBHOOK, msgspec.structs.asdict(merged))
+    merged = merged_webhook(None, row)
+    if tx.run(ADD_WEBHOOK, asdict(merged)) == 0:
+        merged = merged_webhook(tx.fetch_one(WebhookRow, TAKE_WEBHOOK, {"id": row.id}), row)
+        tx.run(PUT_WEBHOOK, asdict(merged))
     return merged
 
 
 def switch_webhook(tx: Tx, id: str, enabled: bool, now_ms: int) -> WebhookRow | None:
-    found = tx.rows(SWITCH_WEBHOOK, {"id": id, "enabled": int(enabled), "now": now_ms})
-    return _webhook(found[0]) if found else None
+    return tx.fetch_one(WebhookRow, SWITCH_WEBHOOK, {"id": id, "enabled": int(enabled), "now": now_ms})
 
 
 def rotate_webhook(tx: Tx, id: str, generation: int, now_ms: int) -> WebhookRow | None:
     """Give the secret a new generation. The old one is no longer valid, and digests signed with it are deleted."""
-    found = tx.rows(ROTATE_WEBHOOK, {"id": id, "generation": generation, "now": now_ms})
     tx.run(DELETE_DIGESTS, {"id": id})
-    return _webhook(found[0]) if found else None
+    return tx.fetch_one(WebhookRow, ROTATE_WEBHOOK, {"id": id, "generation": generation, "now": now_ms})
 
 
 def delete_webhook(tx: Tx, id: str) -> bool:
@@ -243,8 +233,8 @@ def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> Deliv
         if tx.run(ADD_DELIVERY, values) == 1:
             break
         _check(tx, webhook)
-        if found := tx.rows(FIND_DELIVERY, wanted):
-            return DeliveryRow(*found[0])
+        if found := tx.fetch_one(DeliveryRow, FIND_DELIVERY, wanted):
+            return found
     else:
         raise Conflict(f"delivery {delivery.id} of webhook {delivery.webhook_id} could not be stored")
     # Looked at after `deliveries`, which is where digests come from: none is missed on its way.
@@ -258,7 +248,7 @@ def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> Deliv
 def add_refusals(tx: Tx, rows: Sequence[RefusalRow]) -> None:
     """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
     for row in rows:
-        tx.run(ADD_REFUSAL, msgspec.structs.asdict(row))
+        tx.run(ADD_REFUSAL, asdict(row))
 
 
 def delete_webhooks_of(tx: Tx, workflow: str) -> int:
@@ -278,16 +268,4 @@ def put_declared_webhooks(tx: Tx, workflow: str, rows: Sequence[WebhookRow]) -> 
 
 
 def _check(tx: Tx, webhook: WebhookRow) -> None:
-    """Raises Fenced: it is not as it was."""
-    found = tx.rows(WEBHOOK_BY_ID, {"id": webhook.id})
-    check_unchanged(webhook, _webhook(found[0]) if found else None)
-
-
-def _take_webhook(tx: Tx, id: str) -> WebhookRow | None:
-    found = tx.rows(TAKE_WEBHOOK, {"id": id})
-    return _webhook(found[0]) if found else None
-
-
-def _webhook(row: tuple[Any, ...]) -> WebhookRow:
-    read = WebhookRow(*row)
-    return replace(read, enabled=bool(read.enabled), declared=None if read.declared is None else bool(read.declared))
+    check_unchanged(webhook, tx.fetch_one(WebhookRow, WEBHOOK_BY_ID, {"id": webhook.id}))

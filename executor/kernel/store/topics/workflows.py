@@ -8,6 +8,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from executor.errors import Conflict
+from executor.kernel.store.statements import columns
 from executor.kernel.store.topics.cache import clear_cache
 from executor.kernel.store.topics.drafts import LastRun, unbase_drafts
 from executor.kernel.store.topics.memory import forget_workflow
@@ -79,7 +80,7 @@ class Declared(Struct, frozen=True):
         )
 
 
-WORKFLOW = "name, version, hash, document, created_at_ms"
+WORKFLOW = columns(WorkflowRow)
 # Takes the version, so that it is not deleted before it is active.
 TAKE_BY_HASH = f"UPDATE workflows SET hash = hash WHERE name = :name AND hash = :hash RETURNING {WORKFLOW}"
 TAKE_VERSION = f"UPDATE workflows SET hash = hash WHERE name = :name AND version = :version RETURNING {WORKFLOW}"
@@ -115,8 +116,8 @@ SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
                                   ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
 HEAD = f"{HEADS} WHERE a.workflow = :name"
 ALL_HEADS = f"{HEADS} ORDER BY a.workflow"
-VERSIONS = """
-SELECT version, hash, created_at_ms FROM workflows
+VERSIONS = f"""
+SELECT {columns(VersionRow)} FROM workflows
  WHERE name = :name AND version < :before AND EXISTS (SELECT 1 FROM active_versions WHERE workflow = :name)
  ORDER BY version DESC LIMIT :limit"""
 COUNT_OPEN = """
@@ -125,13 +126,14 @@ SELECT count(*) FROM heads AS h CROSS JOIN run_details AS d WHERE d.n = h.n AND 
 
 async def get_workflow(readers: Readers, name: str, version: int | None = None) -> WorkflowRow | None:
     """Return the active version, or with a number that one, also of a workflow that was deleted."""
-    row = await readers.one(ACTIVE if version is None else BY_VERSION, {"name": name, "version": version})
-    return None if row is None else WorkflowRow(*row)
+    return await readers.fetch_one(
+        WorkflowRow, ACTIVE if version is None else BY_VERSION, {"name": name, "version": version}
+    )
 
 
 async def list_workflows(readers: Readers) -> list[WorkflowRow]:
     """Return the active version of each workflow, by name."""
-    return [WorkflowRow(*row) for row in await readers.all(ALL_ACTIVE)]
+    return await readers.fetch(WorkflowRow, ALL_ACTIVE)
 
 
 async def get_head(readers: Readers, name: str) -> WorkflowHead | None:
@@ -160,19 +162,19 @@ def put_workflow(
     them."""
     values = {"name": name, "hash": hash, "document": document, "now": now_ms}
     for _ in range(TRIES_MAX):
-        if found := tx.rows(TAKE_BY_HASH, {"name": name, "hash": hash}):
-            return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
-        if added := tx.rows(ADD, values):
-            return _make_active(tx, WorkflowRow(*added[0]), True, now_ms, declared)
+        if found := tx.fetch_one(WorkflowRow, TAKE_BY_HASH, {"name": name, "hash": hash}):
+            return _make_active(tx, found, False, now_ms, declared)
+        if added := tx.fetch_one(WorkflowRow, ADD, values):
+            return _make_active(tx, added, True, now_ms, declared)
     raise Conflict(f"workflow '{name}' is being stored by many processes at once", hint="store it again")
 
 
 def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None = None) -> Stored | None:
     """As `put_workflow` with the document of `version`. Returns None if there is no such workflow or version."""
-    found = tx.rows(TAKE_VERSION, {"name": name, "version": version})
-    if not found or _take_active(tx, name) is None:
+    found = tx.fetch_one(WorkflowRow, TAKE_VERSION, {"name": name, "version": version})
+    if found is None or _take_active(tx, name) is None:
         return None
-    return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
+    return _make_active(tx, found, False, now_ms, declared)
 
 
 def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import psycopg
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
@@ -20,7 +20,7 @@ from executor.kernel.store.run_rows import DEFAULT_POOLS, RunRow
 from executor.kernel.store.statements import RunStatus
 from executor.kernel.store.topics.claims import FOLDABLE, ORPHANED, READY_MAX, behind
 from executor.kernel.store.topics.runs import RUN
-from executor.kernel.store.topics.snapshots import SnapshotRow, check_length
+from executor.kernel.store.topics.snapshots import REPLACING, SNAPSHOT, SnapshotRow, check_length
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome
 
@@ -175,11 +175,10 @@ WITH released AS (
 left_behind AS (
     UPDATE slots AS s SET freed = 1 FROM released AS r WHERE s.n = r.n AND s.freed = 0 AND r.limits IS NOT NULL),
 folded AS (
-    INSERT INTO snapshots (n, seq, format, code, plan_hash, checksum, data)
+    INSERT INTO snapshots (n, {SNAPSHOT})
     SELECT r.n, s.seq, s.format, s.code, s.plan_hash, s.checksum, s.data
       FROM {SNAPSHOTS.table} JOIN released AS r ON r.id = s.run
-    ON CONFLICT (n) DO UPDATE SET seq = excluded.seq, format = excluded.format, code = excluded.code,
-                plan_hash = excluded.plan_hash, checksum = excluded.checksum, data = excluded.data)
+    {REPLACING})
 SELECT id FROM released"""
 # Runs that have the same owner as before were not released. A process that lost one to another has no use for it.
 STILL_OWNED = f"""
@@ -194,9 +193,7 @@ class Releases(Kind[Release]):
         snapshots = [(each.run_id, each.snapshot) for each in self.asked if each.snapshot is not None]
         for run, snapshot in snapshots:
             check_length(run, snapshot)
-        of_snapshots = SNAPSHOTS.values(
-            (run, row.seq, row.format, row.code, row.plan_hash, row.checksum, row.data) for run, row in snapshots
-        )
+        of_snapshots = SNAPSHOTS.values((run, *astuple(row)) for run, row in snapshots)
         return tx.ask(RELEASE_RUNS, {**self._values(), **of_snapshots})
 
     def look(self, session: Session) -> psycopg.Cursor[Row]:

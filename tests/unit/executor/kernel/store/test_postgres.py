@@ -13,19 +13,8 @@ import psycopg
 
 import executor.kernel.store.postgres.dialect as dialect
 from executor.errors import Conflict, DatabaseFull, DatabaseUnavailable, DatabaseWriteFailed, Fenced
-from executor.kernel.store.postgres.connection import Tx as PostgresTx
 from executor.kernel.store.postgres.dialect import TEXTS
 from executor.kernel.store.postgres.errors import as_weft_error
-from executor.kernel.store.tx import Tx
-
-
-def _as_topics_take_it(tx: PostgresTx) -> Tx:
-    return tx  # for mypy: it has all that topics ask of one
-
-
-def test_a_transaction_has_what_topics_ask_of_one() -> None:
-    asked = {name for name in vars(Tx) if not name.startswith("_")}
-    assert {"rows", "row", "run", "many", "lock"} <= asked <= set(dir(PostgresTx))
 
 
 def test_parameters_and_pieces() -> None:
