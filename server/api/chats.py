@@ -17,7 +17,7 @@ from executor.service.topics.chats import PERSON, ChatTurn, ChatView, new_conver
 from server import ui
 from server.http.errors import CrossSite, UnsupportedMedia
 from server.http.request import decode_form, read_bytes
-from server.http.response import json_response
+from server.http.response import Json
 from server.http.security import is_cross_site
 from server.http.sse import EventStream
 from server.http.table import Call, Routes, RouteSpec
@@ -94,7 +94,7 @@ async def show(call: Call) -> Response:
     except WeftError as error:
         return instead(error, "chat")
     if call.accepts("application/json"):
-        return json_response(ChatTurns(turns))
+        return Json(ChatTurns(turns))
     read_only = call.settings.read_only
     return pages.show(chat, turns, another=_another(call), extras=_extras(call), read_only=read_only)
 
@@ -124,7 +124,7 @@ async def say(call: Call) -> Response:
         if wants_json:
             raise
         return instead(error, "chat")
-    return json_response(ChatSent(n), 202) if wants_json else RedirectResponse(call.request.url.path, 303)
+    return Json(ChatSent(n), 202) if wants_json else RedirectResponse(call.request.url.path, 303)
 
 
 @route(

@@ -5,14 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.blocks.vault.connection import Connection, Kind, Provider
 from executor.blocks.vault.oauth import KnownProvider, known_providers
 from executor.service.topics.connections import ConnectionView, SignIn
 from executor.service.topics.secrets import EnvUse
-from server.http.request import read_as
-from server.http.response import json_response
 from server.http.table import Call, Routes, RouteSpec
 
 
@@ -74,65 +71,47 @@ _ONE = "/api/connections/{name}"
 route = Routes("secrets", RouteSpec)
 
 
-@route("GET", "/api/connections", "List connections", needs="editor", answer=ConnectionList)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/connections", "List connections", needs="editor")
+async def list_all(call: Call) -> ConnectionList:
     """Names, kinds, hosts and states; and the well-known OAuth providers."""
     connections = call.engine.connections
-    return json_response(ConnectionList(await connections.all(), connections.redirect_uri, known_providers()))
+    return ConnectionList(await connections.all(), connections.redirect_uri, known_providers())
 
 
-@route(
-    "PUT",
-    _ONE,
-    "Add or replace a connection",
-    needs="admin",
-    body=ConnectionSpec,
-    answer=ConnectionView,
-    statuses=(400, 409, 422),
-)
-async def put(call: Call) -> Response:
+@route("PUT", _ONE, "Add or replace a connection", needs="admin", statuses=(400, 409, 422))
+async def put(call: Call, name: str, body: ConnectionSpec) -> ConnectionView:
     """Add a connection, or replace the one of this name, with its credential; people must then sign in again."""
-    spec = await read_as(call.request, call.limits, ConnectionSpec)
     connections = call.engine.connections
-    return json_response(await connections.put(call.path("name"), _made(spec), spec.hosts, by=call.who.actor))
+    return await connections.put(name, _made(body), body.hosts, by=call.who.actor)
 
 
-@route("GET", f"{_ONE}/uses", "List what uses a connection", needs="editor", answer=ConnectionUses, statuses=(404, 409))
-async def uses(call: Call) -> Response:
+@route("GET", f"{_ONE}/uses", "List what uses a connection", needs="editor", statuses=(404, 409))
+async def uses(call: Call, name: str) -> ConnectionUses:
     """The workflows and drafts that name it."""
-    return json_response(ConnectionUses(await call.engine.connections.used_by(call.path("name"))))
+    return ConnectionUses(await call.engine.connections.used_by(name))
 
 
-@route("DELETE", _ONE, "Delete a connection", needs="admin", answer=ConnectionDeleted, statuses=(404,))
-async def delete(call: Call) -> Response:
+@route("DELETE", _ONE, "Delete a connection", needs="admin", statuses=(404,))
+async def delete(call: Call, name: str) -> ConnectionDeleted:
     """Blocks that name it fail from now on."""
-    await call.engine.connections.delete(call.path("name"))
-    return json_response(ConnectionDeleted(call.path("name"), True))
+    await call.engine.connections.delete(name)
+    return ConnectionDeleted(name, True)
 
 
-@route("POST", f"{_ONE}/connect", "Begin to sign in to a connection", needs="admin", answer=SignIn, statuses=(404, 409))
-async def connect(call: Call) -> Response:
+@route("POST", f"{_ONE}/connect", "Begin to sign in to a connection", needs="admin", statuses=(404, 409))
+async def connect(call: Call, name: str) -> SignIn:
     """Begin to sign in at its provider. The address is valid for 10 minutes, once, and only for the session or token
     that asked for it."""
-    return json_response(await call.engine.connections.begin(call.path("name"), _session(call)))
+    return await call.engine.connections.begin(name, _session(call))
 
 
-@route(
-    "POST",
-    "/api/oauth/code",
-    "End a sign-in to a connection",
-    needs="admin",
-    body=SignInAnswer,
-    answer=ConnectionView,
-    statuses=(400, 409, 502),
-)
-async def connected(call: Call) -> Response:
+@route("POST", "/api/oauth/code", "End a sign-in to a connection", needs="admin", statuses=(400, 409, 502))
+async def connected(call: Call, body: SignInAnswer) -> ConnectionView:
     """End a sign-in with the parameters that the provider gave the browser."""
-    said = await read_as(call.request, call.limits, SignInAnswer)
     connections = call.engine.connections
-    made = await connections.end(said.state, _session(call), code=said.code, said=said.error, issuer=said.iss)
+    made = await connections.end(body.state, _session(call), code=body.code, said=body.error, issuer=body.iss)
     call.note(made.name)
-    return json_response(made)
+    return made
 
 
 def _session(call: Call) -> str:

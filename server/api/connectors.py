@@ -6,14 +6,12 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.blocks.connectors import openapi
 from executor.blocks.connectors.document import BYTES_MAX
 from executor.blocks.connectors.openapi import CHOSEN_MAX
 from executor.service.topics.connectors import ConnectorView, OpenApiImported
-from server.http.request import read_as
-from server.http.response import json_response
+from server.http.response import Json
 from server.http.table import Call, Routes, RouteSpec
 
 
@@ -50,42 +48,32 @@ _ONE = "/api/connectors/{service}"
 route = Routes("workflows", RouteSpec)
 
 
-@route("GET", "/api/connectors", "List connectors that were added", needs="viewer", answer=ConnectorList)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/connectors", "List connectors that were added", needs="viewer")
+async def list_all(call: Call) -> ConnectorList:
     """The connectors that were added, by service. `GET /api/blocks` lists all."""
-    return json_response(ConnectorList(await call.engine.connectors.all()))
+    return ConnectorList(await call.engine.connectors.all())
 
 
-@route("GET", _ONE, "Read a connector document", needs="viewer", answer=ConnectorDocument, statuses=(404,))
-async def read(call: Call) -> Response:
+@route("GET", _ONE, "Read a connector document", needs="viewer", statuses=(404,))
+async def read(call: Call, service: str) -> ConnectorDocument:
     """The document of a connector."""
-    return json_response(ConnectorDocument(await call.engine.connectors.document(call.path("service"))))
+    return ConnectorDocument(await call.engine.connectors.document(service))
 
 
-@route(
-    "PUT",
-    _ONE,
-    "Add or replace a connector",
-    needs="admin",
-    body=ConnectorDocument,
-    body_bytes=2 * BYTES_MAX,
-    answer=ConnectorView,
-    statuses=(201, 400, 409),
-)
-async def put(call: Call) -> Response:
+@route("PUT", _ONE, "Add or replace a connector", needs="admin", body_bytes=2 * BYTES_MAX, statuses=(201, 400, 409))
+async def put(call: Call, service: str, body: ConnectorDocument) -> Json[ConnectorView]:
     """201 for a new connector, 200 for another document of it. Its block type can be used at once, on all servers and
     workers of the database. 400: `errors` has all that is wrong. 409: the server has a connector of this name from
     another source."""
-    spec = await read_as(call.request, call.limits, ConnectorDocument)
-    view, created = await call.engine.connectors.put(call.path("service"), spec.document, by=call.who.actor)
-    return json_response(view, 201 if created else 200)
+    view, created = await call.engine.connectors.put(service, body.document, by=call.who.actor)
+    return Json(view, 201 if created else 200)
 
 
-@route("DELETE", _ONE, "Delete a connector", needs="admin", answer=ConnectorDeleted, statuses=(404,))
-async def delete(call: Call) -> Response:
+@route("DELETE", _ONE, "Delete a connector", needs="admin", statuses=(404,))
+async def delete(call: Call, service: str) -> ConnectorDeleted:
     """Blocks of its type no longer run."""
-    await call.engine.connectors.delete(call.path("service"))
-    return json_response(ConnectorDeleted(call.path("service"), True))
+    await call.engine.connectors.delete(service)
+    return ConnectorDeleted(service, True)
 
 
 @route(
@@ -94,13 +82,10 @@ async def delete(call: Call) -> Response:
     "Make a connector document of an OpenAPI description",
     needs="editor",
     audit=False,
-    body=OpenApiImport,
     body_bytes=openapi.BYTES_MAX,
-    answer=OpenApiImported,
     statuses=(400, 413),
 )
-async def from_openapi(call: Call) -> Response:
+async def from_openapi(call: Call, body: OpenApiImport) -> OpenApiImported:
     """The operations that a description offers, and a connector document of the chosen ones."""
-    asked = await read_as(call.request, call.limits, OpenApiImport)
-    made = await call.engine.connectors.from_openapi(asked.description, asked.operations, asked.service, asked.base_url)
-    return json_response(made)
+    made = await call.engine.connectors.from_openapi(body.description, body.operations, body.service, body.base_url)
+    return made

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from server.api.server import Echo, EchoQuery
 from server.http.errors import problem
 from server.http.request import read_json
-from server.http.response import AnyJson, json_response
+from server.http.response import AnyJson, Json
 from server.http.table import Call, Routes, RouteSpec
 
 BODY_BYTES_MAX = 64 * 1024
@@ -40,7 +40,7 @@ class Calls:
 route = Routes("demo", RouteSpec)
 
 
-@route("GET", "/demo/echo", "Echo, for examples", public=True, answer=Echo, statuses=(503,), query=EchoQuery)
+@route("GET", "/demo/echo", "Echo, for examples", public=True, answer=Echo, statuses=(503,))
 @route(
     "POST",
     "/demo/echo",
@@ -50,10 +50,8 @@ route = Routes("demo", RouteSpec)
     body_bytes=BODY_BYTES_MAX,
     answer=Echo,
     statuses=(503,),
-    query=EchoQuery,
 )
-async def echo(call: Call) -> Response:
-    query = call.query(EchoQuery)
+async def echo(call: Call, query: EchoQuery) -> Response:
     fail, delay_ms = query.fail, query.delay_ms
     body = await read_json(call.request, call.limits)
     key = query.key or call.request.headers.get("idempotency-key", "")
@@ -64,7 +62,7 @@ async def echo(call: Call) -> Response:
         # No Retry-After: examples show the back-off of the caller.
         return problem(503, "demo_failure", f"Call {number} of {fail} that fail as requested.")
     headers = call.request.headers
-    return json_response(
+    return Json(
         Echo(
             method=call.request.method,
             query=dict(call.request.query_params),

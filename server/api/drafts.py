@@ -25,8 +25,7 @@ from server.api.runs import (
 )
 from server.api.workflows import workflow_url
 from server.http.errors import PreconditionRequired
-from server.http.request import read_as
-from server.http.response import PAGE_MAX, DraftName, Version, json_response
+from server.http.response import PAGE_MAX, DraftName, Json, Version
 from server.http.table import Call, Link, Param, Routes, RouteSpec
 
 
@@ -132,37 +131,31 @@ route = Routes("drafts", RouteSpec)
     "/api/drafts",
     "Create a draft",
     needs="editor",
-    body=DraftRequest,
-    answer=DraftView,
     status=201,
     statuses=(413, 415, 422),
     links=tuple((Link(method, path, {"id": "$response.body#/id"}) for method, path in _NEXT)),
 )
-async def create(call: Call) -> Response:
+async def create(call: Call, body: DraftRequest) -> Json[DraftView]:
     """A workflow with errors is accepted; `diagnostics` lists them. A Sim workflow is converted, and the diagnostics
     also list what could not be converted. 422: JSON without `format` and `blocks`, which is not a workflow."""
-    body = await read_as(call.request, call.limits, DraftRequest)
     draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
-    return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
+    return Json(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
 
 
-@route("GET", "/api/drafts", "Drafts, without documents", needs="viewer", answer=DraftPage, query=DraftsQuery)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/drafts", "Drafts, without documents", needs="viewer")
+async def list_all(call: Call, query: DraftsQuery) -> DraftPage:
     """Most recently changed first."""
-    query = call.query(DraftsQuery)
     heads = await call.engine.drafts.list(query.before, query.limit)
     following = heads[-1].id if len(heads) == query.limit else None
     last = await call.engine.drafts.last_runs([head.id for head in heads])
-    return json_response(
-        DraftPage([view_of(DraftSummary, head, last_run=last.get(head.id)) for head in heads], following)
-    )
+    return DraftPage([view_of(DraftSummary, head, last_run=last.get(head.id)) for head in heads], following)
 
 
-@route("GET", "/api/drafts/{id}", "A draft", needs="viewer", answer=DraftView, statuses=(404,))
-async def read(call: Call) -> Response:
+@route("GET", "/api/drafts/{id}", "A draft", needs="viewer", statuses=(404,))
+async def read(call: Call, id: str) -> Json[DraftView]:
     """The ETag is the revision, for If-Match."""
-    draft = await call.engine.drafts.get(call.path("id"))
-    return json_response(draft, headers=_etag(draft.rev))
+    draft = await call.engine.drafts.get(id)
+    return Json(draft, headers=_etag(draft.rev))
 
 
 @route(
@@ -170,60 +163,47 @@ async def read(call: Call) -> Response:
     "/api/drafts/{id}",
     "Save the next revision of a draft",
     needs="editor",
-    body=DraftChange,
-    answer=DraftSaved,
     statuses=(404, 409, 413, 415, 422, 428),
     params=(Param("If-Match", 'The revision to change, such as "3".', _REV, required=True),),
 )
-async def change(call: Call) -> Response:
+async def change(call: Call, id: str, body: DraftChange) -> Json[DraftSaved]:
     """Requires `If-Match: "<rev>"` (428 without). 409: the draft has a newer revision; `current` is the stored draft.
     Repeating the same change for the same revision returns the first response."""
     rev = _if_match(call)
     if rev is None:
         raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
-    body = await read_as(call.request, call.limits, DraftChange)
-    draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
+    draft = await call.engine.drafts.put(id, rev, body.document, body.name)
     saved = DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at_ms, draft.diagnostics)
-    return json_response(saved, headers=_etag(draft.rev))
+    return Json(saved, headers=_etag(draft.rev))
 
 
-@route(
-    "DELETE",
-    "/api/drafts/{id}",
-    "Delete a draft",
-    needs="editor",
-    answer=DraftDeleted,
-    statuses=(404, 409),
-    params=(_AT_REV,),
-)
-async def delete(call: Call) -> Response:
+@route("DELETE", "/api/drafts/{id}", "Delete a draft", needs="editor", statuses=(404, 409), params=(_AT_REV,))
+async def delete(call: Call, id: str) -> DraftDeleted:
     """Runs and versions of the draft are kept. With If-Match, 409 unless the draft has that revision."""
-    await call.engine.drafts.delete(call.path("id"), _if_match(call))
-    return json_response(DraftDeleted(call.path("id"), True))
+    await call.engine.drafts.delete(id, _if_match(call))
+    return DraftDeleted(id, True)
 
 
 @starts(
     route,
     "/api/drafts/{id}/run",
     "Start a run of a draft",
-    body=RunDraftRequest,
     answer=(DraftRunAccepted, RunResult),
     params=(_AT_REV,),
     audit=False,
 )
-async def run(call: Call) -> Response:
+async def run(call: Call, id: str, query: StartQuery, body: RunDraftRequest) -> Response:
     """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""
-    rev, start = _if_match(call), call.query(StartQuery)
-    body = await read_as(call.request, call.limits, RunDraftRequest)
+    rev = _if_match(call)
     submitted, rev = await call.engine.drafts.run(
-        call.path("id"),
+        id,
         rev=rev,
         input=body.input,
         trigger=body.trigger,
         stop_after=body.stop_after,
         idempotency_key=idempotency_key(call),
     )
-    return await started(call, submitted, start, (call.path("id"), rev))
+    return await started(call, submitted, query, (id, rev))
 
 
 @route(
@@ -231,29 +211,26 @@ async def run(call: Call) -> Response:
     "/api/drafts/{id}/versions",
     "Store a draft as the next version of a workflow",
     needs="editor",
-    body=VersionRequest,
-    answer=DraftVersion,
     status=201,
     statuses=(200, 400, 404, 409, 422),
     params=(_AT_REV,),
 )
-async def save_version(call: Call) -> Response:
+async def save_version(call: Call, id: str, body: VersionRequest) -> Json[DraftVersion]:
     """201 for a new version, 200 when the same document is already a version. With If-Match, 409 unless the draft has
     that revision. 422: the document has errors."""
     rev = _if_match(call)
-    body = await read_as(call.request, call.limits, VersionRequest)
     saved, rev = await call.engine.drafts.save_version(
-        call.path("id"), rev=rev, name=body.name, activate_triggers=body.activate_triggers
+        id, rev=rev, name=body.name, activate_triggers=body.activate_triggers
     )
-    version = view_of(DraftVersion, saved, draft=call.path("id"), rev=rev)
-    return json_response(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
+    version = view_of(DraftVersion, saved, draft=id, rev=rev)
+    return Json(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
-@route("GET", "/api/drafts/{id}/inputs", "Inputs of the last runs", needs="viewer", answer=InputList, statuses=(404,))
-async def inputs(call: Call) -> Response:
+@route("GET", "/api/drafts/{id}/inputs", "Inputs of the last runs", needs="viewer", statuses=(404,))
+async def inputs(call: Call, id: str) -> InputList:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
-    draft = await call.engine.drafts.get(call.path("id"))
-    return json_response(InputList(await call.engine.runs.last_inputs(draft=draft.id)))
+    draft = await call.engine.drafts.get(id)
+    return InputList(await call.engine.runs.last_inputs(draft=draft.id))
 
 
 def _if_match(call: Call) -> int | None:

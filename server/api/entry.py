@@ -13,8 +13,7 @@ from server import ui
 from server.api.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
 from server.http.auth import CODE_S, Principal
 from server.http.errors import BodyInvalid, Unauthorized
-from server.http.request import read_as
-from server.http.response import json_response
+from server.http.response import Json
 from server.http.table import Call, Routes, RouteSpec
 from server.oidc.people import NotAdmitted, admit
 from server.oidc.provider import ProviderError, SignIn, UnderWay
@@ -42,13 +41,12 @@ async def page(call: Call) -> Response:
     documented=False,
     signs=True,
 )
-async def log_in(call: Call) -> Response:
+async def log_in(call: Call, body: LoginRequest) -> Response:
     """Start a session; the previous session of the browser ends. 401: the token or code is not valid. 429: too many
     wrong tokens."""
-    body = await read_as(call.request, call.limits, LoginRequest)
     if (body.token is None) == (body.code is None):
         raise BodyInvalid("Send either `token` or `code`.", pointer="")
-    response = json_response(SignedIn(True))
+    response = Json(SignedIn(True))
     before = await call.auth.session(call.request)
     try:
         await call.auth.sign_in(call.engine, body.token, body.code, response, call.device)
@@ -73,7 +71,7 @@ async def log_out(call: Call) -> Response:
     if session is not None:
         await _end(call, session)
         leave = await _at_provider(call)
-    response = json_response(SignedIn(False, leave))
+    response = Json(SignedIn(False, leave))
     call.auth.sign_out(response)
     return response
 
@@ -96,7 +94,7 @@ async def end_all(call: Call) -> Response:
     """Sign out every browser, including this one. Programs that send the token are not affected."""
     ended = await call.engine.store.delete_sessions()
     call.streams.close_sessions()
-    response = json_response(SessionsEnded(ended))
+    response = Json(SessionsEnded(ended))
     call.auth.sign_out(response)
     return response
 
@@ -107,16 +105,15 @@ async def end_all(call: Call) -> Response:
     "Create a sign-in link",
     tag="server",
     needs="admin",
-    answer=SignInLink,
     status=201,
     statuses=(409,),
     signs=True,
 )
-async def make_link(call: Call) -> Response:
+async def make_link(call: Call) -> SignInLink:
     """Create a link that signs in one browser as you, once, within ten minutes. 409: this server has no token."""
     if not call.auth.required:
         raise Conflict("This server requires no token, so no sign-in is needed.", code="no_token")
-    return json_response(SignInLink(await call.auth.link(call.engine, call.who.user), CODE_S), 201)
+    return SignInLink(await call.auth.link(call.engine, call.who.user), CODE_S)
 
 
 async def _end(call: Call, who: Principal) -> None:

@@ -15,7 +15,7 @@ from executor.kernel.store.run_rows import EventFilter, Record, RunRow
 from executor.kernel.store.statements import TERMINAL
 from server.http.errors import CrossSite
 from server.http.request import INTEGER_MAX
-from server.http.response import EVENTS_PAGE_MAX, Preview, encode_record, long_json_response
+from server.http.response import EVENTS_PAGE_MAX, Preview, encode_record, long_json
 from server.http.security import is_cross_site
 from server.http.sse import EventStream
 from server.http.table import Call, Param, Routes, RouteSpec
@@ -78,15 +78,13 @@ route = Routes("runs", RouteSpec)
     needs="viewer",
     answer=EventPage,
     statuses=(204, 400, 403, 404, 429, 503),
-    query=EventsQuery,
     params=(_LAST,),
     media=("text/event-stream", "application/json"),
 )
-async def events(call: Call) -> Response:
-    query = call.query(EventsQuery)
+async def events(call: Call, id: str, query: EventsQuery) -> Response:
     after = _last_event_id(call)
     after = query.after if after is None else after
-    row = await call.engine.runs.row(call.path("id"))
+    row = await call.engine.runs.row(id)
     if call.accepts("application/json") and not call.accepts("text/event-stream"):
         return await _history(call, row.id, after, query)
     if "last-event-id" in call.request.headers and row.status in TERMINAL and after >= row.seq:
@@ -117,7 +115,7 @@ async def _history(call: Call, run: str, after: int, query: EventsQuery) -> Resp
     for first in range(0, len(records), EVENTS_AT_ONCE):
         shown += page_events(run, records[first : first + EVENTS_AT_ONCE], query.preview)
         await asyncio.sleep(0)
-    return await long_json_response(EventPage(shown, count, following), "events")
+    return await long_json(EventPage(shown, count, following), "events")
 
 
 def _last_event_id(call: Call) -> int | None:

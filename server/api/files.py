@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from executor.kernel.values.file import File
 from server.http.request import stream_of
-from server.http.response import download, json_response
+from server.http.response import Json, download
 from server.http.security import UPLOAD_MEDIA
 from server.http.table import Call, Param, Routes, RouteSpec
 
@@ -45,25 +45,16 @@ def file_value(file: File, proof: str | UnsetType = UNSET) -> FileValue:
 route = Routes("files", RouteSpec)
 
 
-@route(
-    "POST",
-    "/api/files",
-    "Upload a file",
-    needs="approver",
-    answer=FileValue,
-    query=UploadQuery,
-    status=201,
-    takes=UPLOAD_MEDIA,
-)
-async def upload(call: Call) -> Response:
+@route("POST", "/api/files", "Upload a file", needs="approver", status=201, takes=UPLOAD_MEDIA)
+async def upload(call: Call, query: UploadQuery) -> Json[FileValue]:
     """Store the body as a file. The result is the value that inputs, answers and signals name the file by. A file that
     no run has in its input, an answer or an output is deleted, an hour after its last use at the earliest. `proof`: for
     a token that is for some workflows, which may use the file only with it until a run of them has the file."""
-    query, files, who = call.query(UploadQuery), call.engine.parts.files, call.who
+    files, who = call.engine.parts.files, call.who
     file = await files.save(stream_of(call.request, call.limits.body_s), query.name, query.media_type or None)
     call.note(f"{file.name}, {file.size} bytes")
     proof = UNSET if who.reach is None else files.proof(file.id, who.actor)
-    return json_response(file_value(file, proof), 201, {"Location": f"/api/files/{file.id}"})
+    return Json(file_value(file, proof), 201, {"Location": f"/api/files/{file.id}"})
 
 
 @route(
@@ -75,8 +66,8 @@ async def upload(call: Call) -> Response:
     params=(Param("Range", "One range of bytes, such as bytes=0-99"),),
     media=("*/*",),
 )
-async def read(call: Call) -> Response:
+async def read(call: Call, id: str) -> Response:
     """The bytes of the file, to be saved. One range of bytes can be asked for."""
-    id, headers = call.path("id"), call.request.headers
+    headers = call.request.headers
     files = call.engine.parts.files
     return download(files, id, await files.head(id), headers.get("range"), headers.get("if-none-match"))

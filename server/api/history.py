@@ -20,7 +20,7 @@ from executor.service.views import AttemptView, ErrorJson, NodeDetail, RunGraph,
 from executor.service.views.diff import RunDiff
 from server.api.runs import PlanQuery
 from server.api.workflows import WorkflowPlanQuery
-from server.http.response import Preview, beginning, fragment, json_response, long_json_response
+from server.http.response import Json, Preview, beginning, fragment, long_json
 from server.http.table import Call, Routes, RouteSpec
 
 Bytes = Annotated[int, Meta(description="Bytes of JSON.")]
@@ -138,51 +138,31 @@ route = Routes("runs", RouteSpec)
     "/api/runs/{id}/graph",
     "The plan of a run with the state of its nodes and edges",
     needs="viewer",
-    answer=RunGraph,
     statuses=(404,),
 )
-async def graph(call: Call) -> Response:
+async def graph(call: Call, id: str) -> RunGraph:
     """The plan of the run with the state of its nodes and edges."""
-    return json_response(await call.engine.runs.graph(call.path("id")))
+    return await call.engine.runs.graph(id)
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/why",
-    "Why nodes have their state",
-    needs="viewer",
-    statuses=(404,),
-    answer=RunWhy,
-    query=WhyQuery,
-)
-async def why(call: Call) -> Response:
+@route("GET", "/api/runs/{id}/why", "Why nodes have their state", needs="viewer", statuses=(404,))
+async def why(call: Call, id: str, query: WhyQuery) -> Json[RunWhy]:
     """With `seq`: the state after that event."""
-    run, query = call.path("id"), call.query(WhyQuery)
-    return await long_json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)), "why")
+    return await long_json(RunWhy(id, await call.engine.history.why(id, query.node, query.seq)), "why")
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/state",
-    "State of a run after an event",
-    needs="viewer",
-    answer=RunState,
-    statuses=(400, 404),
-    query=StateQuery,
-)
-async def state(call: Call) -> Response:
+@route("GET", "/api/runs/{id}/state", "State of a run after an event", needs="viewer", statuses=(400, 404))
+async def state(call: Call, id: str, query: StateQuery) -> Json[RunState]:
     """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
     last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
-    return await long_json_response(
-        await call.engine.history.state(call.path("id"), call.query(StateQuery).seq), "nodes"
-    )
+    return await long_json(await call.engine.history.state(id, query.seq), "nodes")
 
 
-@route("GET", "/api/runs/{id}/diff/{other}", "Compare two runs", needs="viewer", answer=RunDiff, statuses=(404,))
-async def diff(call: Call) -> Response:
+@route("GET", "/api/runs/{id}/diff/{other}", "Compare two runs", needs="viewer", statuses=(404,))
+async def diff(call: Call, id: str, other: str) -> RunDiff:
     """The first event at which the two runs differ, ignoring times and ids, and every node with a different result. The
     runs can use different versions: blocks are matched by id."""
-    return json_response(await call.engine.history.diff(call.path("id"), call.path("other")))
+    return await call.engine.history.diff(id, other)
 
 
 @route(
@@ -192,16 +172,14 @@ async def diff(call: Call) -> Response:
     needs="viewer",
     answer=(NodeShown, Annotated[Any, Meta(description="With `only`: any JSON.")]),
     statuses=(400, 404),
-    query=NodeQuery,
 )
-async def node(call: Call) -> Response:
+async def node(call: Call, id: str, key: str, query: NodeQuery) -> Response:
     """`key` is a percent-encoded node key such as send@review#5/fan[2], or a container, whose input is that of its
     start and whose output is that of its end. `input` has the parameters with all references resolved and secrets
     redacted; code and expressions in it are {"$code", "values"}. With `only`, the response is the JSON of the input or
     output alone, as a file."""
-    query = call.query(NodeQuery)
-    detail = await call.engine.runs.node(call.path("id"), call.path("key"), query.attempt, query.seq)
-    return _file(detail, query.only) if query.only else json_response(node_shown(detail, query.preview))
+    detail = await call.engine.runs.node(id, key, query.attempt, query.seq)
+    return _file(detail, query.only) if query.only else Json(node_shown(detail, query.preview))
 
 
 def _file(detail: NodeDetail, what: str) -> Response:
@@ -234,13 +212,11 @@ _MEDIA = ("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.merma
     needs="viewer",
     answer=dict[str, Any],
     statuses=(404,),
-    query=PlanQuery,
     media=_MEDIA,
 )
-async def plan_of_run(call: Call) -> Response:
+async def plan_of_run(call: Call, id: str, query: PlanQuery) -> Response:
     """`expanded` includes each branch and iteration whose number is known before the run."""
-    query = call.query(PlanQuery)
-    return await _drawn(query, await call.engine.runs.plan(call.path("id")))
+    return await _drawn(query, await call.engine.runs.plan(id))
 
 
 @route(
@@ -251,13 +227,11 @@ async def plan_of_run(call: Call) -> Response:
     needs="viewer",
     answer=dict[str, Any],
     statuses=(404, 422),
-    query=WorkflowPlanQuery,
     media=_MEDIA,
 )
-async def plan_of_workflow(call: Call) -> Response:
+async def plan_of_workflow(call: Call, name: str, query: WorkflowPlanQuery) -> Response:
     """The plan that a run starting at `trigger` would use. Nothing runs."""
-    query = call.query(WorkflowPlanQuery)
-    return await _drawn(query, await call.engine.workflows.plan(call.path("name"), query.version, query.trigger))
+    return await _drawn(query, await call.engine.workflows.plan(name, query.version, query.trigger))
 
 
 async def _drawn(query: PlanQuery, plan: Plan) -> Response:

@@ -3,7 +3,7 @@ workflow."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import msgspec
 from msgspec import Meta, Struct
@@ -22,8 +22,7 @@ from server.api.runs import (
     started,
     starts,
 )
-from server.http.request import read_as
-from server.http.response import Version, json_response
+from server.http.response import Json, Version
 from server.http.table import Call, Routes, RouteSpec
 
 
@@ -79,6 +78,9 @@ class RetryAccepted(RunAccepted, frozen=True, kw_only=True):
     block: str
 
 
+Made = TypeVar("Made", ForkAccepted, RetryAccepted)
+
+
 class RerunQuery(Struct, frozen=True):
     start: Annotated[str, Meta(description="Id of the block to start from. Default: everything runs again.")] | None = (
         msgspec.field(default=None, name="from")
@@ -96,23 +98,18 @@ route = Routes("runs", RouteSpec)
     "/api/runs/{id}/fork",
     "Fork a run at an event",
     needs="editor",
-    body=ForkRequest,
-    answer=ForkAccepted,
     status=202,
     statuses=(200, 400, 404, *REFUSALS),
     params=(KEY,),
     links=LINKS,
 )
-async def fork(call: Call) -> Response:
+async def fork(call: Call, id: str, body: ForkRequest) -> Json[ForkAccepted]:
     """Create a run that continues from event `seq`. It copies all events up to there, with the given outputs in place
     of the recorded ones. The source run is not changed. 409: the source run was failing at that event; `seq` is then
     the last event from which a fork can continue."""
-    body = await read_as(call.request, call.limits, ForkRequest)
-    source = call.path("id")
     call.note(_changes(f"at {body.seq}", "outputs", body.outputs))
-    forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
-    answer = view_of(ForkAccepted, accepted(forked), source=source, seq=forked.seq)
-    return _made(answer)
+    forked = await call.engine.lifecycle.fork(id, body.seq, body.outputs, idempotency_key=idempotency_key(call))
+    return _made(view_of(ForkAccepted, accepted(forked), source=id, seq=forked.seq))
 
 
 @route(
@@ -120,22 +117,16 @@ async def fork(call: Call) -> Response:
     "/api/runs/{id}/nodes/{key}/retry",
     "Run one node again",
     needs="editor",
-    body=RetryRequest,
-    answer=RetryAccepted,
     status=202,
     statuses=(200, 404, *REFUSALS),
     params=(KEY,),
     links=LINKS,
 )
-async def retry(call: Call) -> Response:
+async def retry(call: Call, id: str, key: str, body: RetryRequest) -> Json[RetryAccepted]:
     """For a run that has ended: a new run that runs this node and everything after it again. For an open run: the next
     attempt, if the node is waiting for one, starts now (`created` is false and the run is the same)."""
-    await read_as(call.request, call.limits, RetryRequest)
-    source = call.path("id")
-    retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
-    return _made(
-        view_of(RetryAccepted, accepted(retried), source=source, how=retried.how, block=retried.block),
-    )
+    retried = await call.engine.lifecycle.retry(id, key, idempotency_key=idempotency_key(call))
+    return _made(view_of(RetryAccepted, accepted(retried), source=id, how=retried.how, block=retried.block))
 
 
 @route(
@@ -143,17 +134,14 @@ async def retry(call: Call) -> Response:
     "/api/runs/{id}/migrate",
     "Move an open run to another version",
     needs="editor",
-    body=MigrateRequest,
-    answer=MigrateAnswer,
     statuses=(202, 404, *REFUSALS),
 )
-async def migrate(call: Call) -> Response:
+async def migrate(call: Call, id: str, body: MigrateRequest) -> Json[MigrateAnswer]:
     """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
     lists them. 202: the worker of the run has not responded within a few seconds."""
-    body = await read_as(call.request, call.limits, MigrateRequest)
     call.note(f"to version {body.version}")
-    answer = await call.engine.lifecycle.migrate(call.path("id"), body.version)
-    return json_response(answer, 200 if answer.moved else 202)
+    answer = await call.engine.lifecycle.migrate(id, body.version)
+    return Json(answer, 200 if answer.moved else 202)
 
 
 def _changes(where: str, what: str, given: Any) -> str:
@@ -164,35 +152,24 @@ def _changes(where: str, what: str, given: Any) -> str:
     return f"{where}, {what}: {names}"[:DETAIL_MAX]
 
 
-def _made(answer: ForkAccepted | RetryAccepted) -> Response:
-    headers = {"Location": f"/api/runs/{answer.run}"}
-    return json_response(answer, 202 if answer.created else 200, headers)
+def _made(answer: Made) -> Json[Made]:
+    return Json(answer, 202 if answer.created else 200, {"Location": f"/api/runs/{answer.run}"})
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/rerun",
-    "Preview a run from a block",
-    needs="viewer",
-    answer=RerunPreview,
-    statuses=(404, 409),
-    query=RerunQuery,
-)
-async def preview(call: Call) -> Response:
+@route("GET", "/api/runs/{id}/rerun", "Preview a run from a block", needs="viewer", statuses=(404, 409))
+async def preview(call: Call, id: str, query: RerunQuery) -> RerunPreview:
     """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
     one)."""
-    found = await call.engine.lifecycle.preview_run_from(call.path("id"), call.query(RerunQuery).start)
-    return json_response(RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
+    found = await call.engine.lifecycle.preview_run_from(id, query.start)
+    return RerunPreview(found.run, found.block, found.reused, found.again, found.skipped)
 
 
-@starts(route, "/api/runs/{id}/rerun", "Run from a block", body=RerunRequest)
-async def rerun(call: Call) -> Response:
+@starts(route, "/api/runs/{id}/rerun", "Run from a block")
+async def rerun(call: Call, id: str, query: StartQuery, body: RerunRequest) -> Response:
     """Create a run of the same document that reuses the results before the block and runs the block and everything
     after it again. Without a block, everything runs again."""
-    start = call.query(StartQuery)
-    body = await read_as(call.request, call.limits, RerunRequest)
     call.note(_changes(f"from {body.start or 'the start'}", "input", body.input))
     submitted = await call.engine.lifecycle.run_from(
-        call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
+        id, body.start, input=body.input, idempotency_key=idempotency_key(call)
     )
-    return await started(call, submitted, start)
+    return await started(call, submitted, query)

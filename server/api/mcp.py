@@ -14,8 +14,7 @@ from starlette.responses import Response
 
 from server.api.mcp_tools import UnknownTool, call_tool, list_tools
 from server.api.runs import KEY, idempotency_key
-from server.http.request import read_as
-from server.http.response import json_response
+from server.http.response import Json
 from server.http.table import Call, Routes, RouteSpec
 
 Text = Annotated[str, Meta(max_length=8_000)]
@@ -74,22 +73,12 @@ class McpAnswer(Struct, frozen=True):
 route = Routes("workflows", RouteSpec)
 
 
-@route(
-    "POST",
-    "/api/mcp/check",
-    "List the tools of an MCP server",
-    needs="editor",
-    audit=False,
-    body=ToolServerAsked,
-    answer=ToolServerChecked,
-    statuses=(400, 502),
-)
-async def check(call: Call) -> Response:
+@route("POST", "/api/mcp/check", "List the tools of an MCP server", needs="editor", audit=False, statuses=(400, 502))
+async def check(call: Call, body: ToolServerAsked) -> ToolServerChecked:
     """Connects to the server, by the rules of agents, and lists its tools. Calls none. 400: the address, a header
     or the connection cannot be used; 502: the server does not answer, refuses the credential, or does not speak MCP."""
-    asked = await read_as(call.request, call.limits, ToolServerAsked)
-    tools = await call.engine.tool_servers.tools(to_builtins(asked))
-    return json_response(ToolServerChecked([OfferedTool(tool.name, tool.description, tool.reads) for tool in tools]))
+    tools = await call.engine.tool_servers.tools(to_builtins(body))
+    return ToolServerChecked([OfferedTool(tool.name, tool.description, tool.reads) for tool in tools])
 
 
 VERSIONS: Final = ("2025-11-25", "2025-06-18", "2025-03-26")
@@ -110,21 +99,19 @@ INSTRUCTIONS: Final = (
     tag="mcp",
     needs="viewer",
     audit=False,
-    body=McpMessage,
     answer=McpAnswer,
     statuses=(202,),
     empty=(202,),
     params=(KEY,),
 )
-async def receive(call: Call) -> Response:
+async def receive(call: Call, body: McpMessage) -> Response:
     """One message of MCP. 202 for notifications, which are not needed. A tool that fails, or that needs a higher role
     than the caller's, answers with a result that has `isError`."""
     key = idempotency_key(call)
-    message = await read_as(call.request, call.limits, McpMessage)
-    if message.id is None or message.method is None:
+    if body.id is None or body.method is None:
         return Response(status_code=202)
-    params = message.params or {}
-    match message.method:
+    params = body.params or {}
+    match body.method:
         case "initialize":
             wanted = params.get("protocolVersion")
             result: Any = {
@@ -138,21 +125,21 @@ async def receive(call: Call) -> Response:
         case "tools/list":
             cursor = params.get("cursor")
             if not isinstance(cursor, str | None):
-                return _failed(message, PARAMS_INVALID, "cursor must be text")
+                return _failed(body, PARAMS_INVALID, "cursor must be text")
             result = await list_tools(call, cursor)
         case "tools/call":
             name, arguments = params.get("name"), params.get("arguments")
             if not isinstance(name, str) or not isinstance(arguments, dict | None):
-                return _failed(message, PARAMS_INVALID, "a call has a name and arguments")
+                return _failed(body, PARAMS_INVALID, "a call has a name and arguments")
             try:
                 result = await call_tool(call, name, arguments or {}, params.get("_meta"), key)
             except UnknownTool:
-                return _failed(message, PARAMS_INVALID, f"there is no tool {name[:100]!r}")
+                return _failed(body, PARAMS_INVALID, f"there is no tool {name[:100]!r}")
         case _:
-            return _failed(message, METHOD_UNKNOWN, f"the method {message.method!r} is not supported")
-    return json_response(McpAnswer("2.0", message.id, result))
+            return _failed(body, METHOD_UNKNOWN, f"the method {body.method!r} is not supported")
+    return Json(McpAnswer("2.0", body.id, result))
 
 
 def _failed(message: McpMessage, code: int, text: str) -> Response:
     assert message.id is not None
-    return json_response(McpAnswer("2.0", message.id, UNSET, McpError(code, text)))
+    return Json(McpAnswer("2.0", message.id, UNSET, McpError(code, text)))

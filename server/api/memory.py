@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.kernel.store.topics.memory import MemoryHead
 from executor.service.topics.memory import TurnView
-from server.http.response import json_response, long_json_response
+from server.http.response import Json, long_json
 from server.http.table import Call, Routes, RouteSpec
 
 Name = Annotated[str, Meta(max_length=1_000)]
@@ -48,40 +47,22 @@ class MemoryForgotten(Struct, frozen=True):
 route = Routes("memory", RouteSpec)
 
 
-@route("GET", "/api/memory", "List what agents remember", needs="viewer", answer=MemoryList, query=MemoriesQuery)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/memory", "List what agents remember", needs="viewer")
+async def list_all(call: Call, query: MemoriesQuery) -> MemoryList:
     """Conversations of a workflow, or of all and of all scopes."""
-    return json_response(MemoryList(await call.engine.memory.all(call.query(MemoriesQuery).workflow)))
+    return MemoryList(await call.engine.memory.all(query.workflow))
 
 
-@route(
-    "GET",
-    "/api/memory/turns",
-    "Show a conversation",
-    needs="viewer",
-    answer=MemoryTurns,
-    statuses=(400,),
-    query=MemoryQuery,
-)
-async def show(call: Call) -> Response:
+@route("GET", "/api/memory/turns", "Show a conversation", needs="viewer", statuses=(400,))
+async def show(call: Call, query: MemoryQuery) -> Json[MemoryTurns]:
     """The turns of a conversation."""
-    query = call.query(MemoryQuery)
     turns = await call.engine.memory.turns(query.key, workflow=query.workflow, scope=query.scope)
-    return await long_json_response(MemoryTurns(turns), "turns")
+    return await long_json(MemoryTurns(turns), "turns")
 
 
-@route(
-    "DELETE",
-    "/api/memory",
-    "Delete a conversation",
-    needs="editor",
-    answer=MemoryForgotten,
-    statuses=(400,),
-    query=MemoryQuery,
-)
-async def delete(call: Call) -> Response:
+@route("DELETE", "/api/memory", "Delete a conversation", needs="editor", statuses=(400,))
+async def delete(call: Call, query: MemoryQuery) -> MemoryForgotten:
     """Delete a conversation. Later runs do not read it; a run that has read it keeps its copy."""
-    query = call.query(MemoryQuery)
     call.note(f"{query.workflow or query.scope}: {query.key}"[:200])
     deleted = await call.engine.memory.forget(query.key, workflow=query.workflow, scope=query.scope)
-    return json_response(MemoryForgotten(deleted))
+    return MemoryForgotten(deleted)

@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 import orjson
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict, LimitExceeded, NotFound
 from executor.kernel.store.topics.audit import FIRST_HASH, AuditFilter, AuditRow, hash_of
@@ -15,8 +14,7 @@ from executor.kernel.store.topics.people import TOKENS_MAX, USERS_MAX, PersonRol
 from server.api.server import SessionsEnded
 from server.http.auth import CODE_S, FIRST_ADMIN, KEY, new_token
 from server.http.auth import hash_of as hash_of_secret
-from server.http.request import read_as
-from server.http.response import PAGE_MAX, USER_ID, json_response
+from server.http.response import PAGE_MAX, USER_ID
 from server.http.table import Call, Routes, RouteSpec
 
 DAYS_MAX = 3650
@@ -183,44 +181,39 @@ _USER = "/api/users/{id}"
 route = Routes("people", RouteSpec)
 
 
-@route("GET", "/api/me", "Who you are", needs="viewer", answer=Me)
-async def me(call: Call) -> Response:
+@route("GET", "/api/me", "Who you are", needs="viewer")
+async def me(call: Call) -> Me:
     """The owner of the credential and its role."""
     who = call.who
     user = None if who.user is None else await call.engine.store.get_user(who.user)
     name = who.actor if user is None else user.name
     workflows = None if who.workflows is None else list(who.workflows)
-    return json_response(Me(who.actor, who.via, who.role, who.user, name, workflows))
+    return Me(who.actor, who.via, who.role, who.user, name, workflows)
 
 
-@route("GET", "/api/users", "Users", needs="admin", answer=UserList)
-async def list_users(call: Call) -> Response:
+@route("GET", "/api/users", "Users", needs="admin")
+async def list_users(call: Call) -> UserList:
     seen: dict[str, list[int]] = {}
     for row in await _open_sessions(call):
         seen.setdefault(row.user_id, []).append(row.seen_at_ms)
-    return json_response(
-        UserList(
-            [
-                User(
-                    row.id,
-                    row.name,
-                    row.role,
-                    row.created_at_ms,
-                    len(at := seen.get(row.id, [])),
-                    max(at, default=None),
-                )
-                for row in await call.engine.store.list_users()
-            ]
-        )
+    return UserList(
+        [
+            User(
+                row.id,
+                row.name,
+                row.role,
+                row.created_at_ms,
+                len(at := seen.get(row.id, [])),
+                max(at, default=None),
+            )
+            for row in await call.engine.store.list_users()
+        ]
     )
 
 
-@route(
-    "POST", "/api/users", "Add a user", needs="admin", body=InviteRequest, answer=Invited, status=201, statuses=(409,)
-)
-async def invite(call: Call) -> Response:
+@route("POST", "/api/users", "Add a user", needs="admin", status=201, statuses=(409,))
+async def invite(call: Call, body: InviteRequest) -> Invited:
     """Add a user, and make their first sign-in link, for you to pass on. 409: there is one of this id."""
-    body = await read_as(call.request, call.limits, InviteRequest)
     call.note(f"{body.id}, {body.role}")
     if body.id == FIRST_ADMIN:
         # creates it if missing, so that its id cannot be taken with another role
@@ -230,106 +223,80 @@ async def invite(call: Call) -> Response:
         if await call.engine.store.get_user(body.id) is None:
             raise LimitExceeded(f"There are {USERS_MAX} users, which is the limit.")
         raise Conflict(f"There is a user {body.id!r}.", code="user_exists")
-    return json_response(Invited(body.id, await call.auth.link(call.engine, body.id), CODE_S), 201)
+    return Invited(body.id, await call.auth.link(call.engine, body.id), CODE_S)
 
 
-@route(
-    "POST",
-    f"{_USER}/link",
-    "Create a sign-in link for a user",
-    needs="admin",
-    answer=Invited,
-    status=201,
-    statuses=(404,),
-)
-async def link(call: Call) -> Response:
+@route("POST", f"{_USER}/link", "Create a sign-in link for a user", needs="admin", status=201, statuses=(404,))
+async def link(call: Call, id: str) -> Invited:
     """A new sign-in link for a user. It works once, within ten minutes."""
-    url = await call.auth.link(call.engine, call.path("id"))
-    return json_response(Invited(call.path("id"), url, CODE_S), 201)
+    url = await call.auth.link(call.engine, id)
+    return Invited(id, url, CODE_S)
 
 
-@route(
-    "PUT",
-    f"{_USER}/role",
-    "Change the role of a user",
-    needs="admin",
-    body=RoleRequest,
-    answer=UserChanged,
-    statuses=(404, 409),
-)
-async def set_role(call: Call) -> Response:
+@route("PUT", f"{_USER}/role", "Change the role of a user", needs="admin", statuses=(404, 409))
+async def set_role(call: Call, id: str, body: RoleRequest) -> UserChanged:
     """It counts for the next request of each of their browsers and tokens. 409: the first admin keeps its role."""
-    body = await read_as(call.request, call.limits, RoleRequest)
-    id = call.path("id")
     _check_first(id)
     call.note(body.role)
     if not await call.engine.store.set_role(id, body.role):
         raise _no_user(id)
-    return json_response(UserChanged(id, body.role))
+    return UserChanged(id, body.role)
 
 
-@route("DELETE", _USER, "Remove a user", needs="admin", answer=UserChanged, statuses=(404, 409))
-async def remove(call: Call) -> Response:
+@route("DELETE", _USER, "Remove a user", needs="admin", statuses=(404, 409))
+async def remove(call: Call, id: str) -> UserChanged:
     """Remove a user with their sessions, tokens and sign-in links. Workflows and schedules of theirs stay; the response
     lists the schedules that continue. 409: the first admin cannot be removed."""
-    id = call.path("id")
     _check_first(id)
     schedules = tuple(await call.engine.schedules.made_by(f"user:{id}"))
     if not await call.engine.store.delete_user(id):
         raise _no_user(id)
     await call.auth.end_streams(call.streams, call.engine)
-    return json_response(UserChanged(id, None, schedules))
+    return UserChanged(id, None, schedules)
 
 
-@route("DELETE", f"{_USER}/sessions", "Sign a user out", needs="admin", answer=SessionsEnded, statuses=(404,))
-async def end_sessions_of(call: Call) -> Response:
+@route("DELETE", f"{_USER}/sessions", "Sign a user out", needs="admin", statuses=(404,))
+async def end_sessions_of(call: Call, id: str) -> SessionsEnded:
     """Sign a user out of all browsers."""
-    id = call.path("id")
     if await call.engine.store.get_user(id) is None:
         raise _no_user(id)
     return await _end_sessions(call, id)
 
 
-@route("GET", "/api/sessions", "Open sessions", needs="admin", answer=SessionList)
-async def list_sessions(call: Call) -> Response:
+@route("GET", "/api/sessions", "Open sessions", needs="admin")
+async def list_sessions(call: Call) -> SessionList:
     """Browsers that are signed in."""
-    return json_response(SessionList([_session(call, row) for row in await _open_sessions(call)]))
+    return SessionList([_session(call, row) for row in await _open_sessions(call)])
 
 
-@route("GET", "/api/me/sessions", "Your open sessions", needs="viewer", answer=SessionList)
-async def list_own(call: Call) -> Response:
+@route("GET", "/api/me/sessions", "Your open sessions", needs="viewer")
+async def list_own(call: Call) -> SessionList:
     """Browsers that are signed in as you."""
     rows = await _open_sessions(call)
-    return json_response(SessionList([_session(call, row) for row in rows if row.user_id == call.who.user]))
+    return SessionList([_session(call, row) for row in rows if row.user_id == call.who.user])
 
 
-@route("DELETE", "/api/sessions/{id}", "Sign one browser out", needs="admin", answer=SessionsEnded, statuses=(404,))
-async def end_session(call: Call) -> Response:
+@route("DELETE", "/api/sessions/{id}", "Sign one browser out", needs="admin", statuses=(404,))
+async def end_session(call: Call, id: str) -> SessionsEnded:
     """Sign one browser out."""
-    return await _end_session(call, await _open_sessions(call))
+    return await _end_session(call, id, await _open_sessions(call))
 
 
-@route(
-    "DELETE", "/api/me/sessions/{id}", "Sign out of one browser", needs="viewer", answer=SessionsEnded, statuses=(404,)
-)
-async def end_own_session(call: Call) -> Response:
+@route("DELETE", "/api/me/sessions/{id}", "Sign out of one browser", needs="viewer", statuses=(404,))
+async def end_own_session(call: Call, id: str) -> SessionsEnded:
     """Sign one of your browsers out."""
-    return await _end_session(call, [row for row in await _open_sessions(call) if row.user_id == call.who.user])
+    return await _end_session(call, id, [row for row in await _open_sessions(call) if row.user_id == call.who.user])
 
 
-async def _end_session(call: Call, among: Sequence[SessionRow]) -> Response:
-    id = call.path("id")
+async def _end_session(call: Call, id: str, among: Sequence[SessionRow]) -> SessionsEnded:
     row = next((row for row in among if _id_of(row) == id), None)
-    if row is None or not await _end(call, row):
-        raise NotFound("There is no such session.", code="session_not_found")
-    return json_response(SessionsEnded(1))
-
-
-async def _end(call: Call, row: SessionRow) -> bool:
-    call.note(row.user_id)
-    ended = await call.engine.store.delete_session(row.hash)
-    call.streams.close_session(row.hash)
-    return ended
+    if row is not None:
+        call.note(row.user_id)
+        ended = await call.engine.store.delete_session(row.hash)
+        call.streams.close_session(row.hash)
+        if ended:
+            return SessionsEnded(1)
+    raise NotFound("There is no such session.", code="session_not_found")
 
 
 async def _open_sessions(call: Call) -> list[SessionRow]:
@@ -345,29 +312,28 @@ def _id_of(row: SessionRow) -> str:
     return row.hash[:12]
 
 
-@route("DELETE", "/api/me/sessions", "Sign out of all browsers", needs="viewer", answer=SessionsEnded, statuses=(400,))
-async def end_own(call: Call) -> Response:
+@route("DELETE", "/api/me/sessions", "Sign out of all browsers", needs="viewer", statuses=(400,))
+async def end_own(call: Call) -> SessionsEnded:
     """Sign yourself out of all browsers, this one included."""
     if call.who.user is None:
         raise BadRequest("This credential belongs to no user.", code="no_user")
     return await _end_sessions(call, call.who.user)
 
 
-async def _end_sessions(call: Call, user: str) -> Response:
+async def _end_sessions(call: Call, user: str) -> SessionsEnded:
     ended = await call.engine.store.delete_sessions(user)
     await call.auth.end_streams(call.streams, call.engine)
-    return json_response(SessionsEnded(ended))
+    return SessionsEnded(ended)
 
 
-@route("GET", "/api/tokens", "Tokens", needs="admin", answer=TokenList)
-async def list_tokens(call: Call) -> Response:
-    return json_response(TokenList([_shown(row) for row in await call.engine.store.list_tokens()]))
+@route("GET", "/api/tokens", "Tokens", needs="admin")
+async def list_tokens(call: Call) -> TokenList:
+    return TokenList([_shown(row) for row in await call.engine.store.list_tokens()])
 
 
-@route("POST", "/api/tokens", "Create a token", needs="admin", body=TokenRequest, answer=TokenMade, status=201)
-async def make_token(call: Call) -> Response:
+@route("POST", "/api/tokens", "Create a token", needs="admin", status=201)
+async def make_token(call: Call, body: TokenRequest) -> TokenMade:
     """A token for a program. It is shown this once; the database has its hash."""
-    body = await read_as(call.request, call.limits, TokenRequest)
     id, text = new_token()
     call.note(f"{id}, {body.role}, {body.name}")
     now_ms = call.engine.parts.clock.now_ms()
@@ -378,17 +344,16 @@ async def make_token(call: Call) -> Response:
         raise LimitExceeded(
             f"There are {TOKENS_MAX} tokens, which is the limit.", hint="Revoke those that have expired."
         )
-    return json_response(TokenMade(id, text, expires_ms), 201)
+    return TokenMade(id, text, expires_ms)
 
 
-@route("DELETE", "/api/tokens/{id}", "Revoke a token", needs="admin", answer=TokenRevoked, statuses=(404,))
-async def revoke(call: Call) -> Response:
+@route("DELETE", "/api/tokens/{id}", "Revoke a token", needs="admin", statuses=(404,))
+async def revoke(call: Call, id: str) -> TokenRevoked:
     """It stops working at once, and its event streams end."""
-    id = call.path("id")
     if not await call.engine.store.delete_token(id):
         raise NotFound(f"There is no token {id!r}.", code="token_not_found")
     call.streams.close_session(KEY + id)
-    return json_response(TokenRevoked(id))
+    return TokenRevoked(id)
 
 
 def _shown(row: TokenRow) -> Token:
@@ -397,24 +362,23 @@ def _shown(row: TokenRow) -> Token:
     return Token(row.id, f"weft_{row.id}_", row.name, row.user_id, row.role, workflows, *times)
 
 
-@route("GET", "/api/audit", "What was changed", needs="admin", answer=AuditPage, query=AuditQuery)
-async def list_audit(call: Call) -> Response:
+@route("GET", "/api/audit", "What was changed", needs="admin")
+async def list_audit(call: Call, query: AuditQuery) -> AuditPage:
     """Changes made through the API, with who made them. `action` is the route, `object` the path."""
-    query = call.query(AuditQuery)
     wanted = AuditFilter(query.actor, query.text, query.since, query.until)
     rows = await call.engine.store.list_audit(query.before, query.limit, wanted)
-    return json_response(AuditPage(rows, rows[-1].n if len(rows) == query.limit else None))
+    return AuditPage(rows, rows[-1].n if len(rows) == query.limit else None)
 
 
-@route("GET", "/api/audit/verification", "Check the audit", needs="admin", answer=Verified)
-async def verify_audit(call: Call) -> Response:
+@route("GET", "/api/audit/verification", "Check the audit", needs="admin")
+async def verify_audit(call: Call) -> Verified:
     """Recompute the hash of each row, and compare the last with the head of the audit."""
     store, count, before = call.engine.store, 0, FIRST_HASH
     while True:
         rows = await store.read_audit(count, PAGE)
         for row in rows:
             if row.n != count + 1 or row.hash != hash_of(before, row):
-                return json_response(Verified(False, count, count + 1, before))
+                return Verified(False, count, count + 1, before)
             count, before = row.n, row.hash
         if len(rows) == PAGE:
             continue
@@ -423,11 +387,11 @@ async def verify_audit(call: Call) -> Response:
         last, hash = (0, FIRST_HASH) if head is None else (head.n, head.hash)
         if last == count:
             found = hash == before
-            return json_response(Verified(found, count, None if found else count, before))
+            return Verified(found, count, None if found else count, before)
         if last < count:
-            return json_response(Verified(False, last, last + 1, before))
+            return Verified(False, last, last + 1, before)
         if not await store.read_audit(count, 1):
-            return json_response(Verified(False, count, count + 1, before))
+            return Verified(False, count, count + 1, before)
 
 
 def _check_first(id: str) -> None:

@@ -21,7 +21,6 @@ from server.http.auth import HINT, Principal
 from server.http.errors import UnsupportedMedia, problem
 from server.http.multipart import FORM_MEDIAS, posted
 from server.http.request import parse_json, read_as, read_bytes
-from server.http.response import json_response
 from server.http.table import Call, Routes, RouteSpec
 from server.pages import entry
 from server.pages import resume as pages
@@ -36,8 +35,8 @@ _ANSWER = "Answer a wait, once"
 route = Routes("waits", RouteSpec)
 
 
-@route("GET", "/resume/{token}", _SHOW, public=True, answer=PublicWait, statuses=(404, 429), media=_BOTH)
-async def show(call: Call) -> Response:
+@route("GET", "/resume/{token}", _SHOW, public=True, statuses=(404, 429), media=_BOTH)
+async def show(call: Call) -> PublicWait | Response:
     if _wants_json(call):
         return await show_json(call)
     try:
@@ -52,12 +51,12 @@ async def show(call: Call) -> Response:
     return pages.ask(wait, extras=extras, read_only=call.settings.read_only)
 
 
-@route("GET", "/api/resume/{token}", _SHOW, public=True, answer=PublicWait, statuses=(404, 429))
-async def show_json(call: Call) -> Response:
+@route("GET", "/api/resume/{token}", _SHOW, public=True, statuses=(404, 429))
+async def show_json(call: Call) -> PublicWait:
     wait = await _find(call)
     if await _is_closed_to(call, wait):
         raise SignInRequired(hint=HINT)
-    return json_response(view_of(PublicWait, wait))
+    return view_of(PublicWait, wait)
 
 
 @route(
@@ -66,11 +65,10 @@ async def show_json(call: Call) -> Response:
     _ANSWER,
     public=True,
     body=AnswerRequest,
-    answer=PublicWait,
     statuses=(401, 403, 404, 409, 422, 429),
     media=_BOTH,
 )
-async def answer(call: Call) -> Response:
+async def answer(call: Call) -> PublicWait | Response:
     """A form post returns a page, a JSON post returns JSON."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media in FORM_MEDIAS:
@@ -78,16 +76,8 @@ async def answer(call: Call) -> Response:
     return await answer_json(call)
 
 
-@route(
-    "POST",
-    "/api/resume/{token}",
-    _ANSWER,
-    public=True,
-    body=AnswerRequest,
-    answer=PublicWait,
-    statuses=(401, 403, 404, 409, 422, 429),
-)
-async def answer_json(call: Call) -> Response:
+@route("POST", "/api/resume/{token}", _ANSWER, public=True, body=AnswerRequest, statuses=(401, 403, 404, 409, 422, 429))
+async def answer_json(call: Call) -> PublicWait:
     """{"action", "fields", "by"}. Where the wait is for certain people, the request needs their credential too: 401 or
     403 without it, and `by` does not count."""
     wait = await _find(call, answering=True)
@@ -96,7 +86,7 @@ async def answer_json(call: Call) -> Response:
         answered = await _record(call, wait, body.fields, body.action, body.by)
     except AlreadyAnswered as error:
         raise too_late(error) from None
-    return json_response(view_of(PublicWait, answered))
+    return view_of(PublicWait, answered)
 
 
 async def _answer_form(call: Call) -> Response:
@@ -205,11 +195,10 @@ CALLBACK_HINT = "Send the answer to this URL with POST, as JSON or text. Only th
     public=True,
     body=Any,
     body_bytes=CALLBACK_BYTES_MAX,
-    answer=CallbackTaken,
     status=202,
     statuses=(400, 404, 409, 413, 415, 422, 429),
 )
-async def receive(call: Call) -> Response:
+async def receive(call: Call) -> CallbackTaken:
     """Any JSON or text. 202: accepted. 409: answered before; `answered_by` and `answered_at_ms` have details. 422: the
     body does not match the schema; the URL stays open."""
     token = call.path("token")
@@ -227,7 +216,7 @@ async def receive(call: Call) -> Response:
         late = too_late(error)
         del late.extra["answer"]  # later callers do not see the first answer
         raise late from None
-    return json_response(CallbackTaken(True, wait.answered_at_ms or 0), 202)
+    return CallbackTaken(True, wait.answered_at_ms or 0)
 
 
 @route("GET", "/callbacks/{token}", "Not available", public=True, documented=False, status=405)

@@ -28,20 +28,19 @@ from executor.service.views import (
 from server.api.events import open_stream
 from server.http.auth import without_links
 from server.http.errors import TooManyStreams
-from server.http.request import read_as
 from server.http.response import (
     PAGE_MAX,
     WAIT_S_MAX,
+    Json,
     Preview,
     Version,
     beginning,
     block_response,
     capped,
     fragment,
-    json_response,
-    long_json_response,
+    long_json,
 )
-from server.http.table import Call, Handler, Link, Param, Routes, RouteSpec
+from server.http.table import Call, H, Link, Param, Routes, RouteSpec
 
 SUMMARY_CHARS = 160
 
@@ -323,36 +322,31 @@ def starts(
     path: str,
     summary: str,
     *,
-    body: Any,
     answer: Any = STARTED,
     params: tuple[Param, ...] = (),
     audit: bool | None = None,
-) -> Callable[[Handler], Handler]:
-    """Return the decorator of a POST that starts a run: the key of its request, how it waits, what it answers."""
+) -> Callable[[H], H]:
+    """Return the decorator of a POST that starts a run."""
     return route(
         "POST",
         path,
         summary,
         needs="editor",
         audit=audit,
-        body=body,
         answer=answer,
         status=202,
         statuses=(200, 404, *REFUSALS),
-        query=StartQuery,
         params=(*params, KEY),
         media=MEDIA,
         links=LINKS,
     )
 
 
-@starts(route, "/api/workflows/{name}/runs", "Start a run of a stored workflow", body=RunRequest, audit=False)
-async def start_stored(call: Call) -> Response:
+@starts(route, "/api/workflows/{name}/runs", "Start a run of a stored workflow", audit=False)
+async def start_stored(call: Call, name: str, query: StartQuery, body: RunRequest) -> Response:
     """Run a stored workflow."""
-    start = call.query(StartQuery)
-    body = await read_as(call.request, call.limits, RunRequest)
     submitted = await call.engine.submit(
-        call.path("name"),
+        name,
         input=body.input,
         trigger=body.trigger,
         version=body.version,
@@ -360,14 +354,12 @@ async def start_stored(call: Call) -> Response:
         stop_after=body.stop_after,
         priority=body.priority,
     )
-    return await started(call, submitted, start)
+    return await started(call, submitted, query)
 
 
-@starts(route, "/api/runs", "Start a run of a document", body=RunDocumentRequest, audit=False)
-async def start_document(call: Call) -> Response:
+@starts(route, "/api/runs", "Start a run of a document", audit=False)
+async def start_document(call: Call, query: StartQuery, body: RunDocumentRequest) -> Response:
     """Run a document as it is."""
-    start = call.query(StartQuery)
-    body = await read_as(call.request, call.limits, RunDocumentRequest)
     submitted = await call.engine.submit(
         body.document,
         input=body.input,
@@ -376,13 +368,12 @@ async def start_document(call: Call) -> Response:
         stop_after=body.stop_after,
         priority=body.priority,
     )
-    return await started(call, submitted, start)
+    return await started(call, submitted, query)
 
 
-@route("GET", "/api/runs", "Runs, newest first", needs="viewer", answer=RunPage, query=RunsQuery)
-async def list_runs(call: Call) -> Response:
+@route("GET", "/api/runs", "Runs, newest first", needs="viewer")
+async def list_runs(call: Call, query: RunsQuery) -> RunPage:
     """`counts`: runs by status, up to 100,000, for the same workflow and draft, with any status and parent."""
-    query = call.query(RunsQuery)
     rows = await call.engine.runs.list(
         query.workflow, query.status, query.before, query.limit, query.draft, parent=query.parent
     )
@@ -390,76 +381,51 @@ async def list_runs(call: Call) -> Response:
     following = rows[-1].id if len(rows) == query.limit else None
     parts = call.engine.parts
     now_ms = parts.clock.now_ms()
-    return json_response(
-        RunPage(
-            [run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows],
-            following,
-            None if counts is None else RunCounts(**counts),
-            capped(counts or {}),
-        )
+    return RunPage(
+        [run_summary(row, now_ms, parts.owned.lacks(row)) for row in rows],
+        following,
+        None if counts is None else RunCounts(**counts),
+        capped(counts or {}),
     )
 
 
-@route(
-    "GET",
-    "/api/runs/{id}",
-    "A run with its nodes, waits and variables",
-    needs="viewer",
-    answer=RunDetail,
-    statuses=(404,),
-    query=RunQuery,
-)
-async def read(call: Call) -> Response:
+@route("GET", "/api/runs/{id}", "A run with its nodes, waits and variables", needs="viewer", statuses=(404,))
+async def read(call: Call, id: str, query: RunQuery) -> Json[RunDetail]:
     """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
-    wait_s, id = call.query(RunQuery).wait, call.path("id")
-    if wait_s:
+    if query.wait:
         await call.engine.runs.row(id)  # refuse what does not exist before a place among the streams is used
-        run = await wait_for(call, id, wait_s)
+        run = await wait_for(call, id, query.wait)
     else:
         run = await call.engine.runs.view(id)
     waits, below = (without_links(call.who, each) for each in (run.waits, run.child_waits))
     run = replace(run, waits=waits, child_waits=below)
-    return await long_json_response(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
+    return await long_json(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
 
 
-@route(
-    "DELETE", "/api/runs/{id}", "Delete a run that has ended", needs="editor", answer=RunDeleted, statuses=(404, 409)
-)
-async def delete(call: Call) -> Response:
+@route("DELETE", "/api/runs/{id}", "Delete a run that has ended", needs="editor", statuses=(404, 409))
+async def delete(call: Call, id: str) -> RunDeleted:
     """Delete the run with its events, waits and outputs, and the runs that it started. 409: one of those runs is open,
     or the run was started by another run; delete that one instead."""
-    run = call.path("id")
-    return json_response(RunDeleted(run, await call.engine.upkeep.delete_run(run)))
+    return RunDeleted(id, await call.engine.upkeep.delete_run(id))
 
 
-@route("GET", "/api/runs/{id}/document", "The document of a run", needs="viewer", answer=RunDocument, statuses=(404,))
-async def document(call: Call) -> Response:
+@route("GET", "/api/runs/{id}/document", "The document of a run", needs="viewer", statuses=(404,))
+async def document(call: Call, id: str) -> Json[RunDocument]:
     """The document is fixed when the run starts; later versions and changes of a draft do not affect it."""
-    found = await call.engine.runs.document(call.path("id"))
-    return json_response(found, headers={"ETag": f'"{found.hash}"'})
+    found = await call.engine.runs.document(id)
+    return Json(found, headers={"ETag": f'"{found.hash}"'})
 
 
-@route(
-    "POST",
-    "/api/runs/{id}/cancel",
-    "Cancel a run",
-    needs="editor",
-    body=CancelRequest,
-    answer=Cancelled,
-    status=202,
-    statuses=(404, 409),
-)
-async def cancel(call: Call) -> Response:
+@route("POST", "/api/runs/{id}/cancel", "Cancel a run", needs="editor", status=202, statuses=(404, 409))
+async def cancel(call: Call, id: str, body: CancelRequest) -> Cancelled:
     """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has ended,
     and not by a cancel: a repeated request is answered like the first."""
-    body = await read_as(call.request, call.limits, CancelRequest)
-    run = call.path("id")
-    posted = await call.engine.cancel(run, body.reason, body.now)
-    status = (await call.engine.runs.row(run)).status
+    posted = await call.engine.cancel(id, body.reason, body.now)
+    status = (await call.engine.runs.row(id)).status
     ended = status == "cancelled"
     if not (posted or ended) or status in ("succeeded", "failed"):  # it was failing already
-        raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
-    return json_response(Cancelled(run, ended, "cancelled" if ended else "cancelling"), 202)
+        raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=id, run_status=status)
+    return Cancelled(id, ended, "cancelled" if ended else "cancelling")
 
 
 def idempotency_key(call: Call) -> str | None:
@@ -495,7 +461,7 @@ async def started(
     body = accepted(submitted)
     if draft is not None:
         body = view_of(DraftRunAccepted, body, draft=draft[0], rev=draft[1])
-    return json_response(body, 202 if submitted.created else 200, headers)
+    return Json(body, 202 if submitted.created else 200, headers)
 
 
 async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
@@ -506,7 +472,7 @@ async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict
         return block_response(run.response, {"Weft-Run": run.id, **ours})
     waits = (*run.waits, *run.child_waits)
     result = RunResult(run.id, run.workflow, run.status, run.output, run.error, run_urls(run.id), waits)
-    return json_response(result, 200 if run.status in TERMINAL else 202, headers)
+    return Json(result, 200 if run.status in TERMINAL else 202, headers)
 
 
 async def wait_for(call: Call, run: str, wait_s: float) -> RunView:

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.kernel.store.topics.schedules import FireOutcome
 from executor.kernel.values.cron import EXPRESSION_SCHEMA
 from executor.service.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
 from executor.service.views import view_of
 from server.api.runs import RunAccepted, run_urls
-from server.http.request import read_as
-from server.http.response import json_response
+from server.http.response import Json
 from server.http.table import Call, Link, Param, Routes, RouteSpec
 
 
@@ -77,16 +75,16 @@ _SAME = {"id": "$response.body#/id"}
 route = Routes("triggers", RouteSpec)
 
 
-@route("GET", "/api/schedules", "All schedules", needs="viewer", answer=ScheduleList, query=TriggersQuery)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/schedules", "All schedules", needs="viewer")
+async def list_all(call: Call, query: TriggersQuery) -> ScheduleList:
     """All schedules, by id."""
-    return json_response(ScheduleList(await call.engine.schedules.all(call.query(TriggersQuery).workflow)))
+    return ScheduleList(await call.engine.schedules.all(query.workflow))
 
 
-@route("GET", _ONE, "A schedule and its last times", needs="viewer", answer=ScheduleDetail, statuses=(404,))
-async def read(call: Call) -> Response:
+@route("GET", _ONE, "A schedule and its last times", needs="viewer", statuses=(404,))
+async def read(call: Call, id: str) -> ScheduleDetail:
     """A schedule with its last times and their outcomes."""
-    return json_response(await _detail(call, await call.engine.schedules.get(call.path("id"))))
+    return await _detail(call, await call.engine.schedules.get(id))
 
 
 @route(
@@ -94,8 +92,6 @@ async def read(call: Call) -> Response:
     _ONE,
     "Create or change a schedule",
     needs="editor",
-    body=ScheduleSpec,
-    answer=ScheduleDetail,
     statuses=(201, 400, 404, 409, 422),
     params=(OWN_ID,),
     links=(
@@ -106,62 +102,44 @@ async def read(call: Call) -> Response:
         Link("DELETE", _ONE, _SAME),
     ),
 )
-async def put(call: Call) -> Response:
+async def put(call: Call, id: str, body: ScheduleSpec) -> Json[ScheduleDetail]:
     """201 for a new schedule, 200 for a change. 409: the schedule is declared by a document; change it there."""
-    spec = await read_as(call.request, call.limits, ScheduleSpec)
-    view, created = await call.engine.schedules.put(call.path("id"), spec)
-    return json_response(await _detail(call, view), 201 if created else 200)
+    view, created = await call.engine.schedules.put(id, body)
+    return Json(await _detail(call, view), 201 if created else 200)
 
 
-@route("DELETE", _ONE, "Delete a schedule", needs="editor", answer=TriggerDeleted, statuses=(404, 409))
-async def delete(call: Call) -> Response:
+@route("DELETE", _ONE, "Delete a schedule", needs="editor", statuses=(404, 409))
+async def delete(call: Call, id: str) -> TriggerDeleted:
     """Delete a schedule. Its runs are kept. 409: it is declared by a document; remove it there."""
-    await call.engine.schedules.delete(call.path("id"))
-    return json_response(TriggerDeleted(call.path("id"), True))
+    await call.engine.schedules.delete(id)
+    return TriggerDeleted(id, True)
 
 
-@route("POST", f"{_ONE}/enable", "Enable a schedule", needs="editor", answer=ScheduleDetail, statuses=(404, 422))
-async def enable(call: Call) -> Response:
+@route("POST", f"{_ONE}/enable", "Enable a schedule", needs="editor", statuses=(404, 422))
+async def enable(call: Call, id: str) -> ScheduleDetail:
     """The next run is at the first scheduled time from now."""
-    return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), True)))
+    return await _detail(call, await call.engine.schedules.switch(id, True))
 
 
-@route("POST", f"{_ONE}/disable", "Disable a schedule", needs="editor", answer=ScheduleDetail, statuses=(404,))
-async def disable(call: Call) -> Response:
+@route("POST", f"{_ONE}/disable", "Disable a schedule", needs="editor", statuses=(404,))
+async def disable(call: Call, id: str) -> ScheduleDetail:
     """No runs start, and missed times are not made up for."""
-    return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), False)))
+    return await _detail(call, await call.engine.schedules.switch(id, False))
 
 
-@route(
-    "POST",
-    f"{_ONE}/run",
-    "Start a run of a schedule now",
-    needs="editor",
-    answer=RunAccepted,
-    status=202,
-    statuses=(404, 422),
-)
-async def run_now(call: Call) -> Response:
+@route("POST", f"{_ONE}/run", "Start a run of a schedule now", needs="editor", status=202, statuses=(404, 422))
+async def run_now(call: Call, id: str) -> Json[RunAccepted]:
     """Start a run, even if the schedule is disabled or other runs are open."""
-    run = await call.engine.schedules.run_now(call.path("id"))
+    run = await call.engine.schedules.run_now(id)
     row = await call.engine.runs.row(run)
     accepted = RunAccepted(row.id, row.workflow, row.version, row.status, True, run_urls(row.id))
-    return json_response(accepted, 202, {"Location": f"/api/runs/{run}"})
+    return Json(accepted, 202, {"Location": f"/api/runs/{run}"})
 
 
-@route(
-    "GET",
-    "/api/cron",
-    "The next times of a cron expression",
-    needs="viewer",
-    answer=CronPreview,
-    statuses=(400, 422),
-    query=CronQuery,
-)
-async def preview(call: Call) -> Response:
+@route("GET", "/api/cron", "The next times of a cron expression", needs="viewer", statuses=(400, 422))
+async def preview(call: Call, query: CronQuery) -> CronPreview:
     """The next five times of an expression."""
-    query = call.query(CronQuery)
-    return json_response(CronPreview(query.expr, query.tz, call.engine.schedules.preview(query.expr, query.tz)))
+    return CronPreview(query.expr, query.tz, call.engine.schedules.preview(query.expr, query.tz))
 
 
 async def _detail(call: Call, view: ScheduleView) -> ScheduleDetail:

@@ -5,11 +5,8 @@ from __future__ import annotations
 from typing import Annotated
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.service.topics.secrets import SecretsResealed, SecretView
-from server.http.request import read_as
-from server.http.response import json_response
 from server.http.table import Call, Routes, RouteSpec
 
 
@@ -47,44 +44,35 @@ _ONE = "/api/secrets/{name}"
 route = Routes("secrets", RouteSpec)
 
 
-@route("GET", "/api/secrets", "List secrets", needs="admin", answer=SecretList)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/secrets", "List secrets", needs="admin")
+async def list_all(call: Call) -> SecretList:
     """Names, versions, hosts and places."""
-    return json_response(SecretList(await call.engine.secrets.all()))
+    return SecretList(await call.engine.secrets.all())
 
 
-@route("PUT", _ONE, "Set a secret", needs="admin", body=SecretSpec, answer=SecretView, statuses=(400, 409, 422))
-async def put(call: Call) -> Response:
+@route("PUT", _ONE, "Set a secret", needs="admin", statuses=(400, 409, 422))
+async def put(call: Call, name: str, body: SecretSpec) -> SecretView:
     """Set a value, or replace it. Runs read it from their next block call on. 409: the server has an environment value
     of this name."""
-    spec = await read_as(call.request, call.limits, SecretSpec)
-    hosts, places = ", ".join(spec.hosts) or "no host", ", ".join(spec.places) or "any place"
+    hosts, places = ", ".join(body.hosts) or "no host", ", ".join(body.places) or "any place"
     call.note(f"for {hosts}, in {places}"[:500])
     by = call.who.actor
-    stored = await call.engine.secrets.set(call.path("name"), spec.value, spec.hosts, spec.places, by=by)
-    return json_response(stored)
+    stored = await call.engine.secrets.set(name, body.value, body.hosts, body.places, by=by)
+    return stored
 
 
-@route("DELETE", _ONE, "Delete a secret", needs="admin", answer=SecretDeleted, statuses=(404,))
-async def delete(call: Call) -> Response:
+@route("DELETE", _ONE, "Delete a secret", needs="admin", statuses=(404,))
+async def delete(call: Call, name: str) -> SecretDeleted:
     """Blocks that name it no longer get a value."""
-    await call.engine.secrets.delete(call.path("name"))
-    return json_response(SecretDeleted(call.path("name"), True))
+    await call.engine.secrets.delete(name)
+    return SecretDeleted(name, True)
 
 
-@route(
-    "POST",
-    "/api/secrets/rekey",
-    "Change to the present key",
-    needs="admin",
-    answer=SecretsResealed,
-    statuses=(409,),
-    query=RekeyQuery,
-)
-async def reseal(call: Call) -> Response:
+@route("POST", "/api/secrets/rekey", "Change to the present key", needs="admin", statuses=(409,))
+async def reseal(call: Call, query: RekeyQuery) -> SecretsResealed:
     """Encrypt secrets with the present key, and make the links of open waits with it. What was made with the key before
     counts for `grace_s` more: links, secrets of webhooks, addresses of pages, signatures. It can be repeated, after an
     interruption or with another time."""
-    grace_s = call.query(RekeyQuery).grace_s
+    grace_s = query.grace_s
     call.note(f"{grace_s} s")
-    return json_response(await call.engine.secrets.rekey(grace_s * 1000))
+    return await call.engine.secrets.rekey(grace_s * 1000)

@@ -13,8 +13,6 @@ from starlette.responses import Response
 from executor.service.topics.secrets import EnvName
 from executor.service.upkeep.task import GcJob
 from server.http.openapi import openapi_bytes
-from server.http.request import read_as
-from server.http.response import json_response
 from server.http.table import Call, Link, Routes, RouteSpec
 from server.metrics.collect import exposition
 from server.shipped import examples_folder, installed_version
@@ -133,19 +131,19 @@ class Echo(Struct, frozen=True):
 route = Routes("server", RouteSpec)
 
 
-@route("GET", "/healthz", "Health", public=True, answer=Health, statuses=(503,))
-async def healthz(call: Call) -> Response:
+@route("GET", "/healthz", "Health", public=True, statuses=(503,))
+async def healthz(call: Call) -> Health:
     """200 while the process works, also while the database is away. 503 when only another start can help, because the
     database was replaced."""
     await call.engine.healthy()
-    return json_response(Health("ok"))
+    return Health("ok")
 
 
-@route("GET", "/readyz", "Readiness", public=True, answer=Health, statuses=(503, 507))
-async def readyz(call: Call) -> Response:
+@route("GET", "/readyz", "Readiness", public=True, statuses=(503, 507))
+async def readyz(call: Call) -> Health:
     """200 when the database completes a write within a second, otherwise 503 or 507."""
     await call.engine.ready()
-    return json_response(Health("ok"))
+    return Health("ok")
 
 
 @route("GET", "/openapi.json", "The OpenAPI description", public=True, answer=dict[str, Any])
@@ -155,11 +153,11 @@ async def openapi(call: Call) -> Response:
     return Response(openapi_bytes(call.request.app.state.table, call.auth.required), media_type="application/json")
 
 
-@route("GET", "/api/version", "Version of the server", needs="viewer", answer=Version)
-async def version(call: Call) -> Response:
+@route("GET", "/api/version", "Version of the server", needs="viewer")
+async def version(call: Call) -> Version:
     """The version of the server, whether this browser is signed in, and whether the server is read-only."""
     read_only: bool = call.request.app.state.settings.read_only
-    return json_response(Version(installed_version(), call.who.is_signed_in, read_only))
+    return Version(installed_version(), call.who.is_signed_in, read_only)
 
 
 # The order for a newcomer: something to answer, something that survives a crash, then one idea at a time. Others follow
@@ -182,10 +180,10 @@ ORDER = (
 )
 
 
-@route("GET", "/api/examples", "Example workflows", tag="workflows", needs="viewer", answer=Examples)
-async def examples(call: Call) -> Response:
+@route("GET", "/api/examples", "Example workflows", tag="workflows", needs="viewer")
+async def examples(call: Call) -> Examples:
     """Their documents, complete, to open a copy of."""
-    return json_response(packaged_examples())
+    return packaged_examples()
 
 
 @cache
@@ -208,10 +206,10 @@ def _place(path: Path) -> tuple[int, str]:
     return (ORDER.index(path.stem) if path.stem in ORDER else len(ORDER), path.stem)
 
 
-@route("GET", "/api/env", "Environment names and where they are used", tag="env", needs="editor", answer=EnvNames)
-async def env(call: Call) -> Response:
+@route("GET", "/api/env", "Environment names and where they are used", tag="env", needs="editor")
+async def env(call: Call) -> EnvNames:
     """Names that are set on this server, and names that a draft or the active version of a workflow reads."""
-    return json_response(EnvNames(await call.engine.environment.names()))
+    return EnvNames(await call.engine.environment.names())
 
 
 @route(
@@ -220,37 +218,32 @@ async def env(call: Call) -> Response:
     "Delete old runs",
     tag="upkeep",
     needs="admin",
-    body=GcRequest,
-    answer=GcAccepted,
     status=202,
     statuses=(400, 409, 422),
     links=(Link("GET", "/api/upkeep/gc/{id}", {"id": "$response.body#/job/id"}),),
 )
-async def gc(call: Call) -> Response:
+async def gc(call: Call, body: GcRequest) -> GcAccepted:
     """Delete runs that ended long ago with all their data, then plans, documents and large outputs that no run refers
     to, and expired cached results. Open runs are kept, with everything they need. Responds at once; the job has the
     counts so far. With `dry_run` nothing is deleted, and the counts are those of a real call. If a deletion is at work
     already, in any process, the response is its job, and `created` is false."""
-    body = await read_as(call.request, call.limits, GcRequest)
     older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
     if older_than_ms is None and body.keep:
         older_than_ms = 0
     job, created = await call.engine.upkeep.begin(older_than_ms, body.keep, dry_run=body.dry_run)
-    return json_response(GcAccepted(created, job), 202)
+    return GcAccepted(created, job)
 
 
-@route("GET", "/api/upkeep/gc/{id}", "A deletion of runs", tag="upkeep", needs="admin", answer=GcJob, statuses=(404,))
-async def gc_job(call: Call) -> Response:
+@route("GET", "/api/upkeep/gc/{id}", "A deletion of runs", tag="upkeep", needs="admin", statuses=(404,))
+async def gc_job(call: Call) -> GcJob:
     """The progress of a deletion. `interrupted`: its process has ended, and nothing is half deleted."""
-    return json_response(await call.engine.upkeep.job(call.request.path_params["id"]))
+    return await call.engine.upkeep.job(call.request.path_params["id"])
 
 
-@route(
-    "DELETE", "/api/cache", "Delete cached results", tag="runs", needs="editor", answer=CacheCleared, query=CacheQuery
-)
-async def clear(call: Call) -> Response:
+@route("DELETE", "/api/cache", "Delete cached results", tag="runs", needs="editor")
+async def clear(call: Call, query: CacheQuery) -> CacheCleared:
     """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
-    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query(CacheQuery).workflow)))
+    return CacheCleared(await call.engine.upkeep.clear_cache(query.workflow))
 
 
 class QueueStats(Struct, frozen=True):
@@ -325,24 +318,22 @@ async def metrics(call: Call) -> Response:
     return Response(body, headers={"Content-Type": media, "Cache-Control": "no-store"})
 
 
-@route("GET", "/api/stats", "What there is to do", needs="viewer", answer=ServerStats)
-async def stats(call: Call) -> Response:
+@route("GET", "/api/stats", "What there is to do", needs="viewer")
+async def stats(call: Call) -> ServerStats:
     """The open work in the database, and the counts of the process that answers since its start."""
     load = await call.engine.load.now(KEPT_S)
     now_ms = call.engine.parts.clock.now_ms()
-    return json_response(
-        ServerStats(
-            at_ms=now_ms,
-            runs_open=load.open,
-            queues=[QueueStats(each.pool, each.runs, max(0, now_ms - each.oldest_ms)) for each in load.queues],
-            timer_lag_ms=_late(load.timer_due_ms, now_ms),
-            schedule_lag_ms=_late(load.schedule_due_ms, now_ms),
-            waits_open=load.waits,
-            notifications_pending=load.notifications,
-            database_bytes=load.bytes,
-            workers=[WorkerStats(each.name, each.runs, each.until_ms - now_ms) for each in load.workers],
-            process=_of_process(call),
-        )
+    return ServerStats(
+        at_ms=now_ms,
+        runs_open=load.open,
+        queues=[QueueStats(each.pool, each.runs, max(0, now_ms - each.oldest_ms)) for each in load.queues],
+        timer_lag_ms=_late(load.timer_due_ms, now_ms),
+        schedule_lag_ms=_late(load.schedule_due_ms, now_ms),
+        waits_open=load.waits,
+        notifications_pending=load.notifications,
+        database_bytes=load.bytes,
+        workers=[WorkerStats(each.name, each.runs, each.until_ms - now_ms) for each in load.workers],
+        process=_of_process(call),
     )
 
 

@@ -6,12 +6,10 @@ from datetime import date
 from typing import Annotated
 
 from msgspec import Meta, Struct, field
-from starlette.responses import Response
 
 from executor.errors import BadRequest
 from executor.kernel.store.topics.usage import By
 from executor.service.views import SpentView, UsageView
-from server.http.response import json_response
 from server.http.table import Call, Routes, RouteSpec
 
 _DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -55,14 +53,13 @@ def usage_page(first: str, to: str, by: By, workflow: str | None, found: UsageVi
 route = Routes("usage", RouteSpec)
 
 
-@route("GET", "/api/usage", "Tokens and costs", needs="viewer", query=UsageQuery, answer=UsagePage, statuses=(400,))
-async def show(call: Call) -> Response:
+@route("GET", "/api/usage", "Tokens and costs", needs="viewer", statuses=(400,))
+async def show(call: Call, query: UsageQuery) -> UsagePage:
     """Tokens and costs of the days from `from` to `to`, without `from` of the last 30. What deleted runs used is part
     of it."""
-    query = call.query(UsageQuery)
     asked = _day("from", query.first), _day("to", query.to)
     first, last, found = await call.engine.usage.between(*asked, by=query.by, workflow=query.workflow)
-    return json_response(usage_page(first.isoformat(), last.isoformat(), query.by, query.workflow, found))
+    return usage_page(first.isoformat(), last.isoformat(), query.by, query.workflow, found)
 
 
 def _day(name: str, text: str | None) -> date | None:

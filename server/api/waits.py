@@ -6,7 +6,6 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, BadRequest, Conflict
 from executor.kernel.core.events import WaitKind
@@ -17,8 +16,7 @@ from executor.service.views import SignalView, WaitShown, WaitView, view_of
 from server.api.runs import KEY, idempotency_key
 from server.http.auth import without_links
 from server.http.errors import Forbidden
-from server.http.request import read_as
-from server.http.response import PAGE_MAX, PersonName, ShortText, capped, json_response
+from server.http.response import PAGE_MAX, Json, PersonName, ShortText, capped
 from server.http.table import Call, Link, Routes, RouteSpec
 
 
@@ -127,14 +125,11 @@ route = Routes("waits", RouteSpec)
     "/api/waits",
     "Open waits, with links",
     needs="viewer",
-    answer=WaitPage,
-    query=WaitsQuery,
     links=(Link("GET", _ONE, _OLDEST), Link("DELETE", _ONE, _OLDEST)),
 )
-async def list_waits(call: Call) -> Response:
+async def list_waits(call: Call, query: WaitsQuery) -> WaitPage:
     """Open waits with their links, oldest first. `counts`: by status, up to 100,000, for the same run, kind and
     workflow."""
-    query = call.query(WaitsQuery)
     where = WaitFilter(
         status=None if query.status == "all" else query.status,
         run=query.run,
@@ -147,65 +142,53 @@ async def list_waits(call: Call) -> Response:
     page = await call.engine.waits.page(where)
     counts = None if page.counts is None else WaitCounts(**page.counts)
     waits = [view_of(Wait, wait) for wait in without_links(call.who, page.waits)]
-    return json_response(WaitPage(waits, page.next, counts, capped(page.counts or {})))
+    return WaitPage(waits, page.next, counts, capped(page.counts or {}))
 
 
-@route("GET", _ONE, "A wait, by its id or the key of its node", needs="viewer", answer=Wait, statuses=(404,))
-async def read(call: Call) -> Response:
+@route("GET", _ONE, "A wait, by its id or the key of its node", needs="viewer", statuses=(404,))
+async def read(call: Call, id: str, key: str) -> Wait:
     """`key`: the id of a wait, or the key of its node."""
-    wait = await call.engine.waits.get(call.path("id"), call.path("key"))
-    return json_response(view_of(Wait, *without_links(call.who, [wait])))
+    wait = await call.engine.waits.get(id, key)
+    return view_of(Wait, *without_links(call.who, [wait]))
 
 
-@route("POST", _ONE, "Answer a wait", needs="viewer", body=AnswerRequest, answer=Wait, statuses=(404, 409, 422))
-async def answer(call: Call) -> Response:
+@route("POST", _ONE, "Answer a wait", needs="viewer", statuses=(404, 409, 422))
+async def answer(call: Call, id: str, key: str, body: AnswerRequest) -> Wait:
     """The answer counts once. A wait for certain people is answered by them alone, any other wait by users with the
     role approver. `by`: by default your own name. 409: it was answered before."""
-    body = await read_as(call.request, call.limits, AnswerRequest)
     who, waits = call.who, call.engine.waits
-    run, key = call.path("id"), call.path("key")
-    wait = await waits.get(run, key)
+    wait = await waits.get(id, key)
     if not (needs_sign_in(wait.request) or who.may("approver")):
         raise Forbidden(f"This needs the role approver; yours is {who.role}.", needs="approver", role=who.role)
     call.note(body.action or "answered")
     answerer = who.answerer if call.auth.required else None
     by = body.by or (answerer.name if answerer else None)
     try:
-        answered = await waits.answer_wait(run, wait.id, body.fields, body.action, by, answerer)
+        answered = await waits.answer_wait(id, wait.id, body.fields, body.action, by, answerer)
     except AlreadyAnswered as error:
         raise too_late(error) from None
-    return json_response(view_of(Wait, *without_links(who, [answered])))
+    return view_of(Wait, *without_links(who, [answered]))
 
 
-@route("DELETE", _ONE, "Withdraw a wait", needs="editor", body=WithdrawRequest, answer=Wait, statuses=(404, 409))
-async def withdraw(call: Call) -> Response:
+@route("DELETE", _ONE, "Withdraw a wait", needs="editor", statuses=(404, 409))
+async def withdraw(call: Call, id: str, key: str, body: WithdrawRequest) -> Wait:
     """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: the wait is already over, or is for
     a time, a signal or a child run and cannot be withdrawn."""
-    body = await read_as(call.request, call.limits, WithdrawRequest)
-    wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
-    return json_response(view_of(Wait, wait))
+    wait = await call.engine.waits.cancel(id, key, body.by, body.reason)
+    return view_of(Wait, wait)
 
 
-@route(
-    "GET",
-    "/api/runs/{id}/signals",
-    "Signals sent to a run",
-    needs="viewer",
-    answer=SignalList,
-    statuses=(404,),
-    query=SignalsQuery,
-)
-async def list_signals(call: Call) -> Response:
+@route("GET", "/api/runs/{id}/signals", "Signals sent to a run", needs="viewer", statuses=(404,))
+async def list_signals(call: Call, id: str, query: SignalsQuery) -> SignalList:
     """Oldest first, also those that a wait has received."""
-    query = call.query(SignalsQuery)
     found = await call.engine.signals.list(
-        call.path("id"),
+        id,
         name=query.name,
         correlation=query.correlation,
         received_after_ms=query.received_after,
         limit=query.limit,
     )
-    return json_response(SignalList(found))
+    return SignalList(found)
 
 
 def too_late(error: AlreadyAnswered) -> Conflict:
@@ -227,24 +210,21 @@ def too_late(error: AlreadyAnswered) -> Conflict:
     "Send a signal to a run",
     tag="runs",
     needs="editor",
-    body=SignalRequest,
-    answer=SignalAccepted,
     status=202,
     statuses=(200, 404, 409),
     params=(KEY,),
 )
-async def signal(call: Call) -> Response:
+async def signal(call: Call, id: str, name: str, body: SignalRequest) -> Json[SignalAccepted]:
     """202 for a new signal, 200 when its dedupe key was used before."""
-    body = await read_as(call.request, call.limits, SignalRequest)
-    run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
+    key = idempotency_key(call)
     if not name:
         raise BadRequest("A signal requires a name.", code="signal_name_missing")
     seq, new = await call.engine.signal(
-        run,
+        id,
         name,
         body.payload,
         correlation=body.correlation,
         dedupe_key=body.dedupe_key or key,
         by=body.by,
     )
-    return json_response(SignalAccepted(run, name, seq, new), 202 if new else 200)
+    return Json(SignalAccepted(id, name, seq, new), 202 if new else 200)

@@ -17,8 +17,8 @@ from executor.service.views import view_of
 from server.api.runs import wait_for
 from server.api.schedules import OWN_ID, TriggerDeleted, TriggersQuery
 from server.http.errors import problem
-from server.http.request import parse_json, read_as, read_bytes
-from server.http.response import block_response, json_response
+from server.http.request import parse_json, read_bytes
+from server.http.response import Json, block_response
 from server.http.table import Call, Link, Routes, RouteSpec
 from server.settings import Limits
 
@@ -53,23 +53,16 @@ _SAME = {"id": "$response.body#/id"}
 route = Routes("triggers", RouteSpec)
 
 
-@route("GET", "/api/webhooks", "All webhooks", needs="viewer", answer=WebhookList, query=TriggersQuery)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/webhooks", "All webhooks", needs="viewer")
+async def list_all(call: Call, query: TriggersQuery) -> WebhookList:
     """All webhooks, without their secrets."""
-    return json_response(WebhookList(await call.engine.webhooks.all(call.query(TriggersQuery).workflow)))
+    return WebhookList(await call.engine.webhooks.all(query.workflow))
 
 
-@route(
-    "GET",
-    _ONE,
-    "A webhook with its secret and its last deliveries",
-    needs="admin",
-    answer=WebhookDetail,
-    statuses=(404,),
-)
-async def read(call: Call) -> Response:
+@route("GET", _ONE, "A webhook with its secret and its last deliveries", needs="admin", statuses=(404,))
+async def read(call: Call, id: str) -> WebhookDetail:
     """A webhook with its secret, its last deliveries and its refused requests."""
-    return json_response(await _detail(call, await call.engine.webhooks.get(call.path("id"))))
+    return await _detail(call, await call.engine.webhooks.get(id))
 
 
 @route(
@@ -77,8 +70,6 @@ async def read(call: Call) -> Response:
     _ONE,
     "Create or change a webhook",
     needs="admin",
-    body=WebhookSpec,
-    answer=WebhookDetail,
     statuses=(201, 400, 404, 409, 422),
     params=(OWN_ID,),
     links=(
@@ -90,44 +81,36 @@ async def read(call: Call) -> Response:
         Link("DELETE", _ONE, _SAME),
     ),
 )
-async def put(call: Call) -> Response:
+async def put(call: Call, id: str, body: WebhookSpec) -> Json[WebhookDetail]:
     """201 for a new webhook, 200 for a change. 409: the webhook is declared by a document; change it there."""
-    spec = await read_as(call.request, call.limits, WebhookSpec)
-    view, created = await call.engine.webhooks.put(call.path("id"), spec)
-    return json_response(await _detail(call, view), 201 if created else 200)
+    view, created = await call.engine.webhooks.put(id, body)
+    return Json(await _detail(call, view), 201 if created else 200)
 
 
-@route("DELETE", _ONE, "Delete a webhook", needs="admin", answer=TriggerDeleted, statuses=(404, 409))
-async def delete(call: Call) -> Response:
+@route("DELETE", _ONE, "Delete a webhook", needs="admin", statuses=(404, 409))
+async def delete(call: Call, id: str) -> TriggerDeleted:
     """Delete a webhook. Its runs are kept. 409: it is declared by a document; remove it there."""
-    await call.engine.webhooks.delete(call.path("id"))
-    return json_response(TriggerDeleted(call.path("id"), True))
+    await call.engine.webhooks.delete(id)
+    return TriggerDeleted(id, True)
 
 
-@route("POST", f"{_ONE}/enable", "Enable a webhook", needs="editor", answer=WebhookDetail, statuses=(404,))
-async def enable(call: Call) -> Response:
+@route("POST", f"{_ONE}/enable", "Enable a webhook", needs="editor", statuses=(404,))
+async def enable(call: Call, id: str) -> WebhookDetail:
     """Authenticated requests start runs again."""
-    return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), True)))
+    return await _detail(call, await call.engine.webhooks.switch(id, True))
 
 
-@route("POST", f"{_ONE}/disable", "Disable a webhook", needs="editor", answer=WebhookDetail, statuses=(404,))
-async def disable(call: Call) -> Response:
+@route("POST", f"{_ONE}/disable", "Disable a webhook", needs="editor", statuses=(404,))
+async def disable(call: Call, id: str) -> WebhookDetail:
     """Authenticated requests get 410."""
-    return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), False)))
+    return await _detail(call, await call.engine.webhooks.switch(id, False))
 
 
-@route(
-    "POST",
-    f"{_ONE}/rotate",
-    "Replace the secret of a webhook",
-    needs="admin",
-    answer=WebhookRotated,
-    statuses=(404, 409),
-)
-async def rotate(call: Call) -> Response:
+@route("POST", f"{_ONE}/rotate", "Replace the secret of a webhook", needs="admin", statuses=(404, 409))
+async def rotate(call: Call, id: str) -> WebhookRotated:
     """Create a new secret; the old one stops working. 409: the webhook has no secret, or reads it from the
     environment."""
-    return json_response(WebhookRotated(call.path("id"), await call.engine.webhooks.rotate(call.path("id"))))
+    return WebhookRotated(id, await call.engine.webhooks.rotate(id))
 
 
 async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
@@ -174,10 +157,10 @@ HINT = "Send a POST request to this URL."
     status=202,
     statuses=(200, 400, 401, 404, 409, 410, 413, 422, 429, 502, 503),
 )
-async def receive(call: Call) -> Response:
+async def receive(call: Call, id: str) -> Response:
     """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was
     received before. 410: the webhook is disabled."""
-    id, rates = call.path("id"), call.hook_rates
+    rates = call.hook_rates
     proved = False
     try:
         received = await _read(call)
@@ -238,7 +221,7 @@ async def _answer(call: Call, delivered: Delivered, timeout_s: float) -> Respons
         return block_response(run.response, {"Weft-Run": run.id})
     if run.status == "succeeded":
         result = HookResult(run.id, run.status, delivered.delivery, run.output)
-        return json_response(result, headers={"Weft-Run": run.id})
+        return Json(result, headers={"Weft-Run": run.id})
     if run.status in ("failed", "cancelled"):
         return problem(502, f"run_{run.status}", f"The run has {_ENDED[run.status]}.", extra={"run": run.id})
     return _started(delivered, run.status)
@@ -250,4 +233,4 @@ _ENDED = {"failed": "failed", "cancelled": "been cancelled"}
 def _started(delivered: Delivered, status: str) -> Response:
     run = delivered.submitted.run
     started = HookStarted(run, status, delivered.delivery, f"/api/runs/{run}")
-    return json_response(started, 202, {"Weft-Run": run})
+    return Json(started, 202, {"Weft-Run": run})

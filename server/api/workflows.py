@@ -6,15 +6,14 @@ from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
-from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
 from executor.kernel.store.topics.workflows import VersionRow, WorkflowHead, WorkflowRow
 from executor.service.views import SavedWorkflow
 from server.api.runs import InputList, PlanQuery
 from server.http.errors import BodyInvalid
-from server.http.request import read_as, read_json
-from server.http.response import PAGE_MAX, StoredVersion, Version, fragment, json_response
+from server.http.request import read_json
+from server.http.response import PAGE_MAX, Json, StoredVersion, Version, fragment
 from server.http.table import Call, Link, Routes, RouteSpec
 
 
@@ -161,22 +160,13 @@ def workflow_version(head: WorkflowHead, row: WorkflowRow, document: bytes) -> W
 route = Routes("workflows", RouteSpec)
 
 
-@route(
-    "POST",
-    "/api/validate",
-    "Check a document without running it",
-    needs="editor",
-    audit=False,
-    body=DocumentBody,
-    answer=Validation,
-    query=ValidateQuery,
-)
-async def validate(call: Call) -> Response:
+@route("POST", "/api/validate", "Check a document without running it", needs="editor", audit=False, body=DocumentBody)
+async def validate(call: Call, query: ValidateQuery) -> Validation:
     """200 with all findings, even if there are errors."""
     document, envelope = await _document(call)
-    trigger = envelope.get("trigger") or call.query(ValidateQuery).trigger
+    trigger = envelope.get("trigger") or query.trigger
     found = await call.engine.workflows.validate(document, trigger)
-    return json_response(Validation(not any(d.severity == "error" for d in found), found))
+    return Validation(not any(d.severity == "error" for d in found), found)
 
 
 @route(
@@ -185,112 +175,77 @@ async def validate(call: Call) -> Response:
     "Store a document as a version, and activate it",
     needs="editor",
     body=DocumentBody,
-    answer=SavedWorkflow,
     status=201,
     statuses=(200, 422),
-    query=SaveQuery,
     links=(
         Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
         Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
     ),
 )
-async def save(call: Call) -> Response:
+async def save(call: Call, query: SaveQuery) -> Json[SavedWorkflow]:
     """The version becomes active: it runs where no version is given, and its schedules and webhooks replace those of
     the workflow. They are off while it has blocks that were not imported (finding `triggers_off`), unless
     `activate_triggers`. 201 for a new version; 200 when the same document is already a version, which becomes active if
     it was not (`activated`). 422: the document has errors."""
     document, envelope = await _document(call)
-    query = call.query(SaveQuery)
     name = envelope.get("name") or query.name
     saved = await call.engine.workflows.save(document, name, activate_triggers=query.activate_triggers)
-    return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
+    return Json(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
-@route("GET", "/api/workflows", "Workflows and their last runs", needs="viewer", answer=WorkflowPage)
-async def list_all(call: Call) -> Response:
+@route("GET", "/api/workflows", "Workflows and their last runs", needs="viewer")
+async def list_all(call: Call) -> WorkflowPage:
     """`version` is the active one. `last_run` is the run created last, or null."""
-    return json_response(WorkflowPage(await call.engine.workflows.heads()))
+    return WorkflowPage(await call.engine.workflows.heads())
 
 
-@route(
-    "GET",
-    "/api/workflows/{name}",
-    "A stored document",
-    needs="viewer",
-    answer=WorkflowVersion,
-    statuses=(404,),
-    query=WorkflowQuery,
-)
-async def read(call: Call) -> Response:
+@route("GET", "/api/workflows/{name}", "A stored document", needs="viewer", statuses=(404,))
+async def read(call: Call, name: str, query: WorkflowQuery) -> Json[WorkflowVersion]:
     """The document of a version, as it is stored. Without `version`: the active one."""
-    name, query = call.path("name"), call.query(WorkflowQuery)
     workflows = call.engine.workflows
     row = await workflows.version(name, query.version)
     document = await workflows.converted(row.document) if query.converted else row.document
     body = workflow_version(await workflows.get(name), row, document)
-    return json_response(body, headers={"ETag": f'"{row.hash}"'})
+    return Json(body, headers={"ETag": f'"{row.hash}"'})
 
 
 @route(
-    "GET",
-    "/api/workflows/{name}/versions",
-    "The versions of a workflow, newest first",
-    needs="viewer",
-    answer=VersionPage,
-    statuses=(404,),
-    query=VersionsQuery,
+    "GET", "/api/workflows/{name}/versions", "The versions of a workflow, newest first", needs="viewer", statuses=(404,)
 )
-async def versions(call: Call) -> Response:
+async def versions(call: Call, name: str, query: VersionsQuery) -> VersionPage:
     """Newest first, without their documents."""
-    name, query = call.path("name"), call.query(VersionsQuery)
     head = await call.engine.workflows.get(name)
     rows = await call.engine.workflows.versions(name, query.before, query.limit)
-    return json_response(VersionPage(name, head.version, rows, rows[-1].version if len(rows) == query.limit else None))
+    return VersionPage(name, head.version, rows, rows[-1].version if len(rows) == query.limit else None)
 
 
-@route(
-    "PUT",
-    "/api/workflows/{name}/active",
-    "Make a version the active one",
-    needs="editor",
-    body=ActivateRequest,
-    answer=SavedWorkflow,
-    statuses=(404, 422),
-)
-async def activate(call: Call) -> Response:
+@route("PUT", "/api/workflows/{name}/active", "Make a version the active one", needs="editor", statuses=(404, 422))
+async def activate(call: Call, name: str, body: ActivateRequest) -> SavedWorkflow:
     """The stored version becomes active, with its schedules and webhooks. Open runs keep their version. `activated` is
     false when it was already active."""
-    body = await read_as(call.request, call.limits, ActivateRequest)
     activate = call.engine.workflows.activate
-    return json_response(await activate(call.path("name"), body.version, activate_triggers=body.activate_triggers))
+    return await activate(name, body.version, activate_triggers=body.activate_triggers)
 
 
-@route(
-    "DELETE", "/api/workflows/{name}", "Delete a workflow", needs="editor", answer=WorkflowDeleted, statuses=(404, 409)
-)
-async def delete(call: Call) -> Response:
+@route("DELETE", "/api/workflows/{name}", "Delete a workflow", needs="editor", statuses=(404, 409))
+async def delete(call: Call, name: str) -> WorkflowDeleted:
     """Delete it with its versions, schedules and webhooks. Its runs are kept. 409: a run of it is open."""
-    name = call.path("name")
     deleted = await call.engine.workflows.delete(name)
-    return json_response(WorkflowDeleted(name, deleted.schedules, deleted.webhooks))
+    return WorkflowDeleted(name, deleted.schedules, deleted.webhooks)
 
 
-@route(
-    "GET", "/api/workflows/{name}/inputs", "Inputs of the last runs", needs="viewer", answer=InputList, statuses=(404,)
-)
-async def inputs(call: Call) -> Response:
+@route("GET", "/api/workflows/{name}/inputs", "Inputs of the last runs", needs="viewer", statuses=(404,))
+async def inputs(call: Call, name: str) -> InputList:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
-    row = await call.engine.workflows.version(call.path("name"))
-    return json_response(InputList(await call.engine.runs.last_inputs(row.name)))
+    row = await call.engine.workflows.version(name)
+    return InputList(await call.engine.runs.last_inputs(row.name))
 
 
-@route(
-    "GET", "/api/blocks", "The block types, with the JSON Schema of their parameters", needs="viewer", answer=BlockList
-)
-async def blocks(call: Call) -> Response:
+@route("GET", "/api/blocks", "The block types, with the JSON Schema of their parameters", needs="viewer")
+async def blocks(call: Call) -> BlockList:
     """The block types of this server, by category and title."""
     await call.engine.parts.connectors.refresh()
-    return json_response(BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()]))
+    return BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()])
 
 
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:

@@ -11,7 +11,7 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import cache
-from typing import Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, Generic, TypeVar
 from urllib.parse import quote
 
 import msgspec
@@ -32,6 +32,8 @@ from executor.kernel.values.files import Files
 from server.http.errors import problem
 
 Status = TypeVar("Status", RunStatus, WaitStatus)
+T = TypeVar("T")
+S = TypeVar("S", bound=Struct)
 DraftName = Annotated[str, Meta(max_length=200)]
 PersonName = Annotated[str, Meta(max_length=200)]
 ShortText = Annotated[str, Meta(max_length=500)]
@@ -290,18 +292,20 @@ _ITEMS_AT_ONCE = 500
 _BODYLESS = frozenset({204, 205, 304})
 
 
-def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+class Json(Response, Generic[T]):
     """`value` as JSON; structs, stored JSON and plain values together. Never cached."""
-    return Response(
-        to_json(value), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
-    )
+
+    def __init__(self, value: T, status: int = 200, headers: dict[str, str] | None = None) -> None:
+        super().__init__(
+            to_json(value), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
+        )
 
 
-async def long_json_response(value: Struct, name: str) -> Response:
+async def long_json(value: S, name: str) -> Json[S]:
     """The same answer, encoded and sent while others run: in field `name` is a list that may have 100,000 items."""
     items: Sequence[Any] = getattr(value, name)
     if len(items) <= _ITEMS_AT_ONCE:
-        return json_response(value)
+        return Json(value)
     fields = {field: getattr(value, field) for field in value.__struct_fields__}
     names = list(fields)
     at = names.index(name)
@@ -313,14 +317,14 @@ async def long_json_response(value: Struct, name: str) -> Response:
     return _InParts([*parts, b"]", b"," if after else b"", to_json(after)[1:]], list(items))
 
 
-class _InParts(Response):
+class _InParts(Json[Any]):
     """JSON of a known length, sent in parts: it may have many megabytes. `made_of` is the list of items that it shows.
     The request has ended when this is sent, so this list holds the last references; they are dropped in batches between
     other tasks: dropping 100,000 at once takes 80 ms."""
 
     def __init__(self, parts: list[bytes], made_of: list[Any]) -> None:
         headers = {"Cache-Control": "no-store", "Content-Length": str(sum(map(len, parts)))}
-        super().__init__(None, headers=headers, media_type="application/json")
+        Response.__init__(self, None, headers=headers, media_type="application/json")
         self._parts = parts
         self._made_of = made_of
 

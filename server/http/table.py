@@ -12,7 +12,20 @@ from __future__ import annotations
 import secrets
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, Generic, Literal, ParamSpec, TypeVar, cast
+from types import UnionType
+from typing import (
+    Any,
+    Concatenate,
+    Generic,
+    Literal,
+    ParamSpec,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -32,19 +45,19 @@ from executor.open.engine import Engine
 from server.http.auth import ANYONE, Auth, Principal
 from server.http.errors import Forbidden, status_of
 from server.http.rates import HookRates, LinkRates
-from server.http.request import read_query
+from server.http.request import read_as, read_query
+from server.http.response import Json
 from server.http.security import ACTOR, ROUTE
 from server.http.sse import Streams
 from server.metrics.collect import ProcessMeters
 from server.oidc.provider import SignIn
 from server.settings import Limits, Settings
 
-Query = TypeVar("Query", bound=Struct)
 NO_QUERY = QueryParams()
 
 
 class Call:
-    """`queried`: the struct of query parameters that the route declares. `interface`: folder of the built editor."""
+    """A request, and what its handler uses. `interface`: folder of the built editor."""
 
     __slots__ = (
         "auth",
@@ -56,17 +69,15 @@ class Call:
         "oidc",
         "principal",
         "process",
-        "queried",
         "request",
         "settings",
         "streams",
     )
 
-    def __init__(self, request: Request, limits: Limits, queried: type[Struct] | None = None) -> None:
+    def __init__(self, request: Request, limits: Limits) -> None:
         state = request.app.state
         self.request = request
         self.limits = limits
-        self.queried = queried
         self.engine: Engine = state.engine
         self.settings: Settings = state.settings
         self.auth: Auth = state.auth
@@ -99,11 +110,6 @@ class Call:
         """A variable of the path, decoded."""
         return cast(str, self.request.path_params[name])
 
-    def query(self, type: type[Query]) -> Query:
-        """The query parameters. Raises BadRequest (400)."""
-        assert type is self.queried, f"{self.request.url.path} describes {self.queried} and reads {type}"
-        return read_query(self.request.query_params if self.request.scope["query_string"] else NO_QUERY, type)
-
     @property
     def address(self) -> str:
         """The address of the client. If WEFT_BEHIND_PROXY names the proxy, it is the address that the proxy reports."""
@@ -120,33 +126,8 @@ class Call:
         return any(part.partition(";")[0].strip() == media for part in accept.split(","))
 
 
-Handler = Callable[[Call], Awaitable[Response]]
-
-
-async def traced(handler: Handler, call: Call, method: str, route: str) -> Response:
-    """Return the handler's answer, with a span that ends when the answer begins."""
-    header = call.request.headers.get("traceparent")
-    tracing, clock = call.engine.parts.services.tracing, call.engine.parts.clock
-    caller = parent_of(header)
-    if caller is None or tracing is None:
-        with with_parent(header):
-            return await handler(call)
-    span, start_ms, status = secrets.token_hex(8), clock.now_ms(), 500
-    try:
-        with with_parent(f"00-{caller.trace}-{span}-01"):
-            response = await handler(call)
-        status = response.status_code
-        return response
-    except WeftError as error:
-        status = status_of(error)
-        raise
-    except HTTPException as error:
-        status = error.status_code
-        raise
-    finally:
-        tracing.served(Served(caller, span, method, route, status, start_ms, clock.now_ms()))
-
-
+Handler = Callable[..., Awaitable[Any]]  # of a Call, and by name of what RouteSpec derives from its annotations
+H = TypeVar("H", bound=Handler)
 P = ParamSpec("P")
 
 
@@ -170,7 +151,9 @@ class Link(Struct, frozen=True):
 
 
 class RouteSpec(Struct, frozen=True):
-    """One method of one path.
+    """One method of one path. Parameters of the handler are variables of the path, and `query` and `body`, which are
+    read before it runs; it returns the body of the answer, or a Response: Json[T] for another status or headers. So
+    `body`, `query` and `answer` are stated here only where the handler reads or writes them itself.
 
     tag       the topic in OpenAPI; empty for that of its Routes
     needs     the least role that may call it
@@ -182,6 +165,7 @@ class RouteSpec(Struct, frozen=True):
     body_bytes  bound of the body; None is that of the settings
     answer    type of the 2xx body, a tuple of alternatives, or None for bodies that are not JSON
     query     struct of the query parameters, see server/http/request.py
+    given     the names of the handler's parameters
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
     statuses  the codes besides the first that the route answers on purpose; server/http/openapi.py adds those that
               go with a token, a body or parameters
@@ -213,6 +197,7 @@ class RouteSpec(Struct, frozen=True):
     documented: bool = True
     links: tuple[Link, ...] = ()
     signs: bool = False
+    given: tuple[str, ...] = ()
 
     @property
     def is_audited(self) -> bool:
@@ -227,13 +212,77 @@ class Routes(Generic[P]):
         self.table: list[RouteSpec] = []
         self._tag, self._make = tag, make
 
-    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[Handler], Handler]:
-        def add(handler: Handler) -> Handler:
-            spec = self._make(handler, *args, **kwargs)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Callable[[H], H]:
+        def add(handler: H) -> H:
+            spec = _derived(self._make(handler, *args, **kwargs))
             self.table.append(spec if spec.tag else replace(spec, tag=self._tag))
             return handler
 
         return add
+
+
+def _derived(spec: RouteSpec) -> RouteSpec:
+    """Fill in what the annotations of the handler name."""
+    hints = get_type_hints(spec.handler, include_extras=True)
+    answers, given = _bodies(hints.pop("return")), tuple(hints)[1:]
+    unknown = [name for name in given if name not in ("query", "body") and f"{{{name}}}" not in spec.path]
+    assert not unknown, f"{spec.method} {spec.path} has no {unknown}"
+    return replace(
+        spec,
+        given=given,
+        body=hints.get("body", spec.body),
+        query=hints.get("query", spec.query),
+        answer=spec.answer if not answers else answers[0] if len(answers) == 1 else answers,
+    )
+
+
+def _bodies(returned: Any) -> tuple[Any, ...]:
+    """Return the types of JSON in the type that a handler returns."""
+    if get_origin(returned) in (Union, UnionType):
+        return tuple(body for one in get_args(returned) for body in _bodies(one))
+    if get_origin(returned) is Json:
+        return get_args(returned)
+    return () if isinstance(returned, type) and issubclass(returned, Response) else (returned,)
+
+
+async def answer(spec: RouteSpec, call: Call) -> Response:
+    """Read what the handler is given, and call it. Raises BadRequest (400), BodyInvalid (422)."""
+    request, given = call.request, {}
+    for name in spec.given:
+        if name == "query":
+            assert spec.query is not None
+            sent = request.query_params if request.scope["query_string"] else NO_QUERY
+            given[name] = read_query(sent, spec.query)
+        elif name == "body":
+            given[name] = await read_as(request, call.limits, spec.body)
+        else:
+            given[name] = request.path_params[name]
+    found = await spec.handler(call, **given)
+    return found if isinstance(found, Response) else Json(found, spec.status)
+
+
+async def traced(spec: RouteSpec, call: Call) -> Response:
+    """Return the answer, with a span that ends when the answer begins."""
+    header = call.request.headers.get("traceparent")
+    tracing, clock = call.engine.parts.services.tracing, call.engine.parts.clock
+    caller = parent_of(header)
+    if caller is None or tracing is None:
+        with with_parent(header):
+            return await answer(spec, call)
+    span, start_ms, status = secrets.token_hex(8), clock.now_ms(), 500
+    try:
+        with with_parent(f"00-{caller.trace}-{span}-01"):
+            response = await answer(spec, call)
+        status = response.status_code
+        return response
+    except WeftError as error:
+        status = status_of(error)
+        raise
+    except HTTPException as error:
+        status = error.status_code
+        raise
+    finally:
+        tracing.served(Served(caller, span, spec.method, spec.path, status, start_ms, clock.now_ms()))
 
 
 def routes(table: Sequence[RouteSpec]) -> list[BaseRoute]:
@@ -304,10 +353,10 @@ class _Endpoint:
             hint = "Ask the server that executes the runs."
             raise ReadOnly("This server is read-only: it executes and changes nothing.", hint=hint)
         bounds = limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes)
-        call = Call(request, bounds, spec.query)
+        call = Call(request, bounds)
         with patience(limits.write_s):
             if spec.public:
-                return await spec.handler(call)
+                return await answer(spec, call)
             call.principal = who = await call.auth.require(request)
             request.scope[ACTOR] = who.actor
             if not who.may(spec.needs):
@@ -317,13 +366,13 @@ class _Endpoint:
             if who.workflows is not None:
                 await check_workflows(call, who.workflows)
             if spec.method == "GET" or who is ANYONE:
-                return await traced(spec.handler, call, spec.method, spec.path)
+                return await traced(spec, call)
             now_ms = call.engine.parts.clock.now_ms()
             action, path = f"{spec.method} {spec.path}", request.url.path
             act = Act(who.actor, who.via, action, path, now_ms, person=who.answerer.name, reach=who.reach)
             act.is_recorded = not spec.is_audited
             with acting(act):
-                return await traced(spec.handler, call, spec.method, spec.path)
+                return await traced(spec, call)
 
 
 async def check_workflows(call: Call, workflows: Sequence[str]) -> None:

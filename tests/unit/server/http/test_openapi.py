@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import inspect
 import re
 from typing import Any
 
@@ -88,13 +87,6 @@ def test_what_is_read_of_headers_and_texts_is_said() -> None:
     ]
     for pattern in (rev["pattern"], cron["pattern"], hook["headers"]["items"]["pattern"]):
         assert "(?" not in pattern
-
-
-def test_what_is_read_of_the_query_is_described() -> None:
-    """A handler reads the struct that the table names."""
-    for spec in TABLE:
-        read = set(re.findall(r"call\.query\((\w+)\)", inspect.getsource(inspect.unwrap(spec.handler))))
-        assert read == (set() if spec.query is None else {spec.query.__name__}), (spec.method, spec.path)
 
 
 def test_public_routes_ask_for_nothing() -> None:

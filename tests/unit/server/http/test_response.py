@@ -10,7 +10,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from server.http import response as module
-from server.http.response import block_response, json_response, long_json_response
+from server.http.response import Json, block_response, long_json
 
 
 def test_status_headers_and_body_are_the_workflows() -> None:
@@ -89,8 +89,8 @@ async def test_a_long_answer_is_the_same_in_parts(shape: Any, count: int) -> Non
     async def receive() -> Any:
         raise AssertionError("it reads nothing")
 
-    await (await long_json_response(value, "items"))({"type": "http"}, receive, send)
-    whole = json_response(value)
+    await (await long_json(value, "items"))({"type": "http"}, receive, send)
+    whole = Json(value)
     start, *bodies = sent
     assert b"".join(part["body"] for part in bodies) == whole.body
     assert (start["status"], sorted(start["headers"])) == (200, sorted(whole.raw_headers))
@@ -108,7 +108,7 @@ async def test_what_a_long_answer_shows_is_freed_while_others_run(monkeypatch: p
     made = 5_000
 
     async def read() -> Response:
-        return await long_json_response(Bare(tuple(Item() for _ in range(made))), "items")
+        return await long_json(Bare(tuple(Item() for _ in range(made))), "items")
 
     answer, left = await read(), list[int]()
 

@@ -1,4 +1,5 @@
-"""Routes without variables are found in one look; all else is as Starlette routes it."""
+"""Routes without variables are found in one look; all else is as Starlette routes it. A route is described by the
+annotations of its handler."""
 
 from __future__ import annotations
 
@@ -7,9 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import Struct
+from starlette.responses import Response
 from starlette.routing import BaseRoute, Match, Route
 
 from server.app import create_app
+from server.http.response import Json
+from server.http.table import Routes, RouteSpec
 from server.settings import Settings
 
 
@@ -43,3 +48,41 @@ def test_other_paths_are_not_its_own(routes: Sequence[BaseRoute]) -> None:
     assert constant.matches(scope_of("/api/runs"))[0] is Match.FULL
     assert constant.matches(scope_of("/sub/api/runs", root_path="/sub"))[0] is Match.NONE
     assert constant.matches({"type": "lifespan"})[0] is Match.NONE
+
+
+class Size(Struct):
+    width: int = 1
+
+
+class Name(Struct):
+    name: str
+
+
+def test_a_handler_names_what_it_is_given_and_returns() -> None:
+    route = Routes("things", RouteSpec)
+
+    @route("PUT", "/things/{id}", "Put")
+    async def put(call: object, id: str, query: Size, body: Name) -> Json[Name]:
+        return Json(body)
+
+    @route("GET", "/things/{id}", "Get")
+    async def get(call: object) -> Name | Size | Response:
+        return Size()
+
+    @route("GET", "/page", "Page", answer=Name)
+    async def page(call: object) -> Response:
+        return Response()
+
+    first, second, third = route.table
+    assert (first.query, first.body, first.answer, first.given) == (Size, Name, Name, ("id", "query", "body"))
+    assert (second.query, second.body, second.answer, second.given) == (None, None, (Name, Size), ())
+    assert (third.answer, third.tag) == (Name, "things")
+
+
+def test_a_parameter_that_the_path_has_not_is_an_error() -> None:
+    route = Routes("things", RouteSpec)
+    with pytest.raises(AssertionError, match=r"GET /things/\{id\} has no \['key'\]"):
+
+        @route("GET", "/things/{id}", "Get")
+        async def get(call: object, key: str) -> Name:
+            return Name(key)
