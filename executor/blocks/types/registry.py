@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import Distribution, EntryPoint, entry_points
 from typing import Any, Final, Protocol
 
 from compiler.catalog import BlockSpec, CodeKind
@@ -106,20 +106,29 @@ class Registry:
 
 
 def _installed() -> Iterator[Block]:
-    owners: dict[str, str] = {}
+    owners: dict[str, Distribution | None] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
-        owner = point.dist.name if point.dist is not None else "an unknown package"
-        block = _load(point, owner)
+        block = _load(point)
         if block is None:
             continue
-        first = owners.setdefault(block.spec.type, owner)
-        if first != owner:
-            _log.error("block type %r of %s is skipped: %s has a block of the same name", block.spec.type, owner, first)
+        first = owners.setdefault(block.spec.type, point.dist)
+        if first is not point.dist:
+            _log.error(
+                "block type %r of %s is skipped: %s has a block of the same name",
+                block.spec.type,
+                _owner(point.dist),
+                _owner(first),
+            )
             continue
         yield block
 
 
-def _load(point: EntryPoint, owner: str) -> Block | None:
+def _owner(package: Distribution | None) -> str:
+    """Return the name of the package, which reads all its metadata (a millisecond)."""
+    return package.name if package is not None else "an unknown package"
+
+
+def _load(point: EntryPoint) -> Block | None:
     """Load a block. Returns None, and logs it, if that fails: one broken package must not keep the others from
     running."""
     try:
@@ -127,6 +136,7 @@ def _load(point: EntryPoint, owner: str) -> Block | None:
         if not isinstance(block.spec, BlockSpec) or not callable(block.run):
             raise TypeError("it has no BlockSpec or no run")
     except Exception:
+        owner = _owner(point.dist)
         _log.exception("block %r of %s (%s) cannot be loaded and is skipped", point.name, owner, point.value)
         return None
     loaded: Block = block
