@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 
 import pytest
 
@@ -17,3 +18,8 @@ def sampled(start: int, seeds: int, chunk: int, sample: int) -> list[object]:
     """Where each chunk of seeds starts; those past the first `sample` seeds are proofs, for `make check`."""
     starts = range(start, start + seeds, chunk)
     return [one if one < start + sample else pytest.param(one, marks=pytest.mark.proof) for one in starts]
+
+
+def one_in(step: int, cases: Sequence[object]) -> list[object]:
+    """Return the cases; all but one in `step` are proofs, for `make check`."""
+    return [pytest.param(one, marks=[pytest.mark.proof] if n % step else []) for n, one in enumerate(cases)]

@@ -106,17 +106,21 @@ ENTIRE = [name for name in SPELLINGS if name.startswith(("every", "bytes", "text
 ENTIRE += ["quoted-printable", "base64", "base64 of php", "folded", "folded, in json"]
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize("secret", SECRETS)
-def test_every_spelling_is_found(secret: str, spelling: str) -> None:
+def test_every_spelling_is_found(secret: str) -> None:
+    for spelling in SPELLINGS:
+        _is_found(secret, spelling)
+
+
+def _is_found(secret: str, spelling: str) -> None:
     if spelling == "httpx query in the url":
         secret = secret.replace("\n", "").replace("\t", "")  # httpx refuses them in an address
     spelled = SPELLINGS[spelling](secret)
     text = f"before {spelled} after"
     redacted = Redactor({"KEY": secret}).redact(text)
-    assert MARK in redacted
+    assert MARK in redacted, spelling
     for piece in (secret, spelled.strip('"')):
-        assert piece.lower() not in redacted.lower()
+        assert piece.lower() not in redacted.lower(), spelling
     if spelling in ENTIRE:
         assert len(redacted.replace(MARK, "")) <= len("before  after") + 4, redacted
     assert orjson.loads(Redactor([secret]).redact_json(orjson.dumps({"a": [text]}))) == {"a": [redacted]}

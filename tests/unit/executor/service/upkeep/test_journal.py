@@ -16,6 +16,7 @@ from executor.service.upkeep.findings import Finding
 from executor.service.upkeep.journal import JournalCheck
 from tests.support.core.drive import Drive, Faults
 from tests.support.core.generator import Table, generate, plan_of
+from tests.support.size import size
 
 
 class Recording(Drive):
@@ -45,7 +46,7 @@ def findings(recording: Recording, records: list[Record]) -> list[Finding]:
 
 @pytest.mark.parametrize("order", [0, 1, 2])
 def test_journals_of_the_core_are_fine(order: int) -> None:
-    for seed in range(150):
+    for seed in range(size(50, 500)):
         recording = Recording(seed, order)
         recording.run()
         assert findings(recording, recording.records) == [], f"seed {seed}"
