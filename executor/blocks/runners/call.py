@@ -1,6 +1,5 @@
-"""The messages to another process and back: the name of a function and JSON, and the listener to them
-during the call.
-"""
+"""The messages to another process and back: the name of a function and JSON, and the listener to them during the
+call."""
 
 from __future__ import annotations
 
@@ -45,19 +44,18 @@ class Failure(Struct, frozen=True, omit_defaults=True):
     traceback: str = ""
 
 
-class Answer(Struct, frozen=True, omit_defaults=True):
-    """The result of a function, as JSON, or its failure."""
+class Answer(Struct, frozen=True, omit_defaults=True, tag=True):
+    """The result of a function, as JSON, or its failure. A child process writes an empty one when it is ready."""
 
     output: Raw = Raw(b"null")
     failure: Failure | None = None
 
 
-class Report(Struct, frozen=True, omit_defaults=True):
-    """A message of a function while it runs; `value` is a text for log and emit. The others are answered: `begun`,
-    before the function is called, when the server has noted it; `checkpoint` when the value is on disk, `sync` when all
-    earlier messages have arrived."""
+class Report(Struct, frozen=True, omit_defaults=True, tag=True):
+    """A message before the answer. `begun`: the function is about to be called; `value` is a text for log and emit. A
+    checkpoint is answered with a Failure or null, when the value is on disk."""
 
-    kind: Literal["begun", "log", "emit", "checkpoint", "sync"]
+    kind: Literal["begun", "log", "emit", "checkpoint"]
     value: Any = None
 
 
@@ -91,16 +89,15 @@ class Runner(Protocol):
 
 encode = msgspec.json.encode
 decode_call = msgspec.json.Decoder(Call).decode
-decode_report = msgspec.json.Decoder(Report).decode
-_decode_answer = msgspec.json.Decoder(Answer).decode
+decode_message = msgspec.json.Decoder(Report | Answer).decode
+decode_answer = msgspec.json.Decoder(Answer).decode
 
 
-def result_of(answer: bytes) -> Any:
+def result_of(answer: Answer) -> Any:
     """Return the result of the function, or raise its error."""
-    decoded = _decode_answer(answer)
-    if decoded.failure is None:
-        return msgspec.json.decode(decoded.output)
-    raise error_of(decoded.failure)
+    if answer.failure is None:
+        return msgspec.json.decode(answer.output)
+    raise error_of(answer.failure)
 
 
 def error_of(failure: Failure) -> BlockError | Fenced:

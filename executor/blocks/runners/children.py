@@ -1,5 +1,5 @@
-"""Keeps child processes for the next call: at most so many at the same time, and one call at a time in each. Runs take
-turns, so that one with many calls does not keep the others waiting.
+"""Child processes: their pipes, and the pool that keeps them for the next call. There are at most so many at the same
+time, and one call at a time in each. Runs take turns, so that one with many calls does not keep the others waiting.
 """
 
 from __future__ import annotations
@@ -7,10 +7,13 @@ from __future__ import annotations
 import asyncio
 import signal
 import sys
+from asyncio.subprocess import PIPE, Process
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext, suppress
-from typing import Any, Final, Generic, Protocol, TypeVar
+from typing import Any, Final
+
+import orjson
 
 
 class Room:
@@ -58,33 +61,103 @@ class Room:
 IDLE_S: Final = 60.0  # then children without work end
 
 
-class Child(Protocol):
+START_S: Final = 60.0
+END_S: Final = 3.0  # for a child to end by itself, once its input has ended
+LINE_BYTES_MAX: Final = 32 * 1024 * 1024  # the size of a value as JSON is checked only after it was read
+_BEGIN: Final = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from {} import main; main()"
+
+
+class Child:
+    """A process with JSON lines on its input and its output. `is_patient`: its end may take END_S, else it is killed at
+    once."""
+
+    def __init__(self, process: Process, *, is_patient: bool) -> None:
+        assert process.stdin is not None and process.stdout is not None
+        self.pid = process.pid
+        self._process = process
+        self._to, self._from = process.stdin, process.stdout
+        self._is_patient = is_patient
+
+    @classmethod
+    async def of(
+        cls,
+        *argv: str,
+        env: Mapping[str, str] | None = None,
+        stderr: int | None = None,
+        line_bytes: int = LINE_BYTES_MAX,
+        is_patient: bool = False,
+    ) -> Child:
+        """Start a program; no shell. Raises OSError."""
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=PIPE, stdout=PIPE, stderr=stderr, limit=line_bytes, env=env
+        )
+        return cls(process, is_patient=is_patient)
+
+    @classmethod
+    async def start(
+        cls, module: str, *arguments: str, env: Mapping[str, str] | None = None, is_patient: bool = False
+    ) -> tuple[Child, bytes]:
+        """Start `main` of a module of weft, and return the child with its first line, which it writes when it is ready.
+        Raises OSError; ChildProcessError if it ended instead."""
+        begin = ["-sP", "-X", "utf8", "-c", _BEGIN.format(module), orjson.dumps(sys.path).decode(), *arguments]
+        child = await cls.of(sys.executable, *begin, env=env, is_patient=is_patient)
+        try:
+            async with asyncio.timeout(START_S):
+                return child, await child.receive()
+        except BaseException as error:
+            if not isinstance(error, Exception):
+                child.kill(at_once=True)
+                raise
+            raise ChildProcessError(await child.ended()) from error
+
     @property
     def is_ready(self) -> bool:
         """Return whether it can take a call: one that has ended cannot."""
-        ...
+        return self._process.returncode is None and not self._from.at_eof()
 
-    def kill(self) -> None:
-        """End it, whatever it does."""
-        ...
+    async def send(self, line: bytes) -> None:
+        """Raises OSError."""
+        self._to.write(line + b"\n")
+        await self._to.drain()
+
+    async def receive(self) -> bytes:
+        """Return the next line. Raises EOFError, OSError, and ValueError if it is too long."""
+        line = await self._from.readline()
+        if not line.endswith(b"\n"):
+            raise EOFError
+        return line
+
+    def kill(self, *, at_once: bool = False) -> None:
+        """End its input, and with that a patient child; any other is killed."""
+        self._to.close()
+        if at_once or not self._is_patient:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def ended(self) -> str:
+        """Return how it ended. It is killed only if it does not end by itself: a kill takes its exit code away from
+        asyncio."""
+        with suppress(TimeoutError):
+            async with asyncio.timeout(END_S):
+                await self._process.wait()
+        self.kill(at_once=True)
+        return ending(await self._process.wait())
 
 
-C = TypeVar("C", bound=Child)
-
-
-class Children(Generic[C]):
+class Children:
     """At most `most` children. `start` starts one. They belong to the event loop of the first call."""
 
-    def __init__(self, start: Callable[[], Awaitable[C]], most: int, *, idle_s: float = IDLE_S) -> None:
+    def __init__(self, start: Callable[[], Awaitable[Child]], most: int, *, idle_s: float = IDLE_S) -> None:
         self._start = start
         self._room = Room(most)
-        self._idle: list[C] = []
+        self._idle: list[Child] = []
         self._idle_s = idle_s
         self._timer: asyncio.TimerHandle | None = None
         self._closed = False
+        self._ends: set[asyncio.Task[str]] = set()
 
     @asynccontextmanager
-    async def one(self, run: str, waiting: Callable[[], AbstractContextManager[Any]]) -> AsyncIterator[C]:
+    async def one(self, run: str, waiting: Callable[[], AbstractContextManager[Any]]) -> AsyncIterator[Child]:
         """Lend a child for one call. Runs take turns; `waiting` is entered while a place or a new child is not there
         yet. The child is killed when an exception leaves the block. Raises the errors of `start`."""
         with waiting() if self._room.is_full or not self._idle else nullcontext():
@@ -97,29 +170,31 @@ class Children(Generic[C]):
         try:
             yield one
         except BaseException:
-            one.kill()
+            self._end(one)
             raise
         else:
             self._put_back(one)
         finally:
             self._room.leave()
 
-    def close(self) -> None:
-        """End the children."""
+    async def close(self) -> None:
+        """End the children. Returns when they have ended."""
         self._closed = True
         if self._timer is not None:
             self._timer.cancel()
         self._end_idle()
+        if self._ends:
+            await asyncio.wait(self._ends)
 
-    def _pop_idle(self) -> C | None:
+    def _pop_idle(self) -> Child | None:
         while self._idle:
             one = self._idle.pop()
             if one.is_ready:
                 return one
-            one.kill()  # it has ended since
+            self._end(one)  # it has ended since
         return None
 
-    async def _started(self) -> C:
+    async def _started(self) -> Child:
         starting = asyncio.ensure_future(self._start())
         try:
             return await asyncio.shield(starting)
@@ -127,13 +202,13 @@ class Children(Generic[C]):
             starting.add_done_callback(self._started_late)
             raise
 
-    def _started_late(self, starting: asyncio.Future[C]) -> None:
+    def _started_late(self, starting: asyncio.Future[Child]) -> None:
         if not starting.cancelled() and starting.exception() is None:
             self._put_back(starting.result())
 
-    def _put_back(self, one: C) -> None:
+    def _put_back(self, one: Child) -> None:
         if self._closed:
-            one.kill()
+            self._end(one)
             return
         self._idle.append(one)
         if self._timer is not None:
@@ -142,7 +217,13 @@ class Children(Generic[C]):
 
     def _end_idle(self) -> None:
         while self._idle:
-            self._idle.pop().kill()
+            self._end(self._idle.pop())
+
+    def _end(self, one: Child) -> None:
+        one.kill()
+        task = asyncio.create_task(one.ended(), name=f"end of child process {one.pid}")
+        self._ends.add(task)
+        task.add_done_callback(self._ends.discard)
 
 
 def ending(code: int | None) -> str:

@@ -105,10 +105,9 @@ class _EventVoice:
         self._worker.log_event(self._topic, {"key": self._key, "report": msgspec.to_builtins(report)})
 
     def ask(self, report: Report) -> None:
-        if report.kind == "checkpoint":
-            raise BlockError(
-                "checkpoints are not available on a Dask cluster",
-                code="runner_unfit",
-                retryable=False,
-                hint="use policy.runner: process, or split the work into several blocks",
-            )
+        raise BlockError(
+            "checkpoints are not available on a Dask cluster",
+            code="runner_unfit",
+            retryable=False,
+            hint="use policy.runner: process, or split the work into several blocks",
+        )

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from executor.blocks.runners.call import Call, Listener, Report, encode, not_called, result_of
+from executor.blocks.runners.call import Call, Listener, Report, decode_answer, encode, not_called, result_of
 from executor.errors import BlockError, Lost
 from executor.kernel.process.extras import install
 
@@ -72,7 +72,7 @@ class DaskRunner:
         try:
             with listener.waiting():
                 await waiting.begun.wait()
-            return result_of(await working)
+            return result_of(decode_answer(await working))
         except asyncio.CancelledError:
             task = asyncio.current_task()
             if not waiting.is_lost or (task is not None and task.cancelling()):

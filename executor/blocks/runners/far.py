@@ -1,5 +1,4 @@
-"""The other side: carries out a `Call` in a child process of `process.ProcessRunner`, which is set up once, or on a
-worker of a cluster.
+"""The other side: carries out a `Call` in a child process of `process.ProcessRunner`, or on a worker of a cluster.
 
 A function gets a `FarContext` as `ctx`: the identity of its attempt, and the calls that reach the server.
 """
@@ -8,8 +7,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import json
 import os
-import socket
+import sys
 import threading
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -25,6 +25,8 @@ from executor.kernel.process.observe import inside
 from executor.kernel.process.tracebacks import traceback_of
 from executor.kernel.values.payload import encode as encode_payload
 
+is_child = threading.Event()
+
 
 class Voice(Protocol):
     """The way of messages from a function to the server."""
@@ -32,7 +34,7 @@ class Voice(Protocol):
     def report(self, report: Report) -> None: ...
 
     def ask(self, report: Report) -> None:
-        """Returns when it has had its effect. Raises BlockError, Fenced."""
+        """Send a checkpoint, and return when it is stored. Raises BlockError, Fenced."""
         ...
 
 
@@ -51,14 +53,11 @@ class FarContext:
         self.now_ms = call.now_ms
         self.last_checkpoint = call.last_checkpoint
         self._voice = voice
-        self.has_said = False
 
     def log(self, *values: object) -> None:
-        self.has_said = True
         self._voice.report(Report("log", " ".join(map(str, values))))
 
     def emit(self, text: str) -> None:
-        self.has_said = True
         self._voice.report(Report("emit", text))
 
     async def checkpoint(self, value: Any) -> None:
@@ -106,14 +105,10 @@ def _call(call: Call, voice: Voice) -> Any:
     context = FarContext(call, voice)
     if call.context is not None:
         arguments[call.context] = context
-    try:
-        with inside(context):
-            if inspect.iscoroutinefunction(function):
-                return asyncio.run(function(**arguments))
-            return function(**arguments)
-    finally:
-        if context.has_said:
-            voice.ask(Report("sync"))  # earlier messages have arrived before the result does
+    with inside(context):
+        if inspect.iscoroutinefunction(function):
+            return asyncio.run(function(**arguments))
+        return function(**arguments)
 
 
 def _traceback(call: Call, error: BaseException) -> str:
@@ -127,56 +122,66 @@ def _unicode(text: str) -> str:
     return text.encode("utf-8", "backslashreplace").decode()
 
 
-_voices: list[SocketVoice] = []  # the one of this process
+class _Pipes:
+    """The pipes to the server. Threads of a function may use them side by side, and may outlive it: between two calls,
+    `is_open` is false, and nothing is sent."""
 
-
-def begin(connection: socket.socket) -> None:
-    """Set up a child process: `connection` leads to its server."""
-    end_with_parent()
-    _voices[:] = [SocketVoice(connection)]
-
-
-def run(call: bytes) -> bytes:
-    """Carry out the call, see `carry_out`. The server is notified before the function or its module is touched: else it
-    would be in doubt about a call of a lost child."""
-    _voices[0].ask(Report("begun"))
-    return carry_out(call, _voices[0])
-
-
-class SocketVoice:
-    """JSON, a line each. Threads of a function may use it side by side."""
-
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection = connection
-        self._answers = connection.makefile("rb")
+    def __init__(self) -> None:
+        self.calls, self._answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+        # Functions may read and print, but not in the middle of messages.
+        self._null = os.open(os.devnull, os.O_RDWR)
+        os.dup2(self._null, 0)
+        os.dup2(2, 1)
+        os.register_at_fork(after_in_child=self.close)
         self._lock = threading.Lock()
+        self.is_open = False
+
+    def close(self) -> None:
+        """Close the pipes in a fork of this process: else they would stay open when this one has ended."""
+        for file in (self.calls, self._answers):
+            os.dup2(self._null, file.fileno())
+
+    def write(self, message: bytes, *, is_open: bool) -> None:
+        with self._lock:
+            self.is_open = is_open
+            self._write(message)
 
     def report(self, report: Report) -> None:
         with self._lock:
-            self._connection.sendall(encode(report) + b"\n")
+            if self.is_open:
+                self._write(encode(report))
 
     def ask(self, report: Report) -> None:
         with self._lock:
-            self._connection.sendall(encode(report) + b"\n")
-            answer = self._answers.readline()
+            if not self.is_open:
+                message = "the attempt has ended: its checkpoint was not stored"
+                raise BlockError(message, code="attempt_over")
+            self._write(encode(report))
+            answer = self.calls.readline()
         if not answer:
             raise ConnectionError("the server has ended")
         failure = msgspec.json.decode(answer, type=Failure | None)
         if failure is not None:
             raise error_of(failure)
 
-
-class Alone:
-    """Replaces a lock between the children of one pool: here it has only one. Such a lock is a named semaphore, which
-    stays in the system when the server is killed together with the process that would clean up."""
-
-    def acquire(self, block: bool = True, timeout: float | None = None) -> bool:
-        return True
-
-    def release(self) -> None:
-        pass
+    def _write(self, message: bytes) -> None:
+        self._answers.write(message + b"\n")
+        self._answers.flush()
 
 
-def pid() -> int:
-    """Return the process id, which shows that the process exists."""
-    return os.getpid()
+def main() -> None:
+    """Carry out the calls on standard input, one after the other, until it ends. Argument 2 is for `spawn.prepare`:
+    the main module of the server, whose functions can be called."""
+    from multiprocessing import spawn
+
+    is_child.set()
+    end_with_parent()
+    pipes = _Pipes()
+    sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]  # it is that of the interpreter
+    spawn.prepare(json.loads(sys.argv[2]))
+    pipes.write(encode(Answer()), is_open=False)
+    while call := pipes.calls.readline():
+        # The server is notified before the function or its module is touched: else it would be in doubt about the call
+        # of a lost child.
+        pipes.write(encode(Report("begun")), is_open=True)
+        pipes.write(carry_out(call, pipes), is_open=False)

@@ -12,8 +12,9 @@ if sys.platform != "win32":
 
 
 def end_with_parent() -> None:
-    """Make the child end with its server, even if that is killed: else it would work without a server, and beside the
-    next attempt. Linux only; elsewhere a child ends after its call."""
+    """Make the child end with its server, and not by the keyboard before it. On Linux it ends even if the server is
+    killed: else it would work without a server, and beside the next attempt. Elsewhere it ends after its call."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         import ctypes
 

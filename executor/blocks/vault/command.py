@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import asyncio
 import os
-from asyncio.subprocess import DEVNULL, PIPE, Process
+from asyncio.subprocess import DEVNULL
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from executor.blocks.runners.children import Child
 from executor.errors import BlockError
 
 ANSWER_S: Final = 10.0
@@ -43,7 +43,7 @@ class SecretsCommand:
     def __init__(self, argv: Sequence[str], answer_s: float = ANSWER_S) -> None:
         self._argv = tuple(argv)
         self._answer_s = answer_s
-        self._process: Process | None = None
+        self._child: Child | None = None
         self._asked = 0
         self._turn = asyncio.Lock()
 
@@ -75,37 +75,21 @@ class SecretsCommand:
         await self._end()
 
     async def _ask(self, names: list[str]) -> _Answer:
-        if self._process is None or self._process.returncode is not None:
-            self._process = await asyncio.create_subprocess_exec(
-                *self._argv, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, limit=LINE_BYTES_MAX, env=_environment()
-            )
+        if self._child is None or not self._child.is_ready:
+            env = {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+            self._child = await Child.of(*self._argv, env=env, stderr=DEVNULL, line_bytes=LINE_BYTES_MAX)
         self._asked += 1
-        to, answers = self._process.stdin, self._process.stdout
-        assert to is not None and answers is not None
-        to.write(msgspec.json.encode({"id": self._asked, "names": names}) + b"\n")
-        await to.drain()
-        line = await answers.readline()
-        if not line.endswith(b"\n"):
-            raise EOFError
-        answer = msgspec.json.decode(line, type=_Answer)
+        await self._child.send(msgspec.json.encode({"id": self._asked, "names": names}))
+        answer = msgspec.json.decode(await self._child.receive(), type=_Answer)
         if answer.id != self._asked:
             raise ValueError
         return answer
 
     async def _end(self) -> None:
-        process, self._process = self._process, None
-        if process is None:
-            return
-        if process.stdin is not None:
-            process.stdin.close()
-        if process.returncode is None:
-            with suppress(ProcessLookupError):
-                process.kill()
-            await process.wait()
-
-
-def _environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if not name.startswith(OWN)}
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill(at_once=True)
+            await child.ended()
 
 
 def _reason(error: Exception) -> str:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
+import subprocess
+import sys
 from collections.abc import AsyncIterator
-from multiprocessing.synchronize import SemLock
 from pathlib import Path
 from typing import Any
 
@@ -124,11 +125,53 @@ def test_a_function_without_a_name_cannot_cross() -> None:
         assert unfit.value.code == "runner_unfit"
 
 
-async def test_a_child_needs_no_semaphore(runner: ProcessRunner, monkeypatch: pytest.MonkeyPatch) -> None:
-    """They have names, and stay in the system when the server and all its children are killed."""
+PROGRAM = """
+import asyncio, os, sys
+from msgspec import Raw
+from executor.blocks.runners.call import Call, place_of
+from executor.blocks.runners.process import ProcessRunner
+from tests.unit.executor.blocks.runners.heard import Heard
 
-    def refuse(*args: Any, **names: Any) -> None:
-        raise AssertionError("a semaphore was made")
+def printing() -> int:
+    print("printed by the function")
+    print(sys.stdin.read(), end="")
+    if not os.fork():  # it keeps no pipe open
+        os.closerange(1, 3)
+        import time
+        time.sleep(90)
+    os.kill(os.getpid(), 9)
+    return os.getpid()
 
-    monkeypatch.setattr(SemLock, "__init__", refuse)
-    assert (await runner.call(call(work.double, n=2), Heard()))["twice"] == 4
+def double(n: int) -> int:
+    print("printed by the function")
+    return 2 * n
+
+async def main() -> None:
+    runner = ProcessRunner(1)
+    for function, given in ((double, b'{"n": 4}'), (printing, b"{}")):
+        call = Call(place_of(function), "function", Raw(given), "run:key", 1)
+        try:
+            print(await runner.call(call, Heard()))
+        except Exception as error:
+            print(error, getattr(error, "hint", ""))
+    await runner.close()
+
+"""
+
+
+@pytest.mark.parametrize("is_guarded", [True, False])
+def test_functions_of_the_main_module(tmp_path: Path, is_guarded: bool) -> None:
+    """They may print and read, and a fork of one keeps no pipe open. A program without the guard is refused."""
+    guard = 'if __name__ == "__main__":' if is_guarded else "if True:"
+    file = tmp_path / "program.py"
+    file.write_text(f"{PROGRAM}{guard}\n    asyncio.run(main())\n")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, str(file)], env=env, capture_output=True, text=True, check=False, timeout=60)
+    lines = done.stdout.splitlines()
+    if is_guarded:
+        assert lines == ["8", "the child process of the attempt ended: SIGKILL "]
+        assert done.stderr.count("printed by the function") == 2
+    else:
+        assert [line.partition(":")[0] for line in lines] == ["the child process did not start"] * 2
+        assert all("below `if __name__" in line for line in lines)
+        assert "imports it" in done.stderr
