@@ -5,7 +5,6 @@ a wheel.
 from __future__ import annotations
 
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 PACKAGE = Path(__file__).parent
@@ -24,6 +23,8 @@ def examples_package() -> str:
 
 @cache
 def installed_version() -> str:
+    from importlib.metadata import PackageNotFoundError, version  # 10 ms; every command imports this file
+
     try:
         return version("weft")
     except PackageNotFoundError:

@@ -7,7 +7,6 @@ machine do not. Every command imports this, so it imports nothing heavy.
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -27,6 +26,8 @@ def token_path(db_path: str) -> Path:
 
 def read_or_make(db_path: str) -> str:
     """Return the token of the file, which is created if it is missing. Raises SettingsError."""
+    import secrets  # a twentieth of the start of every command
+
     path = token_path(db_path)
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

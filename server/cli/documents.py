@@ -10,7 +10,6 @@ import re
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.metadata import entry_points
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -180,6 +179,8 @@ def new_block(name: str, folder: Path | None) -> None:
     It is complete: `pip install -e FOLDER` makes the block available to a server of this environment, and
     `pytest FOLDER` passes. Files that are there are never overwritten.
     """
+    from importlib.metadata import entry_points
+
     if not _NAME.fullmatch(name) or keyword.iskeyword(name) or name in ("tests", "weft"):
         raise Refused(
             f"{name!r} cannot be the name of a block: use 2 to 40 small letters, digits and _, as in fetch_price."

@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
-import html
 import os
 import socket
-import subprocess
 import sys
-import tempfile
-import webbrowser
 from collections.abc import Mapping
 from contextlib import ExitStack
 from importlib import import_module
@@ -107,6 +102,11 @@ def show_in_browser(url: str) -> None:
 
 
 def _open_file_to(url: str) -> None:
+    import atexit
+    import html
+    import tempfile
+    import webbrowser
+
     descriptor, path = tempfile.mkstemp(prefix="weft-", suffix=".html")
     atexit.register(lambda: Path(path).unlink(missing_ok=True))
     with open(descriptor, "w", encoding="utf-8") as file:
@@ -258,6 +258,8 @@ def demo(fleet: bool, servers: int, workers: int, runs_per_s: float, port: int) 
     Needs the libraries of the extra `demo`. It listens on 127.0.0.1 alone, in a temporary folder that it
     deletes at the end.
     """
+    import subprocess
+
     fleet_of = f"{examples_package()}.fleet"
     missing = import_module(f"{fleet_of}.database").ProgramsMissing
     try:

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, cast
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
@@ -198,6 +197,8 @@ def _hook_lines(one: Json) -> Iterator[str]:
 
 def _local_time(at_ms: int, tz: str | None = None) -> str:
     """Format a time in the zone, or in that of this machine if the zone is not known here."""
+    from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
     zone: ZoneInfo | None = None
     with suppress(ZoneInfoNotFoundError):
         zone = ZoneInfo(tz) if tz else None

@@ -5,7 +5,6 @@ same SQLite file have the same key by it. Every command imports this, so it impo
 from __future__ import annotations
 
 import os
-import secrets
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +24,7 @@ def read_or_make(path: Path) -> tuple[bytes, bool]:
     if is_new:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_once(path, secrets.token_hex(KEY_BYTES))
+            write_once(path, os.urandom(KEY_BYTES).hex())
         except OSError as error:
             message = f"the key file {path} cannot be created: {error.strerror or error}"
             raise StoreError(message, code="key_unwritable") from None
@@ -47,7 +46,7 @@ def read(path: Path) -> bytes:
 def write_once(path: Path, text: str) -> None:
     """Write a file for its owner alone. It is written beside its name and linked into place, so that two processes
     which start together agree on one."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    draft = path.with_name(f"{path.name}.{os.urandom(4).hex()}")
     with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
         file.write(text + "\n")
         file.flush()
