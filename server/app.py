@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 
 from starlette.applications import Starlette
-from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
@@ -36,7 +35,6 @@ from executor.service.upkeep.sql import open_reading
 from server import ui
 from server.api import table_of
 from server.api.demo import Calls
-from server.http import errors
 from server.http.auth import Auth, watch_streams
 from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
@@ -88,11 +86,10 @@ def create_app(
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
             *(ui.files(interface) if interface else ()),
         ],
-        middleware=[Middleware(Guard, settings=settings, answered=process.answered)],
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False  # each page has one address
-    errors.install(app)
+    app.middleware_stack = Guard(app.router, settings, process.answered)  # in place of Starlette's own
     app.state.engine = engine
     app.state.settings = settings
     app.state.table = table

@@ -13,9 +13,7 @@ from typing import Any
 
 import msgspec
 import orjson
-from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
-from starlette.requests import Request
 from starlette.responses import Response
 
 from compiler.diagnostics import CompileError
@@ -52,6 +50,7 @@ from executor.errors import (
 
 _log = logging.getLogger("weft.server")
 PROBLEM_JSON = "application/problem+json"
+INTERNAL = "Internal error; see the server log."
 _RESERVED = frozenset({"type", "title", "status", "code", "detail", "pointer", "hint", "diagnostics"})
 
 
@@ -101,6 +100,12 @@ class CrossSite(WeftError):
     """Requests from other web sites are refused."""
 
     code = "cross_site"
+
+
+class HeadersTooLarge(WeftError):
+    """The headers are too large."""
+
+    code = "headers_too_large"
 
 
 class Misdirected(WeftError):
@@ -153,6 +158,7 @@ STATUS: Mapping[type[WeftError], int] = {
     DeliveryRefused: 401,
     Fenced: 409,
     Forbidden: 403,
+    HeadersTooLarge: 431,
     InputInvalid: 422,
     LimitExceeded: 413,
     Lost: 500,
@@ -222,7 +228,7 @@ def problem_of(error: WeftError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if status in (429, 503):
         headers["Retry-After"] = str(error.extra.get("retry_after_s", 5))
-    detail = error.message if status != 500 else "Internal error; see the server log."
+    detail = error.message if status != 500 else INTERNAL
     return problem(
         status, error.code, detail, pointer=error.pointer, hint=error.hint, extra=error.extra, headers=headers
     )
@@ -241,38 +247,28 @@ def problem_of_document(error: CompileError) -> Response:
     )
 
 
-def install(app: Starlette) -> None:
-    """Register the handlers."""
-    app.add_exception_handler(WeftError, _on_weft_error)
-    app.add_exception_handler(CompileError, _on_compile_error)
-    app.add_exception_handler(HTTPException, _on_http_exception)
-    app.add_exception_handler(Exception, _on_exception)
+def answer_to(error: Exception, method: str, path: str) -> Response | None:
+    """Return the answer to a request that failed with `error`, or None if the error is not one that is expected."""
+    match error:
+        case WeftError():
+            if status_of(error) == 500:
+                _log.error("%s %s failed", method, path, exc_info=error)
+            return problem_of(error)
+        case CompileError():
+            return problem_of_document(error)
+        case HTTPException(status_code=404):
+            return problem(404, "no_such_route", f"{path} does not exist.", headers=error.headers)
+        case HTTPException(status_code=405):
+            detail = f"{method} is not supported at {path}."
+            return problem(405, "method_not_allowed", detail, headers=error.headers)
+        case HTTPException(status_code=status):
+            return problem(status, f"http_{status}", error.detail, headers=error.headers)
+    return None
 
 
-async def _on_weft_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, WeftError)
-    if status_of(error) == 500:
-        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return problem_of(error)
-
-
-async def _on_compile_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, CompileError)
-    return problem_of_document(error)
-
-
-async def _on_http_exception(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    code = {404: "no_such_route", 405: "method_not_allowed"}.get(error.status_code, f"http_{error.status_code}")
-    detail = {
-        404: f"{request.url.path} does not exist.",
-        405: f"{request.method} is not supported at {request.url.path}.",
-    }.get(error.status_code, error.detail)
-    return problem(error.status_code, code, detail, headers=error.headers)
-
-
-async def _on_exception(request: Request, error: Exception) -> Response:
-    return problem(500, "internal_error", "Internal error; see the server log.")
+def unexpected() -> Response:
+    """The answer to a request that failed with any other error; the cause is in the log."""
+    return problem(500, "internal_error", INTERNAL)
 
 
 def phrase(status: int) -> str:

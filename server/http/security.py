@@ -1,5 +1,5 @@
-"""Checks that run before routing, on every request: size of the headers, Host, origin, content type, declared body
-size.
+"""The whole middleware: checks that run before routing, on every request (size of the headers, Host, origin, content
+type, declared body size), and what every answer has, errors among them.
 
 Plain ASGI, because middleware that wraps responses would buffer event streams. The rules:
 
@@ -28,17 +28,26 @@ import logging
 import re
 import uuid
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 from urllib.parse import quote, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.blocks.connectors import openapi
-from executor.errors import WeftError
 from executor.kernel.run.meters import now_s
 from executor.kernel.values.files import too_large
-from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
+from server.http.errors import (
+    BodyTooLarge,
+    CrossSite,
+    HeadersTooLarge,
+    Misdirected,
+    Stopping,
+    UnsupportedMedia,
+    answer_to,
+    problem_of,
+    unexpected,
+)
 from server.http.request import SIZE_HINT
 from server.settings import Settings
 from server.variables import is_loopback, network
@@ -47,48 +56,6 @@ ACTOR: Final = "weft.actor"  # in the scope of a request: the credential it came
 REQUEST_ID: Final = b"x-request-id"
 _log = logging.getLogger("weft.access")
 _ID = re.compile(rb"[A-Za-z0-9._-]{1,64}")  # of a proxy or a client; others are replaced
-
-
-def is_logged() -> bool:
-    return _log.isEnabledFor(logging.INFO)
-
-
-def logged(send: Send, scope: Scope, route_key: str) -> Send:
-    """Log the request when its answer begins. The answer names the request in `X-Request-Id`, with the value that the
-    client sent if it is well formed."""
-    began_s = now_s()
-    sent = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
-    request_id = sent if _ID.fullmatch(sent) else uuid.uuid4().hex.encode()
-
-    async def send_logged(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", ()), (REQUEST_ID, request_id)]
-            _write(_request(scope, scope.get(route_key), message["status"], now_s() - began_s, request_id.decode()))
-        await send(message)
-
-    return send_logged
-
-
-def _request(scope: Scope, route: str | None, status: int, seconds: float, request_id: str) -> dict[str, Any]:
-    query = scope["query_string"].decode("latin-1")
-    path = quote(scope["path"]) + ("?" + query if query else "")
-    client = scope.get("client")
-    return {
-        "id": request_id,
-        "method": scope["method"],
-        "path": path,
-        "route": route,
-        "status": status,
-        "ms": round(seconds * 1000, 1),
-        "actor": scope.get(ACTOR),
-        "client": None if client is None else client[0],
-        "http": scope["http_version"],
-    }
-
-
-def _write(request: dict[str, Any]) -> None:
-    text = '%(client)s "%(method)s %(path)s HTTP/%(http)s" %(status)d %(ms).1f ms %(actor)s %(id)s'
-    _log.info(text, request, extra={"request": request})
 
 
 HTTPS_ONLY = (b"strict-transport-security", b"max-age=31536000")
@@ -193,7 +160,7 @@ Answered = Callable[[str, str, float], None]  # route, status, and when the requ
 
 
 class Guard:
-    """The middleware; see the module text."""
+    """See the module text."""
 
     def __init__(self, app: ASGIApp, settings: Settings, answered: Answered | None = None) -> None:
         self.app = app
@@ -210,32 +177,40 @@ class Guard:
         if scope["type"] != "http":  # lifespan; there are no websocket routes
             await self.app(scope, receive, send)
             return
-        send = send if self._answered is None else _counted(send, scope, self._answered)
-        send = logged(send, scope, ROUTE) if is_logged() else send
+        answer = _Answer(scope, send, self._answered)
+        try:
+            self._check(scope, answer)
+            await self.app(scope, receive, answer)
+        except asyncio.CancelledError:  # the server gives up on the request while it stops
+            if answer.has_begun:
+                raise
+            await problem_of(Stopping(hint=STOPPING_HINT))(scope, receive, answer)
+        except Exception as error:
+            found = None if answer.has_begun else answer_to(error, scope["method"], scope["path"])
+            if found is not None:
+                await found(scope, receive, answer)
+                return
+            if not answer.has_begun:
+                await unexpected()(scope, receive, answer)
+            raise  # uvicorn logs it
+
+    def _check(self, scope: Scope, answer: _Answer) -> None:
         passed_on = bool(self._proxies) and self._proxies.passed_on(scope)
-        own = (HTTPS_ONLY,) if passed_on and scope["scheme"] == "https" else ()
+        answer.is_https = passed_on and scope["scheme"] == "https"
         headers: dict[str, str] = {}  # the first of each name
         size = hosts = 0
         for name, value in scope["headers"]:
             size += len(name) + len(value)
             hosts += name == b"host"
             headers.setdefault(name.decode("latin-1"), value.decode("latin-1"))
-        try:
-            if size > self._limits.header_bytes:
-                await problem(
-                    431, "headers_too_large", f"The headers are larger than {self._limits.header_bytes} bytes."
-                )(scope, receive, _hardened(send, own))
-                return
-            self._check_host(headers["host"].lower() if hosts == 1 else None, scope)
-            for host in forwarded_hosts(scope) if passed_on else ():
-                self._check_host(host, scope)
-            self._check_origin(headers, scope)
-            if scope["method"] not in SAFE_METHODS:
-                self._check_body(headers, scope["path"], scope["method"])
-        except WeftError as error:
-            await problem_of(error)(scope, receive, _hardened(send, own))
-            return
-        await _answered(self.app, scope, receive, _hardened(send, own))
+        if size > self._limits.header_bytes:
+            raise HeadersTooLarge(f"The headers are larger than {self._limits.header_bytes} bytes.")
+        self._check_host(headers["host"].lower() if hosts == 1 else None, scope)
+        for host in forwarded_hosts(scope) if passed_on else ():
+            self._check_host(host, scope)
+        self._check_origin(headers, scope)
+        if scope["method"] not in SAFE_METHODS:
+            self._check_body(headers, scope["path"], scope["method"])
 
     def _check_host(self, host: str | None, scope: Scope) -> None:
         """Raise if Host is not ours. `host` is None if there is no such header, or several."""
@@ -308,55 +283,65 @@ class Guard:
         )
 
 
-async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
-    """Wrap a request so that it gets a 503 if the server gives up on it while stopping, before its answer has begun."""
-    started = False
+class _Answer:
+    """The `send` of one request. When the answer begins, it gets the headers that every answer has, is counted under
+    the route as it is in the table, as a path may have anything in it, and is logged."""
 
-    async def note(message: Message) -> None:
-        nonlocal started
-        started = True
-        await send(message)
+    __slots__ = ("_answered", "_began_s", "_scope", "_send", "has_begun", "is_https")
 
-    try:
-        await app(scope, receive, note)
-    except asyncio.CancelledError:
-        if started:
-            raise
-        await problem_of(Stopping(hint=STOPPING_HINT))(scope, receive, send)
+    def __init__(self, scope: Scope, send: Send, answered: Answered | None) -> None:
+        self._scope = scope
+        self._send = send
+        self._answered = answered
+        self._began_s = now_s()
+        self.has_begun = False
+        self.is_https = False  # the client speaks TLS with one of our proxies
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.has_begun = True
+            message["headers"] = self._headers(message.get("headers", ()))
+            if self._answered is not None:
+                self._answered(self._scope.get(ROUTE, NO_ROUTE), str(message["status"]), self._began_s)
+            if _log.isEnabledFor(logging.INFO):
+                self._write_log(message)
+        await self._send(message)
+
+    def _headers(self, given: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
+        """Add the security headers: the whole policy on HTML, unless the route set its own."""
+        sent = dict(given)
+        policy = [pair for pair in _policy(sent.get(b"content-type", b"")) if pair[0] not in sent]
+        others = [pair for pair in given if pair[0] != NOSNIFF[0]]
+        return [*others, NOSNIFF, *policy, *((HTTPS_ONLY,) if self.is_https else ())]
+
+    def _write_log(self, message: Message) -> None:
+        """Log the request. The answer names it in `X-Request-Id`, with the value that the client sent if it is well
+        formed."""
+        scope = self._scope
+        sent = next((value for name, value in scope["headers"] if name == REQUEST_ID), b"")
+        request_id = sent if _ID.fullmatch(sent) else uuid.uuid4().hex.encode()
+        message["headers"].append((REQUEST_ID, request_id))
+        query = scope["query_string"].decode("latin-1")
+        client = scope.get("client")
+        request = {
+            "id": request_id.decode(),
+            "method": scope["method"],
+            "path": quote(scope["path"]) + ("?" + query if query else ""),
+            "route": scope.get(ROUTE),
+            "status": message["status"],
+            "ms": round((now_s() - self._began_s) * 1000, 1),
+            "actor": scope.get(ACTOR),
+            "client": None if client is None else client[0],
+            "http": scope["http_version"],
+        }
+        text = '%(client)s "%(method)s %(path)s HTTP/%(http)s" %(status)d %(ms).1f ms %(actor)s %(id)s'
+        _log.info(text, request, extra={"request": request})
 
 
 def is_cross_site(headers: Headers) -> bool:
     """Return whether another site caused the request. For event streams, which only our own pages and programs should
     open: not even a navigation."""
     return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
-
-
-def _hardened(send: Send, own: Sequence[tuple[bytes, bytes]] = ()) -> Send:
-    """Set the security headers and those of `own` on every response; the whole policy on HTML, unless the route set its
-    own."""
-
-    async def send_hardened(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            sent = dict(message.get("headers", ()))
-            policy = [pair for pair in _policy(sent.get(b"content-type", b"")) if pair[0] not in sent]
-            others = [pair for pair in message.get("headers", ()) if pair[0] != NOSNIFF[0]]
-            message["headers"] = [*others, NOSNIFF, *policy, *own]
-        await send(message)
-
-    return send_hardened
-
-
-def _counted(send: Send, scope: Scope, answered: Answered) -> Send:
-    """Count answers by the route as it is in the table, which the table writes into the scope: a path may have anything
-    in it."""
-    began_s = now_s()
-
-    async def send_counted(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            answered(scope.get(ROUTE, NO_ROUTE), str(message["status"]), began_s)
-        await send(message)
-
-    return send_counted
 
 
 def _policy(content_type: bytes) -> Sequence[tuple[bytes, bytes]]:

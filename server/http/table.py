@@ -334,7 +334,7 @@ class _Route(Route):
 
 
 class _Endpoint:
-    """Runs a handler. Exceptions become answers in the middleware (`errors.install`)."""
+    """Runs a handler. Exceptions become answers in `security.Guard`."""
 
     def __init__(self, specs: dict[str, RouteSpec]) -> None:
         self._specs = specs
