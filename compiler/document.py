@@ -221,10 +221,6 @@ class Described(Protocol):
     def document(self) -> dict[str, Any]: ...
 
 
-def as_document(workflow: Mapping[str, Any] | Described) -> Mapping[str, Any]:
-    return workflow if isinstance(workflow, Mapping) else workflow.document()
-
-
 def read(
     document: bytes | bytearray | str | Mapping[str, Any], limits: Limits, report: Report
 ) -> dict[str, Any] | None:

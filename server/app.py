@@ -24,7 +24,7 @@ from executor.errors import StoreError
 from executor.kernel.handler.base import Block
 from executor.kernel.handler.needs import NotifySettings, RunLimits
 from executor.kernel.process.extras import needs_psycopg
-from executor.kernel.process.observe import Tracing
+from executor.kernel.process.tracing import Tracing
 from executor.kernel.store.read_only import ReadOnlyStore
 from executor.kernel.store.run_rows import DEFAULT_POOL
 from executor.kernel.store.sqlite.store import SQLiteStore

@@ -19,8 +19,8 @@ from executor.blocks.runners.runners import Runners
 from executor.blocks.types.client import Http
 from executor.blocks.vault.command import External, SecretsCommand
 from executor.kernel.handler.needs import AlertSettings, NotifySettings, RunLimits, Waiting
-from executor.kernel.process.observe import Tracing
 from executor.kernel.process.threads import FunctionThreads
+from executor.kernel.process.tracing import Tracing
 from executor.kernel.values.files import Files
 
 if TYPE_CHECKING:

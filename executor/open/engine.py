@@ -14,26 +14,19 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-from collections.abc import Callable, Coroutine, Generator, Sequence
-from functools import wraps
-from typing import Any, Final, ParamSpec, Self, TypeVar
+from collections.abc import Sequence
+from typing import Final, Self
 
 from msgspec import Struct
 
 from compiler.compile import DEFAULT_LIMITS
-from compiler.diagnostics import CompileError
 from compiler.document import Limits
 from executor.blocks.services import Services
 from executor.blocks.types.registry import Registry
 from executor.blocks.vault.sealing import Keys
 from executor.errors import (
-    BadRequest,
-    Conflict,
     DatabaseUnavailable,
     DatabaseWriteFailed,
-    LimitExceeded,
-    NotFound,
-    StoreError,
 )
 from executor.kernel.process.clock import Clock, SystemClock
 from executor.kernel.process.database_clock import DatabaseClock
@@ -42,6 +35,7 @@ from executor.kernel.store.run_rows import DEFAULT_POOL
 from executor.kernel.store.topics.store import Store
 from executor.kernel.worker.bus import Bus, Wakes
 from executor.kernel.worker.worker import RENEWALS_PER_LEASE, RUNS_MAX, Worker
+from executor.open.awaited import awaited
 from executor.service.notifications.alerts import Alerts
 from executor.service.notifications.outbox import Notifications
 from executor.service.parts import Parts
@@ -72,54 +66,6 @@ READY_S = 1.0
 FIRST_CLAIM_S = 1.0
 
 GC_THRESHOLDS: Final = (10_000, 10, 500)  # for the garbage collector of a process that executes runs
-# Errors of the caller, and of a database that is closed or not there.
-OF_CALLERS: Final = (BadRequest, CompileError, Conflict, LimitExceeded, NotFound, StoreError)
-P = ParamSpec("P")
-R = TypeVar("R")
-
-
-def awaited(method: Callable[P, Coroutine[Any, Any, R]]) -> Callable[P, Coroutine[Any, Any, R]]:
-    """Return the `async def` as a shortcut of the engine. Errors of the caller end in the caller's line, without the
-    frames of weft; using the result without `await` raises an error that explains it."""
-
-    @wraps(method)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, R]:
-        return _Awaited(method(*args, **kwargs))
-
-    return call
-
-
-class _Awaited(Coroutine[Any, Any, R]):
-    __slots__ = ("_coroutine", "_driven")
-
-    def __init__(self, coroutine: Coroutine[Any, Any, R]) -> None:
-        self._coroutine = coroutine
-        self._driven: Generator[Any, Any, R] | None = None
-
-    def __await__(self) -> Generator[Any, Any, R]:
-        try:
-            return (yield from self._coroutine.__await__())
-        except OF_CALLERS as error:
-            raise error.with_traceback(None)  # noqa: B904 - it is the same error
-
-    def send(self, value: Any) -> Any:
-        self._driven = self._driven or self.__await__()
-        return self._driven.send(value)
-
-    def throw(self, *error: Any) -> Any:
-        self._driven = self._driven or self.__await__()
-        return self._driven.throw(*error)
-
-    def close(self) -> None:
-        if self._driven is not None:
-            self._driven.close()
-        self._coroutine.close()
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith(("cr_", "__")):  # for the repr of tasks, and debuggers
-            return getattr(self._coroutine, name)
-        call = str(getattr(self._coroutine, "__qualname__", "")).rpartition(".")[2]
-        raise AttributeError(f"the result of engine.{call}() is not here yet: put `await` in front of the call")
 
 
 class Figures(Struct, frozen=True):

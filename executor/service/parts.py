@@ -13,7 +13,8 @@ from executor.blocks.types.registry import Registry
 from executor.blocks.vault.connections import Connections
 from executor.blocks.vault.sealing import Keys
 from executor.blocks.vault.vault import Vault
-from executor.kernel.process.clock import Clock, Timers
+from executor.kernel.process.clock import Clock
+from executor.kernel.process.timers import Timers
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.peers import Peers
 from executor.kernel.run import parts as kernel

@@ -37,7 +37,8 @@ from starlette.routing import BaseRoute, Match, NoMatchFound, Route
 from starlette.types import Receive, Scope, Send
 
 from executor.errors import ReadOnly, WeftError
-from executor.kernel.process.observe import Served, parent_of, with_parent
+from executor.kernel.process.observe import parent_of, with_parent
+from executor.kernel.process.tracing import Served
 from executor.kernel.store.patience import patience
 from executor.kernel.store.topics.audit import Act, acting, present_act
 from executor.kernel.store.topics.people import Role

@@ -10,7 +10,7 @@ from typing import Any, Protocol, Self
 from msgspec import Struct
 
 from compiler.plan import Plan
-from executor.kernel.process.observe import Tracing
+from executor.kernel.process.tracing import Tracing
 from executor.kernel.store.topics.families import FamilyMax
 from executor.kernel.values.files import BYTES_MAX, Files
 from executor.kernel.values.payload import Bound

@@ -11,7 +11,7 @@ import asyncio
 from msgspec.structs import replace
 
 from executor.errors import StoreError
-from executor.kernel.run.owned import AwaitedRun
+from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.store.patience import patience, patience_s
 from executor.kernel.store.run_rows import Append, Appended, NewRun, RunRow, new_row
 from executor.kernel.store.topics.store import Store

@@ -1,35 +1,19 @@
-"""Makes facts for one run in memory of messages (answers, ends of children, cancels, signals that match waits) and of
-due times (retries, timer waits, expiries of other waits).
-"""
+"""The inbox of one run in memory: which messages were read, and which the next append deletes."""
 
 from __future__ import annotations
 
-import asyncio
 import logging
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from functools import cached_property, partial
 
-import orjson
-
-from compiler.keys import NodeKey, parse_key
-from executor.errors import BlockError, StoreError
-from executor.kernel.core import commands as c
-from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
-from executor.kernel.core.decide import route_of_action
-from executor.kernel.core.events import ErrorInfo
-from executor.kernel.core.state import Wait
-from executor.kernel.process.repeated import OUTAGE
-from executor.kernel.run import attention
-from executor.kernel.run.answers import answer_output, refusal_error, withdrawal_error
 from executor.kernel.run.border import Border
-from executor.kernel.run.children import error_of_end
-from executor.kernel.run.loaded import LoadedRun, WaitKey
+from executor.kernel.run.loaded import LoadedRun
+from executor.kernel.run.messages import Messages
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recorder import Recorder
-from executor.kernel.run.results import Arrivals, Payload, assigned
-from executor.kernel.store.topics.inbox import InboxRow, SignalRow
-from executor.kernel.values.payload import encode as encode_payload
+from executor.kernel.run.results import Arrivals
+from executor.kernel.store.topics.inbox import InboxRow
 
 log = logging.getLogger("weft.run")
 
@@ -50,17 +34,17 @@ class Inbox:
     ) -> None:
         self.consumed: list[int] = []
         self.migration: tuple[int, m.Migrate] | None = None
-        self._run = run
-        self._state = run.state
-        self._store = parts.store
-        self._files = parts.files
-        self._clock = parts.clock
-        self._recorder = recorder
-        self._border = border
-        self._arrivals = arrivals
-        self.may_have_messages = not is_empty
         self.newest_n = 0
+        self.may_have_messages = not is_empty
+        self._run = run
+        self._store = parts.store
+        self._arrivals = arrivals
         self._in_hand: Sequence[InboxRow] = ()
+        self._make_messages = partial(Messages, run, parts, recorder, border, arrivals)
+
+    @cached_property
+    def _messages(self) -> Messages:  # most runs get none
+        return self._make_messages()
 
     def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
         """Set the messages that were read when the run was claimed. Later messages are read after the commit that
@@ -97,23 +81,8 @@ class Inbox:
         return consumed
 
     async def match_signals(self) -> None:
-        """Match the oldest signal to the oldest wait of its name and correlation. Both early signals and late ones are
-        matched here."""
-        results = self._arrivals.results
-        facts = (result.fact for result in results)
-        answered = {(fact.key, fact.attempt) for fact in facts if isinstance(fact, f.WaitAnswered)}
-        waits = [wait for wait in self._recorder.signal_waits() if wait[0] not in answered]
-        if not waits:
-            return
-        used = {result.payload.signal[0] for result in results if result.payload.signal is not None}
-        for signal in await self._store.unconsumed_signals(self._run.id):
-            if signal.seq in used:
-                continue
-            for key, name, correlation in waits:
-                if name == signal.name and (correlation is None or correlation == signal.correlation):
-                    await self._signalled(key, signal)
-                    waits.remove((key, name, correlation))
-                    break
+        """Match early signals and late ones to the waits for them."""
+        await self._messages.match_signals()
 
     async def _read(self) -> None:
         signals = False
@@ -121,208 +90,13 @@ class Inbox:
         for row in rows or await self._store.read_inbox(self._run.id):
             if row.n in self.consumed or (self.migration is not None and row.n == self.migration[0]):
                 continue
-            self.consumed.append(row.n)
             self.newest_n = max(self.newest_n, row.n)
-            match m.decode(row.message):
-                case m.Answer() as answer:
-                    await self._answered(answer)
-                case m.ChildEnded() as ended:
-                    await self._child_ended(ended)
-                case m.Expired() as expired:
-                    await self._expired(expired)
-                case m.Withdrawn() as withdrawn:
-                    self._withdrawn(withdrawn)
-                case m.Cancel(reason, now, asked):
-                    self._arrivals.add_first(f.CancelRequested(self._clock.now_ms(), reason, now, asked))
-                case m.Retry(key):
-                    self._retry_wanted(key)
-                case m.Migrate() as migrate:
-                    self.consumed.remove(row.n)
-                    self.migration = (row.n, migrate)
-                case m.SignalSent():
-                    signals = True
-                case m.Unknown(type):
-                    log.error("run %s: ignored an inbox message of unknown type %r", self._run.id, type)
-        if signals or any(wait.kind == "signal" for _, wait in self._state.open_waits()):
+            message = m.decode(row.message)
+            if isinstance(message, m.Migrate):
+                self.migration = (row.n, message)
+                continue
+            self.consumed.append(row.n)
+            signals = signals or isinstance(message, m.SignalSent)
+            await self._messages.receive(message)
+        if signals or any(wait.kind == "signal" for _, wait in self._run.state.open_waits()):
             await self.match_signals()
-
-    async def _answered(self, answer: m.Answer) -> None:
-        if (found := self._run.open_wait(answer.wait)) is None:
-            return
-        key, wait = found
-        node = self._run.plan.nodes[key[1]]
-        if wait.kind == "attention":
-            self._lost_attempt_answered(key, wait, answer)
-        elif answer.refused:
-            self._fail(key, wait, refusal_error(answer), answer.by)
-        else:
-            route = route_of_action(node, answer.action)
-            await self._end(key, wait, answer_output(answer), Payload(), route, answer.by)
-
-    async def _child_ended(self, ended: m.ChildEnded) -> None:
-        if (found := self._run.open_wait(ended.wait)) is None:
-            return  # the wait was closed before, and the child was cancelled
-        key, wait = found
-        payload = Payload(child=ended.run)
-        if ended.status == "succeeded":
-            output = bytes(ended.output)
-            await self._files.hold(self._run.id, await self._files.of_run(ended.run, output))
-            await self._end(key, wait, orjson.loads(output), payload)
-        else:
-            self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error_of_end(ended)), payload)
-
-    async def _signalled(self, which: WaitKey, signal: SignalRow) -> None:
-        key, attempt = which
-        wait = self._state.waits[key][attempt]
-        output = {
-            "payload": orjson.loads(signal.payload),
-            "name": signal.name,
-            "correlation": signal.correlation,
-            "received_at": signal.received_at_ms,
-            "received_by": signal.received_by,
-        }
-        payload = Payload(signal=(signal.seq, self._run.codec.wait_id(key, wait.attempt)))
-        await self._end(key, wait, output, payload, "out", signal.received_by)
-
-    async def _end(
-        self, key: NodeKey, wait: Wait, output: Any, payload: Payload, route: str = "out", by: str | None = None
-    ) -> None:
-        """End the wait. What it brought becomes the block's output if it fits the bounds and the block's output
-        schema."""
-        at_ms = self._clock.now_ms()
-        if wait.step is not None:
-            await self._end_step(key, wait, output, payload, by)
-            return
-        encoded = await self._border.external(self._run.plan.nodes[key[1]], output)
-        if isinstance(encoded, ErrorInfo):
-            self._arrivals.add(f.WaitFailed(at_ms, key, wait.attempt, encoded, by), payload)
-            return
-        payload.output, payload.patches = encoded, assigned(self._run.plan.nodes[key[1]], output)
-        self._arrivals.add(f.WaitAnswered(at_ms, key, wait.attempt, route, by), payload)
-
-    async def _end_step(self, key: NodeKey, wait: Wait, output: Any, payload: Payload, by: str | None) -> None:
-        """End the wait of a step. What it brought becomes the step's output, to which the block's schema does not
-        apply."""
-        at_ms = self._clock.now_ms()
-        try:
-            payload.output = encode_payload(output)
-        except BlockError as error:
-            info = ErrorInfo(error.code, error.message, error.retryable, None, error.hint)
-            self._arrivals.add(f.WaitFailed(at_ms, key, wait.attempt, info, by), payload)
-        else:
-            self._arrivals.add(f.WaitAnswered(at_ms, key, wait.attempt, by=by), payload)
-
-    def _withdrawn(self, withdrawn: m.Withdrawn) -> None:
-        if (found := self._run.open_wait(withdrawn.wait)) is not None:
-            self._fail(*found, withdrawal_error(withdrawn), withdrawn.by)
-
-    def _fail(self, key: NodeKey, wait: Wait, error: ErrorInfo, by: str | None) -> None:
-        self._arrivals.add(f.WaitFailed(self._clock.now_ms(), key, wait.attempt, error, by))
-
-    def _lost_attempt_answered(self, key: NodeKey, wait: Wait, answer: m.Answer) -> None:
-        assert answer.action is not None, "the answer was checked before it was posted"
-        fields = answer.fields or {}
-        fact, output = attention.answer(self._clock.now_ms(), key, wait.attempt, answer.action, fields, answer.by)
-        payload = Payload()
-        if isinstance(fact, f.WaitAnswered):
-            payload = Payload(encode_payload(output))
-            if wait.step is None:
-                payload.patches = assigned(self._run.plan.nodes[key[1]], output)
-        self._arrivals.add(fact, payload)
-
-    async def _expired(self, expired: m.Expired) -> None:
-        if (found := self._run.open_wait(expired.wait)) is None:
-            return
-        key, wait = found
-        if wait.kind == "signal":
-            await self.match_signals()  # one that has come by now is taken, however late it is looked for
-        payload, error = Payload(), None
-        if wait.on_expire not in ("fail", "continue", "skip"):
-            output = {"action": wait.on_expire, "answered_by": None, "answered_at": expired.at_ms, "expired": True}
-            data = encode_payload(output)
-            if wait.step is not None:
-                payload = Payload(data)
-            elif (error := await self._border.misfit(self._run.plan.nodes[key[1]], data)) is None:
-                payload = Payload(data, assigned(self._run.plan.nodes[key[1]], output))
-        at_ms = max(self._clock.now_ms(), wait.due_ms or 0)
-        self._arrivals.add(f.TimerFired(at_ms, key, wait.attempt, error), payload)
-
-    def _retry_wanted(self, text: str) -> None:
-        key = parse_key(self._run.plan, text)
-        if key in self._state.retries:
-            self._arrivals.add(f.RetryWanted(self._clock.now_ms(), key, self._state.retries[key][0]))
-
-
-RETRY_EXPIRY_MS = 1_000
-
-
-class Deadlines:
-    def __init__(self, run: LoadedRun, parts: Parts, inbox: Inbox, arrivals: Arrivals) -> None:
-        self._run = run
-        self._store = parts.store
-        self._timers = parts.timers
-        self._clock = parts.clock
-        self._inbox = inbox
-        self._arrivals = arrivals
-        self._numbers: set[int] | None = None  # of the timers that are set; most runs have none
-        self._expiries: set[asyncio.Task[None]] = set()
-
-    def set(self, command: c.SetTimer) -> None:
-        """The result comes when it is due."""
-        self._set(command.due_ms, lambda: self._due(command))
-
-    def close(self) -> None:
-        for number in self._numbers or ():
-            self._timers.cancel(number)
-        for task in self._expiries:
-            task.cancel()
-
-    def _set(self, due_ms: int, callback: Callable[[], None]) -> None:
-        number = 0
-        if self._numbers is None:
-            self._numbers = set()
-        numbers = self._numbers
-
-        def fire() -> None:
-            numbers.discard(number)
-            callback()
-
-        number = self._timers.set(due_ms, fire)
-        numbers.add(number)
-
-    def _due(self, command: c.SetTimer) -> None:
-        key = command.key
-        wait = self._run.state.wait_of(key, command.attempt)
-        if wait is not None and wait.due_ms != command.due_ms:
-            return  # of the retry that led to this attempt, which began sooner; the wait has a timer of its own
-        if wait is not None and wait.kind != "timer":
-            # An answer may be on its way: the row decides which was first, and a message brings its decision.
-            wait_id = self._run.codec.wait_id(key, wait.attempt)
-            task = asyncio.create_task(self._expire(command, wait_id, by_row=wait.kind != "signal"))
-            self._expiries.add(task)
-            task.add_done_callback(self._expiries.discard)
-            return
-        at_ms = max(self._clock.now_ms(), command.due_ms)
-        payload = Payload()
-        if wait is not None:
-            output = {"status": "completed", "due_ms": command.due_ms, "resumed_ms": at_ms}
-            payload = Payload(encode_payload(output))
-            if wait.step is None:
-                payload.patches = assigned(self._run.plan.nodes[key[1]], output)
-        self._arrivals.add(f.TimerFired(at_ms, key, command.attempt), payload)
-
-    async def _expire(self, command: c.SetTimer, wait_id: str, by_row: bool) -> None:
-        """Not `by_row`: the run itself takes signals, so the order of its own facts decides, and its append closes the
-        row."""
-        now_ms = self._clock.now_ms()
-        expired = m.encode(m.Expired(wait_id, now_ms))
-        try:
-            if by_row:
-                await self._store.expire_wait(self._run.id, wait_id, expired, now_ms)
-            else:
-                await self._store.post_message(self._run.id, expired, now_ms)
-        except StoreError as error:
-            OUTAGE.log(log, error, "waits could not be expired")
-            self._set(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
-            return
-        self._inbox.changed()

@@ -6,6 +6,7 @@ An attempt's outcome is a `Result`: the fact for the core, and beside it the pay
 from __future__ import annotations
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
@@ -142,7 +143,7 @@ class Launcher:
                 return await handler.run(context), None
             if rules and not holds_handles(handler):
                 context.params = self._parts.vault.revealed(context.params, rules)
-            with self._parts.vault.bound(rules):
+            with self._parts.vault.bound(rules) if rules else nullcontext():
                 outcome = await within(own.limit, handler.run(context), self.host.loop)
             return outcome if context.steps is None else left_by(context) or outcome, cache_key
         except (asyncio.CancelledError, TimeoutError):

@@ -33,7 +33,8 @@ from executor.kernel.run.ahead import Ahead
 from executor.kernel.run.attempt import Attempt, Host
 from executor.kernel.run.attempts import Attempts
 from executor.kernel.run.children import cancel_of_orphan
-from executor.kernel.run.inbox import Deadlines, Inbox
+from executor.kernel.run.deadlines import Deadlines
+from executor.kernel.run.inbox import Inbox
 from executor.kernel.run.launch import Launcher
 from executor.kernel.run.loaded import LoadedRun, Saved, Snapshots
 from executor.kernel.run.meters import now_s, outcome_of
@@ -111,7 +112,7 @@ class RunLoop:
         self._launcher = Launcher(Host(run, parts, self._ahead))
         border = self._launcher.host.border
         self._inbox = Inbox(run, parts, recorder, border, attempts.arrivals, is_empty=adoption is not None)
-        self.deadlines = Deadlines(run, parts, self._inbox, attempts.arrivals)
+        self._deadlines: Deadlines | None = None  # most runs wait for no time
         self._stopping = False
         self._continues = False  # the run continues in another loop of the same lease, and its attempts with it
         self._held_at = self._held_bytes = 0
@@ -125,6 +126,12 @@ class RunLoop:
     def put_in_hand(self, messages: Sequence[InboxRow]) -> None:
         """Set the messages that were read together with the claim; they are handled first."""
         self._inbox.put_in_hand(messages)
+
+    def set_timer(self, command: c.SetTimer) -> None:
+        """Set a timer; its fact comes when it is due."""
+        if self._deadlines is None:
+            self._deadlines = Deadlines(self._run, self._parts, self._inbox, self._arrivals)
+        self._deadlines.set(command)
 
     def end_with_family(self) -> None:
         """End this run: the root of its family was cancelled, or has ended."""
@@ -200,7 +207,8 @@ class RunLoop:
                     self._arrivals.changed.clear()
         finally:
             limit.cancel()
-            self.deadlines.close()
+            if self._deadlines is not None:
+                self._deadlines.close()
             if ahead is not None:
                 ahead.close()
             if not self._continues:
@@ -395,7 +403,7 @@ class RunLoop:
                     if self._state.running.get(key) == attempt:
                         starts[key] = attempt
                 case c.SetTimer():
-                    self.deadlines.set(command)
+                    self.set_timer(command)
                 case c.CancelNode(key):
                     if key in starts:  # before it begins
                         self.attempts.refuse(key, starts.pop(key))

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from executor.kernel.handler.base import Registry
 from executor.kernel.handler.needs import Connections, Connectors, Services, Vault
-from executor.kernel.process.clock import Clock, Timers
+from executor.kernel.process.clock import Clock
+from executor.kernel.process.timers import Timers
 from executor.kernel.read.hub import Hub
 from executor.kernel.read.peers import Peers
 from executor.kernel.run.children import ChildRuns, Continuations

@@ -104,7 +104,7 @@ def _first_facts(now_ms: int, run: LoadedRun, loop: RunLoop, places: Sequence[Pl
             case c.RunNode(key, attempt) if key not in under_way:
                 first.append(f.AttemptLost(now_ms, key, attempt, run.row.lost_together))
             case c.SetTimer():
-                loop.deadlines.set(command)
+                loop.set_timer(command)
             case _:
                 pass
     return first

@@ -13,7 +13,8 @@ from zlib import crc32
 import orjson
 
 from executor.errors import RESTORE, CorruptJournal
-from executor.kernel.store.run_rows import Record
+from executor.kernel.store.formats import needed
+from executor.kernel.store.run_rows import Append, Record
 from executor.kernel.store.tx import Batch
 
 # Most appends are one batch. One with more is cut, so that a page of a journal never has to read far more than it has.
@@ -122,3 +123,32 @@ def _whatever_is_there(run: str, row: tuple[Any, ...]) -> list[Record]:
 
 def checksum_of_batch(run: str, first: int, outputs: int, head: str, payload: bytes) -> int:
     return crc32(payload, crc32(f"{run}\0{first}\0{outputs}\0{head}".encode()))
+
+
+def has_only_events(change: Append) -> bool:
+    """So have most, and there are many of them."""
+    ends = change.status or change.finished or change.output is not None or change.error is not None
+    return not ends and writes_only_itself(change) and not needed(change.records)
+
+
+def writes_only_itself(change: Append) -> bool:
+    """Events, and the end of the run."""
+    return not (
+        change.waits
+        or change.closed_waits
+        or change.consumed_inbox
+        or change.consumed_signals
+        or change.blobs
+        or change.notifications
+        or change.children
+        or change.posts
+        or change.cancels
+        or change.cached
+        or change.usage
+        or change.alerts
+        or change.root is not None
+        or change.move is not None
+        or change.snapshot is not None
+        or change.places is not None
+        or change.next is not None
+    )

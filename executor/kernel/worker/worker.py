@@ -29,16 +29,17 @@ from executor.kernel.process.task import BackgroundTask
 from executor.kernel.read.peers import DUE
 from executor.kernel.run.adoption import Adoption, NotAdopted
 from executor.kernel.run.attempts import Attempts
+from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.run.children import cancel_of_orphan
 from executor.kernel.run.loop import Ended, RunLoop
-from executor.kernel.run.owned import AwaitedRun
 from executor.kernel.run.parts import Parts
 from executor.kernel.run.recover import begin, recover
 from executor.kernel.store.run_rows import DEFAULT_POOL, NewRun, Placement, Resumed, RunRow
 from executor.kernel.store.topics.waits import Answered, WaitRow
-from executor.kernel.worker.admission import Admission, Load, Pace
+from executor.kernel.worker.admission import Admission
 from executor.kernel.worker.clock_repair import ClockRepair
 from executor.kernel.worker.missing import MissingBlocks
+from executor.kernel.worker.pace import Load, Pace
 
 log = logging.getLogger("weft.worker")
 

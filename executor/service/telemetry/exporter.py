@@ -19,9 +19,10 @@ from executor.errors import CorruptJournal, StoreError
 from executor.kernel.journal.codec import data_of
 from executor.kernel.journal.projection import Entry
 from executor.kernel.journal.reader import load_plan, read
-from executor.kernel.process.observe import ENDED_MAX, OPEN_MAX, parent_of, trace_id
+from executor.kernel.process.observe import parent_of
 from executor.kernel.process.repeated import Repeated
 from executor.kernel.process.task import BackgroundTask
+from executor.kernel.process.tracing import ENDED_MAX, OPEN_MAX, trace_id
 from executor.kernel.store.run_rows import RunRow
 from executor.kernel.store.statements import TERMINAL
 from executor.service.parts import Parts

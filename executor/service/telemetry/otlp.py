@@ -14,7 +14,7 @@ from opentelemetry.sdk.trace.export import SpanExportResult
 from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 from opentelemetry.trace import Link, SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
-from executor.kernel.process.observe import Served
+from executor.kernel.process.tracing import Served
 from executor.service.telemetry.spans import Span, Trace
 
 BATCH: Final = 512  # spans of one request

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 
 from compiler.keys import join_key
 from executor.kernel.journal.projection import Entry, NodeState, Projection
-from executor.kernel.process.observe import attempt_span, node_span, parent_of, run_span, step_span, trace_id
+from executor.kernel.process.observe import parent_of
+from executor.kernel.process.tracing import attempt_span, node_span, run_span, step_span, trace_id
 
 SPANS_MAX: Final = 10_000  # per run; more are counted and left out
 _START, _END = ":start", ":end"

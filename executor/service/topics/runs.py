@@ -11,7 +11,7 @@ import orjson
 from msgspec.structs import replace
 
 from compiler.diagnostics import Diagnostic
-from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described, as_document
+from compiler.document import PRIORITY_MAX, PRIORITY_MIN, Described
 from compiler.keys import parse_wait
 from compiler.plan import Plan
 from compiler.tracing.workflow import FunctionWorkflow
@@ -22,15 +22,15 @@ from executor.kernel.journal.codec import keep_plan
 from executor.kernel.journal.reader import load_plan
 from executor.kernel.read.cursor import Ends
 from executor.kernel.read.find import SharedRows, existing_run, find_run, find_version
+from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.run.compiler import plan_of
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id, origin_of, request_hash
-from executor.kernel.run.owned import AwaitedRun
 from executor.kernel.store.run_rows import NewRun, RunRow
 from executor.kernel.store.statements import TERMINAL, RunStatus
 from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.drafts import DraftHead
 from executor.kernel.store.topics.workflows import WorkflowRow
-from executor.kernel.worker.admission import Pressure
+from executor.kernel.worker.pressure import Pressure
 from executor.service.parts import Parts
 from executor.service.topics.usage import usage_view
 from executor.service.topics.waits import Waits
@@ -113,7 +113,7 @@ class Runs:
         else:
             if isinstance(workflow, FunctionWorkflow):
                 await self._workflows.save_called(workflow)
-            document = orjson.dumps(as_document(workflow))
+            document = orjson.dumps(workflow if isinstance(workflow, Mapping) else workflow.document())
         compiled = await self._parts.compiler.compile(document, trigger)
         plan = plan_of(compiled)
         admitted = await self._parts.files.admit(input, "/input")

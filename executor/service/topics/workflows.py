@@ -11,7 +11,6 @@ import orjson
 
 from compiler.compile import Compiled
 from compiler.diagnostics import Diagnostic
-from compiler.document import as_document
 from compiler.imports import Imported, not_imported
 from compiler.needs import missing_connections
 from compiler.plan import Plan
@@ -91,7 +90,7 @@ class Workflows:
         if isinstance(document, FunctionWorkflow):
             await self.save_called(document)
         if not isinstance(document, Mapping) and hasattr(document, "document"):
-            document = as_document(document)
+            document = document.document()
         compiled = await self.compile(document)
         plan = plan_of(compiled)
         name = name or plan.name

@@ -23,7 +23,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from executor.errors import CorruptJournal
-from executor.kernel.store.batches import JOURNAL, records_of
+from executor.kernel.store.batches import JOURNAL, has_only_events, records_of, writes_only_itself
 from executor.kernel.store.formats import FORMAT
 from executor.kernel.store.run_rows import (
     DEFAULT_POOLS,
@@ -38,7 +38,7 @@ from executor.kernel.store.run_rows import (
 )
 from executor.kernel.store.statements import ENDED, HEAD_OF_ID, LAST_SEQ, TERMINAL, RunStatus, as_list
 from executor.kernel.store.topics.inbox import INBOX, InboxRow
-from executor.kernel.store.topics.journal import append, has_only_events, writes_only_itself
+from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.limits import Found, admit, free_places, let_others_in
 from executor.kernel.store.topics.runs import OUTPUT_BYTES, RUN, End, make_run
 from executor.kernel.store.topics.snapshots import SnapshotRow, put_snapshot

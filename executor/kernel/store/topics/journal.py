@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from executor.errors import Fenced, Unheard
-from executor.kernel.store.batches import BATCH, JOURNAL, batches_of, records_of
+from executor.kernel.store.batches import BATCH, JOURNAL, batches_of, has_only_events, records_of
 from executor.kernel.store.formats import needed
 from executor.kernel.store.run_rows import Append, Appended, EventFilter, Record
 from executor.kernel.store.statements import HEAD_OF_ID, LAST_SEQ, TERMINAL, as_list, those_of
@@ -183,35 +183,6 @@ def _add_rows(tx: Tx, number: int, change: Append) -> None:
         add_usage(tx, change.usage)
     if change.alerts:
         add_alerts(tx, change.alerts)
-
-
-def has_only_events(change: Append) -> bool:
-    """So have most, and there are many of them."""
-    ends = change.status or change.finished or change.output is not None or change.error is not None
-    return not ends and writes_only_itself(change) and not needed(change.records)
-
-
-def writes_only_itself(change: Append) -> bool:
-    """Events, and the end of the run."""
-    return not (
-        change.waits
-        or change.closed_waits
-        or change.consumed_inbox
-        or change.consumed_signals
-        or change.blobs
-        or change.notifications
-        or change.children
-        or change.posts
-        or change.cancels
-        or change.cached
-        or change.usage
-        or change.alerts
-        or change.root is not None
-        or change.move is not None
-        or change.snapshot is not None
-        or change.places is not None
-        or change.next is not None
-    )
 
 
 async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:

@@ -252,8 +252,10 @@ def _add_run(tx: Tx, run: NewRun, root: str | None, owner: str | None, end: End 
         _add_head(tx, number, run, owner)
     _keep_document(tx, run)
     tx.add_batches(run.id, number, batches_of(run.id, 0, run.records))
-    add_waits(tx, run.waits)
-    add_signals(tx, run.signals)
+    if run.waits:
+        add_waits(tx, run.waits)
+    if run.signals:
+        add_signals(tx, run.signals)
     for blob in run.blobs:
         add_blob(tx, *blob, run.now_ms)
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's

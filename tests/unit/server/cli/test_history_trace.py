@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from executor.kernel.process.observe import attempt_span, node_span, run_span, trace_id
+from executor.kernel.process.tracing import attempt_span, node_span, run_span, trace_id
 from executor.open.engine import Engine
 from tests.support.endpoints import Request, answer, http
 

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping, Sequence
 import psycopg
 
 from executor.errors import Fenced
-from executor.kernel.store.batches import batches_of
+from executor.kernel.store.batches import batches_of, writes_only_itself
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import APPEND_EVENTS_OF_ONE
 from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, Journals, Kind, Session
 from executor.kernel.store.run_rows import Append, Appended
 from executor.kernel.store.statements import TERMINAL
-from executor.kernel.store.topics.journal import writes_only_itself
 from executor.kernel.store.topics.snapshots import seq_min
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome

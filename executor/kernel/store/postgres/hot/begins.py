@@ -8,14 +8,13 @@ from typing import Any, NamedTuple
 
 import psycopg
 
-from executor.kernel.store.batches import batches_of
+from executor.kernel.store.batches import batches_of, has_only_events
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.dialect import lease_now
 from executor.kernel.store.postgres.hot.kind import ADD_BATCHES, Columns, Journals, Kind, Session
 from executor.kernel.store.run_rows import Append, NewRun, Record, blobs_of, new_row
 from executor.kernel.store.topics.claims import ends_at_once
 from executor.kernel.store.topics.contents import USED_EVERY_MS
-from executor.kernel.store.topics.journal import has_only_events
 from executor.kernel.store.topics.runs import details, placed
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Outcome

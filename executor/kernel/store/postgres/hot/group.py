@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import psycopg
 
+from executor.kernel.store.batches import has_only_events
 from executor.kernel.store.postgres.connection import Tx
 from executor.kernel.store.postgres.hot.appends import Appends, Ends, Newest, only_ends
 from executor.kernel.store.postgres.hot.begins import Begins, begin_of
@@ -20,7 +21,7 @@ from executor.kernel.store.postgres.hot.posts import Post, Posts
 from executor.kernel.store.run_rows import Append
 from executor.kernel.store.topics.claims import begin_run, claim, release
 from executor.kernel.store.topics.inbox import post_message
-from executor.kernel.store.topics.journal import append, has_only_events
+from executor.kernel.store.topics.journal import append
 from executor.kernel.store.topics.runs import create_run
 from executor.kernel.store.tx import Row
 from executor.kernel.store.writer import Item, Outcome

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 from opentelemetry.proto.trace.v1.trace_pb2 import Span as SpanProto
 
-from executor.kernel.process.observe import attempt_span, node_span, run_span, trace_id
+from executor.kernel.process.tracing import attempt_span, node_span, run_span, trace_id
 from executor.open.engine import Engine
 from executor.service.telemetry import exporter
 from server.app import build_engine, create_app

@@ -11,7 +11,7 @@ from typing import TypeVarTuple
 import pytest
 import uvloop
 
-from executor.kernel.process.clock import Timers
+from executor.kernel.process.timers import Timers
 
 HOUR_MS = 3_600_000
 Ts = TypeVarTuple("Ts")

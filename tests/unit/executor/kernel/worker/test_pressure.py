@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from executor.errors import QueueFull
-from executor.kernel.worker.admission import RETRY_MAX_S, RETRY_UNKNOWN_S, Pressure
+from executor.kernel.worker.pressure import RETRY_MAX_S, RETRY_UNKNOWN_S, Pressure
 from tests.support.clock import ManualClock
 from tests.support.documents import chain, value
 from tests.support.runs import engine_on

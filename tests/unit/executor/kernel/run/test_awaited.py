@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from executor.kernel.run import owned as module
-from executor.kernel.run.owned import AwaitedRun
+from executor.kernel.run import awaited as module
+from executor.kernel.run.awaited import AwaitedRun
 from executor.kernel.store.run_rows import Append, NewRun, Record, RunRow, new_row
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from executor.kernel.read.peers import Peers
-from executor.kernel.worker import admission as pace
-from executor.kernel.worker.admission import ATTEMPTS_MAX, BEHIND_MAX, FEW, LAG_MAX_S, LEAST, Load, Pace
+from executor.kernel.worker import pace
+from executor.kernel.worker.pace import ATTEMPTS_MAX, BEHIND_MAX, FEW, LAG_MAX_S, LEAST, Load, Pace
 
 WAITING = 200  # runs in memory whose blocks wait for something else
 

@@ -11,7 +11,8 @@ from executor.kernel.core import commands as c
 from executor.kernel.core import facts as f
 from executor.kernel.core import messages as m
 from executor.kernel.handler.base import Suspend
-from executor.kernel.run.inbox import RETRY_EXPIRY_MS, Deadlines, Inbox
+from executor.kernel.run.deadlines import RETRY_EXPIRY_MS, Deadlines
+from executor.kernel.run.inbox import Inbox
 from tests.unit.executor.kernel.run.one_run import APPROVAL, OneRun
 
 TIMER = Suspend("timer", {}, None, ())
