@@ -8,7 +8,8 @@ from msgspec import Meta, Struct
 
 from executor.kernel.store.topics.schedules import FireOutcome
 from executor.kernel.values.cron import EXPRESSION_SCHEMA
-from executor.service.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
+from executor.service.triggers.declared import API_ID, ScheduleSpec
+from executor.service.triggers.schedules import ScheduleView
 from executor.service.views import view_of
 from server.api.runs import RunAccepted, run_urls
 from server.http.response import Json

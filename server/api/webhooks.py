@@ -11,8 +11,9 @@ from starlette.responses import Response
 
 from executor.errors import NotFound, StoreError, WeftError
 from executor.kernel.store.topics.webhooks import Auth
+from executor.service.triggers.declared import WebhookSpec
 from executor.service.triggers.requests import Received
-from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalView, WebhookSpec, WebhookView
+from executor.service.triggers.webhooks import Delivered, DeliveryView, RefusalView, WebhookView
 from executor.service.views import view_of
 from server.api.runs import wait_for
 from server.api.schedules import OWN_ID, TriggerDeleted, TriggersQuery

@@ -27,9 +27,8 @@ from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.kernel.handler.base import Context
 from executor.kernel.store.topics.store import Store
 from executor.open.engine import Engine
+from executor.service.triggers.declared import ScheduleSpec, WebhookSpec
 from executor.service.triggers.requests import Received
-from executor.service.triggers.schedules import ScheduleSpec
-from executor.service.triggers.webhooks import WebhookSpec
 from tests.support.snapshots import often
 
 T = TypeVar("T")

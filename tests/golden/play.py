@@ -304,8 +304,7 @@ async def main(db: str, copy: str, facts: Facts) -> None:
 
 
 async def _other_tables(engine: Any) -> None:
-    from executor.service.triggers.schedules import ScheduleSpec
-    from executor.service.triggers.webhooks import WebhookSpec
+    from executor.service.triggers.declared import ScheduleSpec, WebhookSpec
 
     draft = await engine.drafts.create(EVERYTHING)
     await engine.submit(asks("drafted"), idempotency_key="drafted", draft=draft)

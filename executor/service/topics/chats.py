@@ -1,11 +1,8 @@
 """Public chat pages: a conversation is a list of runs, one for each message; `engine.chats`.
 
 A page is declared by a `chat_trigger` block and is a row of the webhooks, as a public form is. The token in its address
-permits to begin a conversation; the id of a conversation, which its page has made at random, permits to read it.
-
-Message n of a conversation has an idempotency key of its own. So a message that is sent again starts no second run, of
-two messages with one number one is refused, and earlier messages are found by the keys, as long as their runs are kept.
-"""
+permits to begin a conversation; the random id of a conversation permits to read it. Message n has an idempotency key of
+its own: sent again it starts no second run, and earlier messages are found by the keys."""
 
 from __future__ import annotations
 
@@ -33,7 +30,6 @@ from executor.kernel.values.run_input import MESSAGE_MAX
 from executor.service.parts import Parts
 from executor.service.topics.runs import Runs
 from executor.service.triggers.declared import CHAT, StartOf
-from executor.service.triggers.forms import PageTokens
 from executor.service.triggers.webhooks import Webhooks
 from executor.service.views import RunView
 
@@ -65,13 +61,10 @@ class ChatTurn(Struct, frozen=True):
 
 
 class Chats:
-    """See the module text."""
-
     def __init__(self, parts: Parts, webhooks: Webhooks, runs: Runs) -> None:
         self._parts = parts
         self._webhooks = webhooks
         self._runs = runs
-        self._tokens = PageTokens(parts)
         self._answers: OrderedDict[str, str] = OrderedDict()  # for runs that succeeded, which do not change
 
     async def find(self, name: str, token: str) -> ChatView:
@@ -82,7 +75,6 @@ class Chats:
         return ChatView(row.id, title, start.params.get("text") or None, start.params.get("placeholder") or None)
 
     async def turns(self, name: str, token: str, conversation: str) -> list[ChatTurn]:
-        """Return the last messages with their answers, in their order. Raises NotFound."""
         rows = await self._last_runs(await self._row(name, token), conversation, SHOWN)
         turns: list[ChatTurn] = []
         for row in reversed(rows):
@@ -93,9 +85,9 @@ class Chats:
         return turns
 
     async def send(self, name: str, token: str, conversation: str, n: int, message: str) -> bool:
-        """Start a run with message `n`. False: this message was sent before. Raises NotFound, WebhookDisabled,
-        WebhookNotReady, InputInvalid, QueueFull, and Conflict: the answer before is not there (chat_busy), or another
-        message has this number (chat_changed)."""
+        """Start a run with message `n`. Returns False if it was sent before. Raises like `Webhooks.ready` and
+        `check_input`, QueueFull, and Conflict: the answer before is not there (chat_busy), or another message has this
+        number (chat_changed)."""
         row = await self._row(name, token)
         with self._webhooks.noted(row.id):
             start = await self._webhooks.ready(row)
@@ -168,13 +160,12 @@ class Chats:
         return answer
 
     async def _row(self, name: str, token: str) -> WebhookRow:
-        return await self._tokens.row(CHAT + name, token, "there is no chat at this address", "chat_not_found")
+        return await self._webhooks.page(CHAT + name, token, "there is no chat at this address", "chat_not_found")
 
 
 def _name_in_runs(row: WebhookRow, conversation: str, last: Sequence[RunRow]) -> str:
     """Return the name of a conversation in its runs, which workflows may use as a key for memory: specific to this
-    page, so that no visitor can choose the key of another one. A conversation whose runs use the id in its address, as
-    once all did, keeps that name if a page has made it."""
+    page, so that no visitor can choose the key of another one. Older conversations keep the id in their address."""
     said = orjson.loads(last[0].input) if last else None
     if isinstance(said, dict) and said.get("conversation") == conversation and MADE_HERE.fullmatch(conversation):
         return conversation

@@ -1,4 +1,5 @@
-"""The schedules, webhooks and public pages that a document declares, as rows. Storing a version stores them with it.
+"""The settings of schedules and webhooks as rows, and those that a document declares. Storing a version stores them
+with it.
 
 A public form and a chat are rows of the webhooks with a page of their own, so the id has a prefix
 (`form:orders:intake`, `chat:orders:ask`), and the token in its address stands for the secret that a webhook has. Ids of
@@ -12,23 +13,24 @@ import re
 import secrets
 from collections.abc import Mapping
 from functools import partial
-from typing import Annotated, Any, Final, Literal, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, TypeVar
 
 import orjson
-from msgspec import Meta
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from compiler.plan import Node, Plan
 from compiler.references import escape
 from executor.blocks.types.form_trigger import WAIT_S
-from executor.errors import InputInvalid
+from executor.blocks.types.webhook import HEADER_NAME
+from executor.errors import BadRequest, Conflict, InputInvalid
 from executor.kernel.process.threads import aside
 from executor.kernel.read.find import find_version
 from executor.kernel.run.imports import as_ours
 from executor.kernel.run.new_run import check_input
 from executor.kernel.store.topics.audit import present_actor
-from executor.kernel.store.topics.schedules import ScheduleRow
-from executor.kernel.store.topics.webhooks import WebhookRow
+from executor.kernel.store.topics.schedules import CatchUp, Origin, Overlap, ScheduleRow
+from executor.kernel.store.topics.webhooks import Auth, Respond, WebhookRow
 from executor.kernel.store.topics.workflows import VERSION_MAX, Declared
 from executor.kernel.values import cron
 from executor.service.parts import Parts
@@ -40,8 +42,65 @@ Pages = Literal["form", "chat"]
 # Such a name may be part of an address: no percent signs in addresses that people copy.
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 SHORT: Final = 60
-WEBHOOK_TIMEOUT_S: Final = 30.0
+API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")  # ids that people choose
+ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
+
+
+# Described here and checked in `webhooks`, whose message is better than that of a pattern.
+HeaderName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{HEADER_NAME.pattern}$"})]
+EnvName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ENV_NAME.pattern}$"})]
+
+
+class ScheduleSpec(Struct, forbid_unknown_fields=True):
+    """The settings of a schedule. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
+
+    workflow: str
+    cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]
+    tz: str = "UTC"
+    version: Version | None = None
+    trigger: str | None = None
+    input: dict[str, Any] = {}
+    enabled: bool = True
+    overlap: Overlap = "skip"
+    catch_up: CatchUp = "one"
+
+
+class WebhookSpec(Struct, forbid_unknown_fields=True):
+    """The settings of a webhook. `version` defaults to the active one, `trigger` to the trigger of the workflow. A
+    trigger of type `webhook` gets the whole request, other triggers get its body."""
+
+    workflow: str
+    version: Version | None = None
+    trigger: str | None = None
+    auth: Auth = "hmac"
+    secret_env: EnvName | None = None
+    respond: Respond = "immediate"
+    timeout_s: Annotated[float, Meta(gt=0, le=60)] = 30.0
+    headers: Annotated[list[HeaderName], Meta(max_length=50)] = []
+    enabled: bool = True
+
+
+Spec = TypeVar("Spec", ScheduleSpec, WebhookSpec)
+
+
+def check_own_id(what: Literal["schedule", "webhook"], id: str) -> None:
+    """Raises BadRequest, and Conflict for an id of a document, which has a colon in it."""
+    if ":" in id:
+        raise of_document(what, id)
+    if not API_ID.fullmatch(id):
+        raise BadRequest(
+            f"{id[:80]!r} is not a valid {what} id", code="id_invalid", hint="use only letters, digits, _ . and -"
+        )
+
+
+def of_document(what: Literal["schedule", "webhook"], id: str) -> Conflict:
+    rotate = " and rotate its secret" if what == "webhook" else ""
+    return Conflict(
+        f"{what} '{id}' belongs to a block of its workflow",
+        code="declared_by_document",
+        hint=f"change the block and publish a new version; here you can only enable or disable it{rotate}",
+    )
 
 
 def trigger_id(workflow: str, block: str) -> str:
@@ -122,6 +181,48 @@ def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
     ]
 
 
+def schedule_row(id: str, spec: ScheduleSpec, now_ms: int, origin: Origin) -> ScheduleRow:
+    """Raises CronInvalid, ZoneUnknown."""
+    return ScheduleRow(
+        id=id,
+        workflow=spec.workflow,
+        version=spec.version,
+        trigger=spec.trigger,
+        cron=spec.cron,
+        tz=spec.tz,
+        input=orjson.dumps(spec.input),
+        enabled=spec.enabled,
+        declared=spec.enabled if origin == "document" else None,
+        overlap=spec.overlap,
+        catch_up=spec.catch_up,
+        origin=origin,
+        next_run_at_ms=cron.parse(spec.cron, spec.tz).next(now_ms),
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+        made_by=present_actor(),
+    )
+
+
+def webhook_row(id: str, spec: WebhookSpec, now_ms: int, origin: Origin) -> WebhookRow:
+    return WebhookRow(
+        id=id,
+        workflow=spec.workflow,
+        version=spec.version,
+        trigger=spec.trigger,
+        auth=spec.auth,
+        secret_env=spec.secret_env,
+        generation=new_generation(),
+        respond=spec.respond,
+        timeout_ms=max(1, round(spec.timeout_s * 1000)) if spec.timeout_s else 0,
+        headers=orjson.dumps(spec.headers),
+        enabled=spec.enabled,
+        declared=spec.enabled if origin == "document" else None,
+        origin=origin,
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+    )
+
+
 def new_generation() -> int:
     """Return a random one: a webhook that is created again under an old id must not have its old secret."""
     return secrets.randbits(62)
@@ -130,9 +231,9 @@ def new_generation() -> int:
 async def _schedule(
     parts: Parts, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
 ) -> ScheduleRow:
-    input = params.get("input") or {}
+    spec = _spec(ScheduleSpec, workflow, block, params)
     try:
-        await check_input(plan, input, parts.services.sandbox.matches)
+        await check_input(plan, spec.input, parts.services.sandbox.matches)
     except InputInvalid as error:
         inside = (error.pointer or "").removeprefix("/input")
         raise InputInvalid(
@@ -142,47 +243,7 @@ async def _schedule(
             hint=error.hint,
             **error.extra,
         ) from error
-    enabled = bool(params.get("enabled", True))
-    expression, zone = str(params["cron"]), str(params.get("tz", "UTC"))
-    return ScheduleRow(
-        id=id,
-        workflow=workflow,
-        version=None,
-        trigger=block,
-        cron=expression,
-        tz=zone,
-        input=orjson.dumps(input),
-        enabled=enabled,
-        declared=enabled,
-        overlap=params.get("overlap", "skip"),
-        catch_up=params.get("catch_up", "one"),
-        origin="document",
-        next_run_at_ms=cron.parse(expression, zone).next(now_ms),
-        created_at_ms=now_ms,
-        updated_at_ms=now_ms,
-        made_by=present_actor(),
-    )
-
-
-def _webhook(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
-    enabled = bool(params.get("enabled", True))
-    return WebhookRow(
-        id=id,
-        workflow=workflow,
-        version=None,
-        trigger=block,
-        auth=params.get("auth", "hmac"),
-        secret_env=params.get("secret_env"),
-        generation=new_generation(),
-        respond=params.get("respond", "immediate"),
-        timeout_ms=round(float(params.get("timeout_s", WEBHOOK_TIMEOUT_S)) * 1000),
-        headers=orjson.dumps(params.get("headers") or []),
-        enabled=enabled,
-        declared=enabled,
-        origin="document",
-        created_at_ms=now_ms,
-        updated_at_ms=now_ms,
-    )
+    return schedule_row(id, spec, now_ms, "document")
 
 
 def _form(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
@@ -193,3 +254,13 @@ def _form(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms:
 
 def _chat(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
     return _webhook(CHAT + id, workflow, block, {"auth": "token", "enabled": params.get("enabled", True)}, now_ms)
+
+
+def _webhook(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    return webhook_row(id, _spec(WebhookSpec, workflow, block, params), now_ms, "document")
+
+
+def _spec(kind: type[Spec], workflow: str, block: str, params: Mapping[str, Any]) -> Spec:
+    """Return the settings in the params of a trigger block, which have the same names."""
+    given = {name: params[name] for name in kind.__struct_fields__ if params.get(name) is not None}
+    return kind(**{**given, "workflow": workflow, "version": None, "trigger": block})

@@ -1,20 +1,17 @@
 """Public forms: the page's content, and how a submission becomes a run; `engine.forms`.
 
 A form is declared by a `form_trigger` block and is a row of the webhooks (see `declared.py`), which lists it, switches
-it off and gives it another address. The token in the address of a page proves that the visitor has the link; no other
-proof is needed.
+it off and gives it another address.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import re
 from typing import Any, Final
 
 from msgspec import Struct
 
-from executor.errors import BadRequest, Fenced, NotFound
+from executor.errors import BadRequest, Fenced
 from executor.kernel.run.new_run import check_input
 from executor.kernel.store.topics.audit import Reach
 from executor.kernel.store.topics.webhooks import WebhookRow
@@ -39,12 +36,9 @@ class FormView(Struct, frozen=True):
 
 
 class Forms:
-    """See the module text."""
-
     def __init__(self, parts: Parts, webhooks: Webhooks) -> None:
         self._parts = parts
         self._webhooks = webhooks
-        self._tokens = PageTokens(parts)
 
     async def find(self, name: str, token: str) -> FormView:
         """Raises NotFound, WebhookDisabled, WebhookNotReady."""
@@ -52,9 +46,8 @@ class Forms:
         return _form_view(row, await self._webhooks.ready(row))
 
     async def submit(self, name: str, token: str, fields: dict[str, Any], nonce: str) -> Delivered:
-        """Start a run with the submitted fields. Raises NotFound, WebhookDisabled, WebhookNotReady, BadRequest,
-        InputInvalid with pointers into the fields, FileNotYours (only files uploaded with the form are allowed), and
-        Conflict (delivery_replayed, `run`) for a repeated submission."""
+        """Start a run with the submitted fields. Raises like `Webhooks.ready` and `check_input`, NotFound, BadRequest,
+        FileNotYours (only files uploaded with the form are allowed), and Conflict (delivery_replayed, `run`)."""
         if not NONCE.fullmatch(nonce):
             raise BadRequest("the form is incomplete", code="delivery_invalid", hint="load the page again")
         row = await self._row(name, token)
@@ -71,7 +64,7 @@ class Forms:
                     row = await self._row(name, token)
 
     async def _row(self, name: str, token: str) -> WebhookRow:
-        return await self._tokens.row(FORM + name, token, "there is no form at this address", "form_not_found")
+        return await self._webhooks.page(FORM + name, token, "there is no form at this address", "form_not_found")
 
 
 def _form_view(row: WebhookRow, start: StartOf) -> FormView:
@@ -85,31 +78,3 @@ def _form_view(row: WebhookRow, start: StartOf) -> FormView:
         submit=params.get("submit") or "Submit",
         done=params.get("done") or None,
     )
-
-
-# --- addresses ---
-
-
-class PageTokens:
-    """The token in an address proves that the visitor has the link; no other proof is needed."""
-
-    def __init__(self, parts: Parts) -> None:
-        self._parts = parts
-
-    async def row(self, id: str, token: str, message: str, code: str) -> WebhookRow:
-        """Return the row of a page. Raises NotFound, which does not reveal if the id or the token is wrong."""
-        row = await self._parts.store.get_webhook(id)
-        generation = row.generation if row is not None else 0
-        links = self._parts.links
-        if row is not None and _same(token, links.page_token(id, generation)):
-            return row
-        for key in await self._parts.key_times.old():
-            if row is not None and _same(token, links.page_token(id, generation, key)):
-                return row
-        raise NotFound(message, code=code)
-
-
-def _same(token: str, wanted: str) -> bool:
-    """Compare in constant time, for any lengths."""
-    sent = hashlib.sha256(token.encode("utf-8", "surrogatepass")).digest()
-    return hmac.compare_digest(sent, hashlib.sha256(wanted.encode()).digest())

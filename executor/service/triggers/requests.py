@@ -66,7 +66,7 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
             return Proof(_delivery(headers, "x-weft-delivery"), None)
         case "token":
             scheme, _, value = headers.get("authorization", "").partition(" ")
-            if secret is None or scheme.lower() != "bearer" or not _same(value.strip(), secret):
+            if secret is None or scheme.lower() != "bearer" or not same(value.strip(), secret):
                 raise DeliveryRefused("the bearer token is missing or wrong", code="token_invalid")
             return Proof(_delivery(headers, "x-weft-delivery"), None)
         case "hmac":
@@ -157,11 +157,11 @@ def _signature(headers: Mapping[str, str], name: str, prefix: str) -> str:
 
 
 def _compare(signature: str, secret: str | None, signed: bytes) -> None:
-    if secret is None or not _same(signature, hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()):
+    if secret is None or not same(signature, hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()):
         raise DeliveryRefused("the signature does not match the body and the secret of this webhook")
 
 
-def _same(value: str, wanted: str) -> bool:
+def same(value: str, wanted: str) -> bool:
     """Compare in constant time, for any lengths."""
     return hmac.compare_digest(hashlib.sha256(value.encode()).digest(), hashlib.sha256(wanted.encode()).digest())
 

@@ -1,27 +1,24 @@
 """Schedules as people see them, and the task that starts their runs; `engine.schedules`.
 
-The scheduler sleeps until the next fire time. Any number of processes may do so on one database: a fire time belongs to
-the process that records it first (rule "one fire, one run" in docs/reference/store.md). The database is read every 5
-seconds at least, because other processes write schedules, too. Times come from the engine's clock. If that is set back,
-a fired time is not fired again: the next fire time stays where it is.
-"""
+The scheduler sleeps until the next fire time, in any number of processes: a fire time belongs to the one that records
+it first (rule "one fire, one run" in docs/reference/store.md). The database is read every 5 seconds at least, because
+other processes write schedules, too. If the engine's clock is set back, a fired time is not fired again."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import secrets
 from contextlib import suppress
-from typing import Annotated, Any, Final
+from typing import Any, Final
 
 import orjson
-from msgspec import Meta, Struct
+from msgspec import Struct
 from msgspec.structs import replace
 
 from compiler.diagnostics import CompileError
 from compiler.plan import Settings
-from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
+from executor.errors import CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.kernel.core import facts as f
 from executor.kernel.journal.codec import keep_plan
 from executor.kernel.process.task import RETRY_S, BackgroundTask
@@ -30,12 +27,11 @@ from executor.kernel.run.alerts import alerts_of_missed
 from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.run_rows import NewRun
 from executor.kernel.store.topics.alerts import AlertRow
-from executor.kernel.store.topics.audit import present_actor
 from executor.kernel.store.topics.contents import files_in
 from executor.kernel.store.topics.schedules import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.kernel.values import cron
 from executor.service.parts import Parts
-from executor.service.triggers.declared import StartOf, Version, start_of
+from executor.service.triggers.declared import ScheduleSpec, StartOf, check_own_id, of_document, schedule_row, start_of
 from executor.service.views import view_of
 
 log = logging.getLogger("weft.triggers")
@@ -43,22 +39,6 @@ log = logging.getLogger("weft.triggers")
 UPCOMING: Final = 5
 FIRES_SHOWN: Final = 50
 ERROR_CHARS_MAX: Final = 500
-# Ids that people choose through the API. Those of documents have a colon in them.
-API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
-
-
-class ScheduleSpec(Struct, forbid_unknown_fields=True):
-    """The settings of a schedule. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
-
-    workflow: str
-    cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]
-    tz: str = "UTC"
-    version: Version | None = None
-    trigger: str | None = None
-    input: dict[str, Any] = {}
-    enabled: bool = True
-    overlap: Overlap = "skip"
-    catch_up: CatchUp = "one"
 
 
 class ScheduleView(Struct, frozen=True):
@@ -89,15 +69,12 @@ class ScheduleView(Struct, frozen=True):
 
 
 class Schedules:
-    """See the module text. Every method that changes something returns after the change is on disk."""
-
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._store = parts.store
         self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
-        """List schedules by id, of one workflow or of all."""
         return [_view(row) for row in await self._store.list_schedules(workflow)]
 
     async def made_by(self, actor: str) -> list[str]:
@@ -105,42 +82,18 @@ class Schedules:
         return [row.id for row in await self._store.list_schedules() if row.enabled and row.made_by == actor]
 
     async def get(self, id: str) -> ScheduleView:
-        """Raises NotFound."""
         return _view(await self._row(id))
 
     async def fires(self, id: str) -> list[FireRow]:
-        """List the last fire times and their results, newest first."""
         return await self._store.list_fires((await self._row(id)).id, FIRES_SHOWN)
 
     async def put(self, id: str, spec: ScheduleSpec) -> tuple[ScheduleView, bool]:
         """Make or change a schedule of the API; also returns True if it is new. Raises BadRequest, NotFound,
         CompileError, InputInvalid, and Conflict for one that a document declares."""
-        if not API_ID.fullmatch(id) and ":" not in id:
-            raise BadRequest(
-                f"{id[:80]!r} is not a valid schedule id", code="id_invalid", hint="use only letters, digits, _ . and -"
-            )
+        check_own_id("schedule", id)
         old = await self._store.get_schedule(id)
-        if ":" in id or (old is not None and old.origin == "document"):
-            raise _of_document(id)
         now_ms = self._parts.clock.now_ms()
-        row = ScheduleRow(
-            id=id,
-            workflow=spec.workflow,
-            version=spec.version,
-            trigger=spec.trigger,
-            cron=spec.cron,
-            tz=spec.tz,
-            input=orjson.dumps(spec.input),
-            enabled=spec.enabled,
-            declared=None,
-            overlap=spec.overlap,
-            catch_up=spec.catch_up,
-            origin="api",
-            next_run_at_ms=cron.parse(spec.cron, spec.tz).next(now_ms),
-            created_at_ms=now_ms,
-            updated_at_ms=now_ms,
-            made_by=present_actor(),
-        )
+        row = schedule_row(id, spec, now_ms, "api")
         await self._run_of(row, await start_of(self._parts, row), now_ms, None)  # raises now if it cannot be started
         row = await self._store.put_schedule(row)
         self.scheduler.wake()
@@ -149,13 +102,12 @@ class Schedules:
     async def delete(self, id: str) -> None:
         """Delete a schedule; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
         if (await self._row(id)).origin == "document":
-            raise _of_document(id)
+            raise of_document("schedule", id)
         await self._store.delete_schedule(id)
 
     async def switch(self, id: str, enabled: bool) -> ScheduleView:
-        """Enable or disable a schedule. When enabled, the next fire time is the first from now. Enabling an enabled one
-        changes nothing, unless it has no next fire time because its time zone was not known. Raises NotFound,
-        ZoneUnknown."""
+        """Enable or disable a schedule. Enabling an enabled one changes nothing, unless it has no next fire time
+        because its time zone was not known. Raises NotFound, ZoneUnknown."""
         row = await self._row(id)
         while row.enabled != enabled or (enabled and row.next_run_at_ms is None):
             now_ms, times = self._parts.clock.now_ms(), (row.cron, row.tz)
@@ -170,8 +122,8 @@ class Schedules:
         return _view(row)
 
     async def run_now(self, id: str) -> str:
-        """Start a run beside the fire times of the schedule, even if it is disabled or other runs are open. Returns the
-        run's id. Raises NotFound, CompileError, InputInvalid."""
+        """Start a run beside the fire times of the schedule, even if it is disabled. Returns its id. Raises NotFound,
+        CompileError, InputInvalid."""
         row = await self._row(id)
         now_ms = self._parts.clock.now_ms()
         start = await start_of(self._parts, row)
@@ -186,8 +138,7 @@ class Schedules:
         return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
 
     async def alerts_of(self, row: ScheduleRow, due_ms: int) -> tuple[AlertRow, ...]:
-        """Return the alerts about a fire time that was missed, for operators and for the present addresses of the
-        workflow."""
+        """Return the alerts about a missed fire time, for operators and for the addresses of the workflow."""
         try:
             settings = (await start_of(self._parts, row)).plan.settings
         except StoreError:
@@ -206,15 +157,12 @@ class Schedules:
             run = await self._run_of(row, start, fire.due_ms, key)
         except StoreError:
             raise
-        except (WeftError, CompileError) as error:
-            log.warning("schedule %s could not start a run: %s", row.id, error)
+        except Exception as error:
+            is_ours = not isinstance(error, WeftError | CompileError)
+            log.warning("schedule %s could not start a run: %s", row.id, error, exc_info=is_ours)
+            text = "internal error; see the server log" if is_ours else str(error)[:ERROR_CHARS_MAX]
             alerts = fire.alerts or await self.alerts_of(row, fire.due_ms)
-            return await self._store.fire(replace(fire, error=str(error)[:ERROR_CHARS_MAX], alerts=alerts))
-        except Exception:
-            log.exception("schedule %s could not start a run", row.id)
-            error_text = "internal error; see the server log"
-            alerts = fire.alerts or await self.alerts_of(row, fire.due_ms)
-            return await self._store.fire(replace(fire, error=error_text, alerts=alerts))
+            return await self._store.fire(replace(fire, error=text, alerts=alerts))
         return await self._fire(replace(fire, run=run), start)
 
     async def _fire(self, fire: Fire, start: StartOf) -> Fired | None:
@@ -256,14 +204,6 @@ def _not_found(id: str) -> NotFound:
     return NotFound(f"there is no schedule '{id}'", code="schedule_not_found")
 
 
-def _of_document(id: str) -> Conflict:
-    return Conflict(
-        f"schedule '{id}' belongs to a block of its workflow",
-        code="declared_by_document",
-        hint="change the block and publish a new version; here you can only enable or disable it",
-    )
-
-
 # --- the scheduler ---
 
 
@@ -298,12 +238,10 @@ class Scheduler:
         await self._task.stop()
 
     def wake(self) -> None:
-        """Called when schedules have changed."""
         self.changed_elsewhere()
         self._peers.notify(SCHEDULES, "")
 
     def changed_elsewhere(self) -> None:
-        """Called when another process has changed schedules."""
         self._task.wake.set()
 
     def _run_left(self) -> None:

@@ -1,30 +1,25 @@
 """Webhooks as people see them, and how a request to one becomes a run; `engine.webhooks`. The proof of a request is in
 `requests.py`.
 
-A request names a webhook and brings data, nothing else: the workflow was stored before, by an authorized client.
-
-Refused requests are kept for operators who find out why no run starts. Strangers send these, so the writes that they
-cause are bounded: the database has one row for each webhook and reason, with a count and the last request, and all of
-them are written at most every few seconds, in one transaction. The last requests, one by one, are only kept in memory.
-A process that is killed loses its counts since the last write.
-"""
+Refused requests are kept for operators. Strangers send these, so the writes that they cause are bounded: the database
+has one row for each webhook and reason, with a count and the last request, and all of them are written at most every
+few seconds, in one transaction. The last requests, one by one, are only kept in memory."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import re
 import secrets
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Annotated, Any, Final, Literal
+from typing import Any, Final, Literal
 
 import orjson
-from msgspec import Meta, Struct
+from msgspec import Struct
 
 from compiler.diagnostics import CompileError
-from executor.blocks.types.webhook import HEADER_NAME, header_problem
+from executor.blocks.types.webhook import header_problem
 from executor.errors import (
     BadRequest,
     Conflict,
@@ -43,35 +38,23 @@ from executor.kernel.run.new_run import Origin, check_input, new_run, new_run_id
 from executor.kernel.store.topics.store import Store
 from executor.kernel.store.topics.webhooks import REASONS_KEPT, Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.service.parts import Parts
-from executor.service.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, page_of, start_of
-from executor.service.triggers.requests import Proof, Received, body_of, envelope, prove
-from executor.service.triggers.schedules import API_ID
+from executor.service.triggers.declared import (
+    ENV_NAME,
+    StartOf,
+    WebhookSpec,
+    check_own_id,
+    new_generation,
+    of_document,
+    page_of,
+    start_of,
+    webhook_row,
+)
+from executor.service.triggers.requests import Proof, Received, body_of, envelope, prove, same
 from executor.service.views import Submitted, view_of
 
 log = logging.getLogger("weft.triggers")
 
 DELIVERIES_SHOWN: Final = 50
-ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-# Described here and checked in `_check`, whose message is better than that of a pattern.
-HeaderName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{HEADER_NAME.pattern}$"})]
-EnvName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ENV_NAME.pattern}$"})]
-
-
-class WebhookSpec(Struct, forbid_unknown_fields=True):
-    """The settings of a webhook. `version` defaults to the active one, `trigger` to the trigger of the workflow. A
-    trigger of type `webhook` gets the whole request, other triggers get its body."""
-
-    workflow: str
-    version: Version | None = None
-    trigger: str | None = None
-    auth: Auth = "hmac"
-    secret_env: EnvName | None = None
-    respond: Respond = "immediate"
-    timeout_s: Annotated[float, Meta(gt=0, le=60)] = WEBHOOK_TIMEOUT_S
-    headers: Annotated[list[HeaderName], Meta(max_length=50)] = []
-    enabled: bool = True
-
-
 Kind = Literal["webhook", "form", "chat"]
 
 
@@ -129,8 +112,6 @@ class Delivered(Struct, frozen=True):
 
 
 class Webhooks:
-    """See the module text. Every method that changes something returns after the change is on disk."""
-
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._store = parts.store
@@ -138,11 +119,9 @@ class Webhooks:
         self._seen: set[str] = set()  # webhooks that something has come to; no other ids
 
     async def all(self, workflow: str | None = None) -> list[WebhookView]:
-        """List webhooks by id, of one workflow or of all."""
         return [self._view(row) for row in await self._store.list_webhooks(workflow)]
 
     async def get(self, id: str) -> WebhookView:
-        """Raises NotFound."""
         return self._view(await self._row(id))
 
     async def secret(self, id: str) -> str | None:
@@ -153,7 +132,6 @@ class Webhooks:
         return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
 
     async def deliveries(self, id: str) -> list[DeliveryView]:
-        """Return the last deliveries, newest first."""
         stored = await self._store.list_deliveries((await self._row(id)).id, DELIVERIES_SHOWN)
         started = [DeliveryView(row.at_ms, "started", row.id, row.run_id) for row in stored]
         last = self._refusals.last(id)
@@ -165,61 +143,35 @@ class Webhooks:
     async def refused(self, id: str) -> list[RefusalView]:
         """List refusals by reason, the last one first. Raises NotFound."""
         rows = await self._refusals.by_reason((await self._row(id)).id)
-        return [
-            RefusalView(row.outcome, row.count, row.first_at_ms, row.last_at_ms, row.delivery, row.run_id)
-            for row in rows
-        ]
+        return [view_of(RefusalView, row, run=row.run_id) for row in rows]
 
     async def put(self, id: str, spec: WebhookSpec) -> tuple[WebhookView, bool]:
         """Make or change a webhook of the API; also returns True if it is new. Raises BadRequest, NotFound,
         CompileError, and Conflict for one that a document declares."""
-        if ":" in id:
-            raise _of_document(id)
-        if not API_ID.fullmatch(id):
-            raise BadRequest(
-                f"{id[:80]!r} is not a valid webhook id", code="id_invalid", hint="use only letters, digits, _ . and -"
-            )
+        check_own_id("webhook", id)
         _check(spec)
         old = await self._store.get_webhook(id)
-        now_ms = self._parts.clock.now_ms()
-        row = WebhookRow(
-            id=id,
-            workflow=spec.workflow,
-            version=spec.version,
-            trigger=spec.trigger,
-            auth=spec.auth,
-            secret_env=spec.secret_env,
-            generation=new_generation(),
-            respond=spec.respond,
-            timeout_ms=max(1, round(spec.timeout_s * 1000)),
-            headers=orjson.dumps(spec.headers),
-            enabled=spec.enabled,
-            declared=None,
-            origin="api",
-            created_at_ms=now_ms,
-            updated_at_ms=now_ms,
-        )
+        row = webhook_row(id, spec, self._parts.clock.now_ms(), "api")
         await start_of(self._parts, row)  # raises now if it cannot be started
         return self._view(await self._store.put_webhook(row)), old is None
 
     async def delete(self, id: str) -> None:
         """Delete a webhook; its runs stay. Raises NotFound, and Conflict for one that a document declares."""
         if (await self._row(id)).origin == "document":
-            raise _of_document(id)
+            raise of_document("webhook", id)
         await self._store.delete_webhook(id)
         self._refusals.forget(id)
         self._seen.discard(id)
 
     async def switch(self, id: str, enabled: bool) -> WebhookView:
-        """Raises NotFound."""
         row = await self._row(id)
         if row.enabled != enabled:
             row = _there(id, await self._store.switch_webhook(id, enabled, self._parts.clock.now_ms()))
         return self._view(row)
 
     async def rotate(self, id: str) -> str:
-        """Return a new secret, which replaces the old one. For a page it is the last part of its new address. Raises
-        NotFound, and Conflict if there is none to rotate."""
+        """Return a new secret in place of the old one; for a page, the last part of its new address. Raises NotFound,
+        Conflict."""
         row = await self._row(id)
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
@@ -230,8 +182,8 @@ class Webhooks:
 
     async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
         """Start the run that a request is for. `admit` is called once the request has the proof that the webhook needs,
-        before anything is done with it, and may raise. Raises NotFound, DeliveryRefused, WebhookDisabled, BadRequest,
-        InputInvalid, WebhookNotReady, and Conflict (delivery_replayed, `run`) for a copy."""
+        and may raise. Raises like `ready` and `prove`, NotFound, InputInvalid, and Conflict (delivery_replayed, `run`)
+        for a copy."""
         if page_of(id) is not None:
             raise _unknown(id)
         row = await self._row(id)
@@ -240,7 +192,6 @@ class Webhooks:
 
     @contextmanager
     def noted(self, id: str) -> Iterator[None]:
-        """Count refusals of requests for an existing webhook."""
         self._seen.add(id)
         try:
             yield
@@ -258,7 +209,6 @@ class Webhooks:
             self._refusals.record(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
 
     async def stop(self) -> None:
-        """Write the counts of refused requests that are only in memory."""
         await self._refusals.stop()
 
     async def _receive(
@@ -275,6 +225,19 @@ class Webhooks:
             return await self.deliver(row, start, checked, Proof(delivery, proof.digest), now_ms)
         except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
             return await self._receive(await self._row(row.id), request, admit)
+
+    async def page(self, id: str, token: str, message: str, code: str) -> WebhookRow:
+        """Return the row of a public page: the token in its address proves that the visitor has the link. Raises
+        NotFound, which does not reveal if the id or the token is wrong."""
+        row = await self._store.get_webhook(id)
+        generation = row.generation if row is not None else 0
+        links = self._parts.links
+        if row is not None and same(token, links.page_token(id, generation)):
+            return row
+        for key in await self._parts.key_times.old():
+            if row is not None and same(token, links.page_token(id, generation, key)):
+                return row
+        raise NotFound(message, code=code)
 
     async def ready(self, row: WebhookRow) -> StartOf:
         """Return the start of the webhook. Raises WebhookDisabled, WebhookNotReady."""
@@ -390,14 +353,6 @@ def _check(spec: WebhookSpec) -> None:
         raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="remove it")
 
 
-def _of_document(id: str) -> Conflict:
-    return Conflict(
-        f"webhook '{id}' belongs to a block of its workflow",
-        code="declared_by_document",
-        hint="change the block and publish a new version; here you can only enable or disable it and rotate its secret",
-    )
-
-
 # --- refused requests ---
 
 
@@ -406,8 +361,6 @@ REMEMBERED: Final = 50  # per webhook, by this process
 
 
 class Refusals:
-    """Counts refused requests by webhook and reason, and writes the counts in the background."""
-
     def __init__(self, store: Store) -> None:
         self._store = store
         self._last: dict[str, deque[RefusalRow]] = {}
@@ -424,13 +377,11 @@ class Refusals:
             self._task = asyncio.create_task(self._write_for_a_while(), name="refusals")
 
     def forget(self, webhook: str) -> None:
-        """Forget a webhook that has been deleted."""
         self._last.pop(webhook, None)
         for key in [key for key in self._unwritten if key[0] == webhook]:
             del self._unwritten[key]
 
     def last(self, webhook: str) -> list[RefusalRow]:
-        """Return the requests that this process has refused, one by one, oldest first."""
         return list(self._last.get(webhook, ()))
 
     async def by_reason(self, webhook: str) -> list[RefusalRow]:

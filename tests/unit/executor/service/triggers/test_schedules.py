@@ -12,8 +12,7 @@ from executor.errors import BadRequest, Conflict, CronInvalid, DatabaseUnavailab
 from executor.kernel.values import cron
 from executor.open.engine import Engine
 from executor.service.triggers import schedules as scheduler
-from executor.service.triggers.declared import trigger_id
-from executor.service.triggers.schedules import ScheduleSpec
+from executor.service.triggers.declared import ScheduleSpec, trigger_id
 from tests.support.clock import ManualClock
 from tests.support.until import until
 from tests.unit.executor.service.triggers.conftest import MONDAY, Open

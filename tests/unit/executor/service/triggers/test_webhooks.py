@@ -23,8 +23,8 @@ from executor.errors import (
 )
 from executor.open.engine import Engine
 from executor.service.triggers import webhooks as refusals
+from executor.service.triggers.declared import WebhookSpec
 from executor.service.triggers.requests import Received, sign
-from executor.service.triggers.webhooks import WebhookSpec
 from tests.support.clock import ManualClock
 from tests.support.until import until
 from tests.unit.executor.service.triggers.conftest import MONDAY, Open
